@@ -1,0 +1,31 @@
+"""Which labels, annotations, gates and other strings do Muster, KubeRay and Kubernetes share?
+
+Constants only. A string that two parts must agree on stands here once.
+"""
+
+GROUP = "muster.dev"
+API_VERSION = "muster.dev/v1alpha1"
+
+GATE = "muster.dev/gang"
+OPT_IN = "muster.dev/gang"
+QUEUE = "muster.dev/queue"
+PRIORITY_CLASS = "muster.dev/priority-class"
+MIN_REPLICAS = "muster.dev/min-replicas"
+TOPOLOGY_REQUIRED = "muster.dev/topology-required"
+TOPOLOGY_PREFERRED = "muster.dev/topology-preferred"
+REPLICA_TOPOLOGY_REQUIRED = "muster.dev/replica-topology-required"
+EXPECTED_DURATION = "muster.dev/expected-duration"
+FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
+
+DEFAULT_QUEUE = "default"
+
+RAY_NODE_TYPE = "ray.io/node-type"
+RAY_CLUSTER = "ray.io/cluster"
+RAY_GROUP = "ray.io/group"
+RAY_REPLICA_NAME = "ray.io/worker-group-replica-name"
+RAY_HEAD_GROUP = "headgroup"
+RAY_NODE_TYPES = ("head", "worker")
+
+FIELD_MANAGER = "muster"
+LEASE_NAME = "muster-coordinator"
+DEFAULT_NAMESPACE = "muster-system"

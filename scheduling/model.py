@@ -1,0 +1,152 @@
+"""What are the nouns of the core, and what does each one hold?
+
+Everything here is a value: frozen, compared by content, free of clocks and clients. Amounts
+are whole numbers: milli-CPU for `cpu`, base units (bytes, devices, pods) for the rest.
+A pod's request for one pod slot is written into its requests as `pods: 1`, so that slots
+are one more resource and no special case.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node; `value` is empty where the node gives none."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of a pod as the API defaults it: `operator` is Equal where none was given.
+
+    An empty `key` with Exists tolerates every taint; an empty `effect` matches all effects.
+    """
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a node selector term: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One nodeSelectorTerm: all its requirements hold, on labels and on fields (metadata.name).
+
+    A term with neither matches no node.
+    """
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True)
+class PodShape:
+    """What of a pod matters to the scheduler: pods of one shape are interchangeable.
+
+    `requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
+    is the ORed list of required terms; None where the pod has no required node affinity (an
+    empty tuple would match nothing). `unsupported` names the constraints of the pod that the
+    core does not model, sorted; such a shape is never placed.
+    """
+
+    requests: tuple[tuple[str, int], ...]
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_affinity: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Short content hash, equal in every process: a placement names shapes by it."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as the scheduler judges it; `allocatable` holds `pods` like any other resource."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` pods of one shape in one pod set; `replica` is set only where numOfHosts > 1."""
+
+    pod_set: str
+    replica: str
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GangKey:
+    """Namespace and name of a gang, those of its RayCluster."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Print it as kubectl does: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGang:
+    """A gang that asks for room in this cycle.
+
+    `minimum` is what must be placed at once (for a gang that has a placement already: what of
+    its minimum has lost its room). `surplus` are units (whole replicas) that are placed one
+    after the other as long as they fit, only after the minimum. `created` is the creation
+    time in seconds since the epoch; together with the name it makes the order total.
+    """
+
+    key: GangKey
+    priority: int
+    created: float
+    minimum: tuple[Group, ...]
+    surplus: tuple[tuple[Group, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where the pods of one shape (and replica) of a pod set go: node name -> number of pods.
+
+    `requests` are those of the shape, so that the room stays reserved even when no pod of the
+    shape exists for the moment.
+    """
+
+    pod_set: str
+    replica: str
+    shape: str
+    requests: tuple[tuple[str, int], ...]
+    nodes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The assignments of a whole gang; written down, it is the gang's reservation."""
+
+    assignments: tuple[Assignment, ...] = field(default=())
