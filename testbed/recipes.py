@@ -1,0 +1,115 @@
+"""Which programs make up the testbed, and what exactly is built for each?
+
+One small Go module for each project under `modules/`: no single module graph can hold them all,
+since they ask for different versions of the same Kubernetes libraries. The modules' go.sum files
+pin the content of everything that is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.errors import TestbedError
+
+MODULES = Path(__file__).parent / "modules"
+BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly")
+KUBERNETES_VERSION = "1.36.3"
+
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One module under `modules/` and what is taken from it."""
+
+    name: str
+    module: str
+    packages: tuple[str, ...]
+    ldflags: str = "-s -w"
+    # Go names a program after its package's folder, which is not always what people call it.
+    renames: Mapping[str, str] = field(default_factory=dict)
+    # Folders of the module's source that a warm run needs beside the programs.
+    assets: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        """Where this recipe's go.mod and go.sum lie."""
+        return MODULES / self.name
+
+
+def _kubernetes_ldflags() -> str:
+    """Stamp the version, which is otherwise v0.0.0-master in every answer of the API server."""
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
+    packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    flags = [f"-X {package}.{key}={value}" for package in packages for key, value in stamps.items()]
+    return " ".join(["-s -w", *flags])
+
+
+ETCD = Recipe(
+    name="etcd",
+    module="go.etcd.io/etcd/server/v3",
+    packages=("go.etcd.io/etcd/server/v3",),
+    renames={"server": "etcd"},
+)
+KUBERNETES = Recipe(
+    name="kubernetes",
+    module="k8s.io/kubernetes",
+    packages=(
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-scheduler",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "k8s.io/kubernetes/cmd/kubectl",
+    ),
+    ldflags=_kubernetes_ldflags(),
+)
+KWOK = Recipe(
+    name="kwok",
+    module="sigs.k8s.io/kwok",
+    packages=("sigs.k8s.io/kwok/cmd/kwok",),
+    assets=("kustomize/stage",),
+)
+KUBERAY = Recipe(
+    name="kuberay",
+    module="github.com/ray-project/kuberay/ray-operator",
+    packages=("github.com/ray-project/kuberay/ray-operator",),
+    assets=("config/crd/bases", "config/rbac", "config/samples"),
+)
+# The quick ones first: whoever watches a cold build sees something finished soon.
+RECIPES = (ETCD, KWOK, KUBERAY, KUBERNETES)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The operating system and processor that is built for, in Go's words."""
+
+    goos: str
+    goarch: str
+
+
+def this_machine() -> Target:
+    """Work out Go's names for this machine without needing Go."""
+    machine = platform.machine().lower()
+    if machine not in _ARCHITECTURES:
+        raise TestbedError(f"the testbed does not know the processor {machine!r}")
+    return Target(platform.system().lower(), _ARCHITECTURES[machine])
+
+
+def content_key(recipe: Recipe, target: Target) -> str:
+    """Name the result of a build by everything that goes into it, so that no stale one is used."""
+    ingredients = {
+        "go.mod": (recipe.directory / "go.mod").read_text(),
+        "go.sum": (recipe.directory / "go.sum").read_text(),
+        "packages": recipe.packages,
+        "flags": [*BUILD_FLAGS, recipe.ldflags],
+        "renames": dict(recipe.renames),
+        "assets": recipe.assets,
+        "target": [target.goos, target.goarch],
+    }
+    text = json.dumps(ingredients, sort_keys=True)
+    return f"{recipe.name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
