@@ -1,0 +1,121 @@
+# Everything a person or the build server does with this repository. `make help` lists the targets.
+#
+#   PYTHON       the Python that .venv is made of
+#   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
+#   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
+#   IMAGE        name and tag of the container image
+#   BASE_IMAGE   what the image is built on; name a digest here for a build that can be repeated
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+UPGRADE ?=
+IMAGE ?= muster:dev
+BASE_IMAGE ?= python:3.13-slim
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
+
+# Made with the oldest Python that pyproject.toml admits, so that every newer one can use the pins.
+LOCK_PYTHON := 3.11
+LOCK_TOOLS := pip-tools==7.6.2 dependency-groups==1.3.2
+LOCK_DIR := out/lock
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- the environment ----------------------------------------------------------------------------
+
+.PHONY: venv
+venv: $(READY) ## make .venv: Python with the pinned packages and this checkout, editable
+
+$(READY): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "Muster needs Python 3.11 or newer, and there is no '$(PYTHON)' on PATH." \
+	       "Name one: make PYTHON=/path/to/python3.13 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Muster needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+	       "Name another: make PYTHON=/path/to/python3.13 ..." >&2; exit 1; }
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	    echo "'$(PYTHON)' has no venv module with pip in it." \
+	         "On Debian and Ubuntu: apt install python3-venv. Or name another Python:" \
+	         "make PYTHON=/path/to/python3.13 ..." >&2; exit 1; }; \
+	  echo "Making $(VENV) with $$($(PYTHON) --version)"; \
+	  $(PYTHON) -m venv --clear $(VENV); }
+	@echo "Installing the packages of requirements/dev.txt into $(VENV); this can take a few minutes"
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/dev.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# ---- look and run -------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: venv ## show gangs that start whole or not at all, on a real control plane (KEEP=1 leaves it up)
+	$(BIN)/python -m demo
+
+.PHONY: bench
+bench: venv build ## measure against the stock scheduler, as ratios
+	$(BIN)/python -m benchmarks
+
+# ---- check --------------------------------------------------------------------------------------
+
+.PHONY: test
+test: lint build ## check everything: format, lint, types, imports and all tests but the long ones
+	$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
+
+.PHONY: test-unit
+test-unit: venv ## run the tests that need no control plane
+	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
+
+.PHONY: test-long
+test-long: venv build ## run the tests that take minutes
+	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: venv ## check format, lint, types and who imports whom
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: venv ## write the format and the fixes that ruff knows
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# ---- make things --------------------------------------------------------------------------------
+
+.PHONY: build
+build: venv ## build the control plane that demo and tests run on (minutes once, seconds after)
+	$(BIN)/python -m testbed build
+
+.PHONY: crds
+crds: venv ## write manifests/crds from the pydantic models
+	$(BIN)/python -m kube.crds
+
+.PHONY: wheel
+wheel: venv ## write wheel and source archive to dist/
+	$(BIN)/python -m hatchling build -d dist -t sdist -t wheel
+
+.PHONY: image
+image: ## build the container image, named by IMAGE
+	docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
+
+.PHONY: lock
+lock: ## pin the dependencies of pyproject.toml in requirements/, with hashes
+	@$(PYTHON) -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(LOCK_PYTHON)")' || { \
+	  echo "make lock needs Python $(LOCK_PYTHON), the oldest that Muster runs on:" \
+	       "make lock PYTHON=/path/to/python$(LOCK_PYTHON)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(LOCK_DIR)
+	$(LOCK_DIR)/bin/python $(PIP_INSTALL) $(LOCK_TOOLS)
+	sh requirements/lock.sh $(LOCK_DIR)/bin $(if $(UPGRADE),--upgrade)
+
+.PHONY: clean
+clean: ## remove archives and caches; .venv and the built control plane stay
+	rm -rf dist build $(LOCK_DIR) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name .venv -prune -o -name out -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
