@@ -79,6 +79,14 @@ class PodShape:
         """Short content hash, equal in every process: a placement names shapes by it."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
+    def __hash__(self) -> int:
+        """Hash once per object: a cycle looks shapes up thousands of times."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.requests, self.node_selector, self.node_affinity, self.tolerations))
+
 
 @dataclass(frozen=True)
 class Node:

@@ -1,0 +1,246 @@
+"""Which nodes are there, and how much of each is taken?
+
+`Columns` is the answer at one moment: a value, never changed after it is made, nodes sorted by
+name, resources as rows. `NodeTable` is the ledger it is drawn from: the coordinator's cache owns
+it and changes single entries thousands of times a second; an event costs a few dictionary and
+array writes, whatever the number of nodes, and drawing a snapshot costs a copy of the arrays.
+
+What nodes are (`Traits`: labels, taints) and how much they hold change at different rates, so
+the traits and all that was derived from them are shared by snapshots until a node changes.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.model import Node, Taint
+
+Amounts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Positions = NDArray[np.intp]
+T = TypeVar("T")
+
+LIMIT = 2**62
+"""Amounts are cut off here in the columns, so that free = allocatable - used can't overflow."""
+
+MASKS_KEPT = 1024
+"""Masks kept per set of nodes: 5 MB at 5,000 nodes; gangs of one cluster share a few dozen."""
+
+
+class Traits:
+    """What nodes are besides amounts, and what was derived from it (see `remembered`).
+
+    Two `Traits` never share a cache; a cached array is never written again.
+    """
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+        self.names = tuple(node.name for node in nodes)
+        self.index: Mapping[str, int] = {name: at for at, name in enumerate(self.names)}
+        self._labels: dict[str, LabelColumn] = {}
+        self._remembered: dict[Hashable, object] = {}
+
+    @cached_property
+    def taints(self) -> "TaintClasses":
+        """Return the nodes by their taints and cordon; a cluster knows only a few such classes."""
+        codes: dict[tuple[bool, tuple[Taint, ...]], int] = {}
+        of = [codes.setdefault((n.unschedulable, n.taints), len(codes)) for n in self.nodes]
+        return TaintClasses(tuple(codes), np.array(of, dtype=np.intp))
+
+    def label(self, key: str) -> "LabelColumn":
+        """Return the values of one label over all nodes."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn.of_nodes(key, self.nodes)
+        return column
+
+    def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return what `derive` said for this key, calling it only the first time."""
+        if key not in self._remembered:
+            if len(self._remembered) >= MASKS_KEPT:
+                self._remembered.clear()
+            self._remembered[key] = derive()
+        return self._remembered[key]  # type: ignore[return-value] # a key names one derivation
+
+
+@dataclass(frozen=True, slots=True)
+class TaintClasses:
+    """`of[i]` is the class of node i; a class is its cordon and its taints."""
+
+    classes: tuple[tuple[bool, tuple[Taint, ...]], ...]
+    of: Positions
+
+    def where(self, holds: Callable[[bool, tuple[Taint, ...]], bool]) -> Mask:
+        """Return the nodes whose class satisfies `holds`, asked once per class."""
+        verdicts = [holds(cordoned, taints) for cordoned, taints in self.classes]
+        return np.array(verdicts, dtype=np.bool_)[self.of]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumn:
+    """One label over all nodes: `values[of[i]]` is node i's value; None where it has none."""
+
+    values: tuple[str | None, ...]
+    of: Positions
+
+    @classmethod
+    def of_nodes(cls, key: str, nodes: tuple[Node, ...]) -> "LabelColumn":
+        """Code the values of the label in the order they are met."""
+        codes: dict[str | None, int] = {}
+        of = [codes.setdefault(node.labels.get(key), len(codes)) for node in nodes]
+        return cls(tuple(codes), np.array(of, dtype=np.intp))
+
+    def where(self, holds: Callable[[str | None], bool]) -> Mask:
+        """Return the nodes whose value satisfies `holds`, asked once per distinct value."""
+        return np.array([holds(value) for value in self.values], dtype=np.bool_)[self.of]
+
+
+class Columns:
+    """The nodes at one moment; nothing in it is ever written again.
+
+    `allocatable`, `used` and `free` are int64 of shape (resources, nodes), one contiguous row
+    per resource. `free` is negative where a node is overcommitted.
+    """
+
+    def __init__(
+        self, traits: Traits, resources: tuple[str, ...], allocatable: Amounts, used: Amounts
+    ) -> None:
+        self.traits = traits
+        self.resources = resources
+        self.row: Mapping[str, int] = {name: at for at, name in enumerate(resources)}
+        self.allocatable = allocatable
+        self.used = used
+        self.free: Amounts = allocatable - used
+
+    @classmethod
+    def of(
+        cls, nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None
+    ) -> "Columns":
+        """Draw up nodes with what is used on them by name."""
+        table = NodeTable()
+        for node in nodes:
+            table.put_node(node)
+        for name, amounts in (used or {}).items():
+            table.use(name, amounts.items(), +1)
+        return table.snapshot()
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes, sorted by name."""
+        return self.traits.nodes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the nodes, sorted."""
+        return self.traits.names
+
+    @property
+    def index(self) -> Mapping[str, int]:
+        """Return the position of each node by its name."""
+        return self.traits.index
+
+
+class NodeTable:
+    """The nodes and the sums used on them, kept from events by one owner.
+
+    A node has a slot in arrays that grow by doubling; slots are handed out as nodes come and
+    reused as they go, and the order by name is made anew only when a node changed. Sums are
+    kept per node name in plain integers, which is exact whatever the order of events, and holds
+    the pods of nodes that are not known (yet, or any more).
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        self._nodes: dict[str, Node] = {}
+        self._free_slots: list[int] = []
+        self._rows: dict[str, int] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        self._allocatable = np.zeros((0, 0), dtype=np.int64)
+        self._taken = np.zeros((0, 0), dtype=np.int64)
+        self._traits: Traits | None = None
+        self._order = np.zeros(0, dtype=np.intp)
+        self._snapshot: Columns | None = None
+
+    def put_node(self, node: Node) -> None:
+        """Add a node, or replace the one of its name."""
+        known = self._nodes.get(node.name)
+        if known == node:
+            return
+        slot = self._slots[node.name] if known else self._new_slot(node.name)
+        self._nodes[node.name] = node
+        self._write(slot, node)
+        self._traits = self._snapshot = None
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; what is used on it stays counted for the case that it comes back."""
+        if self._nodes.pop(name, None) is not None:
+            self._free_slots.append(self._slots.pop(name))
+            self._traits = self._snapshot = None
+
+    def use(self, node: str, amounts: Iterable[tuple[str, int]], sign: int) -> None:
+        """Add (+1) or take back (-1) amounts on a node, known or not."""
+        sums = self._used.setdefault(node, {})
+        slot = self._slots.get(node)
+        for resource, amount in amounts:
+            total = sums.get(resource, 0) + sign * amount
+            if total:
+                sums[resource] = total
+            else:
+                sums.pop(resource, None)
+            if slot is not None:
+                self._taken[self._row(resource), slot] = _in_column(total)
+        if not sums:
+            del self._used[node]
+        if slot is not None:
+            self._snapshot = None
+
+    def snapshot(self) -> Columns:
+        """Return the nodes as they are now; the same object while nothing has changed."""
+        if self._snapshot is None:
+            self._snapshot = self._drawn()
+        return self._snapshot
+
+    def _drawn(self) -> Columns:
+        if self._traits is None:
+            self._traits = Traits(tuple(self._nodes[name] for name in sorted(self._nodes)))
+            self._order = np.array([self._slots[n] for n in self._traits.names], dtype=np.intp)
+        resources = tuple(sorted(self._rows))
+        rows = np.array([self._rows[name] for name in resources], dtype=np.intp)
+        cells = np.ix_(rows, self._order)
+        return Columns(self._traits, resources, self._allocatable[cells], self._taken[cells])
+
+    def _write(self, slot: int, node: Node) -> None:
+        """Write a node's whole column, with what was used on it before it was known."""
+        used = self._used.get(node.name, {})
+        for resource in (*node.allocatable, *used):
+            self._row(resource)
+        for resource, row in self._rows.items():
+            self._allocatable[row, slot] = _in_column(node.allocatable.get(resource, 0))
+            self._taken[row, slot] = _in_column(used.get(resource, 0))
+
+    def _new_slot(self, name: str) -> int:
+        slot = self._free_slots.pop() if self._free_slots else len(self._slots)
+        if slot >= self._allocatable.shape[1]:
+            self._grow(0, max(64, self._allocatable.shape[1]))
+        self._slots[name] = slot
+        return slot
+
+    def _row(self, resource: str) -> int:
+        row = self._rows.setdefault(resource, len(self._rows))
+        if row >= self._allocatable.shape[0]:
+            self._grow(max(8, self._allocatable.shape[0]), 0)
+        return row
+
+    def _grow(self, rows: int, slots: int) -> None:
+        wider = ((0, rows), (0, slots))
+        self._allocatable = np.pad(self._allocatable, wider)
+        self._taken = np.pad(self._taken, wider)
+
+
+def _in_column(amount: int) -> int:
+    """Cut an amount to what a column holds; below zero only a fault of the caller can lead."""
+    return min(max(amount, 0), LIMIT)

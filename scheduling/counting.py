@@ -1,0 +1,28 @@
+"""How many pods that ask for this much fit into that much room, node by node?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from scheduling.columns import LIMIT, Amounts
+
+Requests = tuple[tuple[str, int], ...]
+
+MOST = 2**31
+"""No node runs more pods; counts are cut off here so that sums over nodes stay in 64 bits."""
+
+
+def pods_per_node(requests: Requests, row: Mapping[str, int], free: Amounts) -> Amounts:
+    """Return min over the requested resources of free // request, never below zero.
+
+    One division of a contiguous row by a scalar per resource. A resource that no node has
+    fits nowhere; what is not asked for is not looked at, even where it is overcommitted
+    (plugin NodeResourcesFit). Pods that ask for nothing fit MOST times.
+    """
+    fitting = np.full(free.shape[1], MOST, dtype=np.int64)
+    for resource, amount in requests:
+        at = row.get(resource)
+        if at is None or amount > LIMIT:
+            return np.zeros(free.shape[1], dtype=np.int64)
+        np.minimum(fitting, free[at] // amount, out=fitting)
+    return np.maximum(fitting, 0, out=fitting)

@@ -1,0 +1,200 @@
+"""Which nodes may run pods of a shape, room left aside, and what speaks against the others?
+
+Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
+scheduler's order; a node counts for the first that refuses it. A predicate is asked once per
+class of nodes (equal taints, equal value of a label), not once per node, and its mask is
+remembered until a node changes.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import partial, reduce
+from operator import eq
+
+import numpy as np
+
+from scheduling.columns import Columns, Mask, Traits
+from scheduling.counting import pods_per_node
+from scheduling.model import NodeTerm, PodShape, Requirement, Taint, Toleration
+
+
+class Predicate(StrEnum):
+    """What can speak against a node, in the order in which it is asked."""
+
+    CORDON = "NodeUnschedulable"
+    TAINT = "TaintToleration"
+    NODE_SELECTOR = "NodeSelector"
+    NODE_AFFINITY = "NodeAffinity"
+    RESOURCES = "NodeResourcesFit"
+
+
+UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""What a pod must tolerate to run on a cordoned node (plugin NodeUnschedulable)."""
+
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def feasible(shape: PodShape, columns: Columns) -> Mask:
+    """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
+    key = ("feasible", shape.tolerations, shape.node_selector, shape.node_affinity)
+    return columns.traits.remembered(
+        key, lambda: reduce(np.logical_and, _masks(shape, columns.traits).values())
+    )
+
+
+def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
+    """Return how many nodes each predicate refuses before any other does, room asked last."""
+    room = pods_per_node(shape.requests, columns.row, columns.free) > 0
+    counts: dict[Predicate, int] = {}
+    left = np.ones(len(columns.names), dtype=np.bool_)
+    for predicate, mask in (_masks(shape, columns.traits) | {Predicate.RESOURCES: room}).items():
+        counts[predicate] = int(np.count_nonzero(left & ~mask))
+        left &= mask
+    return {predicate: count for predicate, count in counts.items() if count}
+
+
+def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
+    """Return per predicate, in order, the nodes that it lets pass."""
+    tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
+    return {
+        Predicate.CORDON: traits.remembered(
+            (Predicate.CORDON, tolerations), lambda: _uncordoned(tolerations, traits)
+        ),
+        Predicate.TAINT: traits.remembered(
+            (Predicate.TAINT, tolerations), lambda: _untainted(tolerations, traits)
+        ),
+        Predicate.NODE_SELECTOR: traits.remembered(
+            (Predicate.NODE_SELECTOR, selector), lambda: _selected(selector, traits)
+        ),
+        Predicate.NODE_AFFINITY: traits.remembered(
+            (Predicate.NODE_AFFINITY, terms), lambda: _attracted(terms, traits)
+        ),
+    }
+
+
+def _uncordoned(tolerations: tuple[Toleration, ...], traits: Traits) -> Mask:
+    may_enter = tolerates(tolerations, UNSCHEDULABLE_TAINT)
+    return traits.taints.where(lambda cordoned, _: may_enter or not cordoned)
+
+
+def _untainted(tolerations: tuple[Toleration, ...], traits: Traits) -> Mask:
+    return traits.taints.where(
+        lambda _, taints: all(
+            taint.effect == "PreferNoSchedule" or tolerates(tolerations, taint) for taint in taints
+        )
+    )
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Say whether one of the tolerations covers the taint (ToleratesTaint of k8s.io/api).
+
+    Lt and Gt never do: their feature gate TaintTolerationComparisonOperators is off in 1.36.
+    """
+    return any(
+        each.effect in ("", taint.effect)
+        and each.key in ("", taint.key)
+        and (
+            each.operator == "Exists"
+            or (each.operator in ("", "Equal") and each.value == taint.value)
+        )
+        for each in tolerations
+    )
+
+
+def _selected(selector: tuple[tuple[str, str], ...], traits: Traits) -> Mask:
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for key, wanted in selector:
+        mask &= traits.label(key).where(partial(eq, wanted))
+    return mask
+
+
+def _attracted(terms: tuple[NodeTerm, ...] | None, traits: Traits) -> Mask:
+    """Return the nodes that one of the terms matches; all where there is no affinity."""
+    if terms is None:
+        return np.ones(len(traits.nodes), dtype=np.bool_)
+    mask = np.zeros(len(traits.nodes), dtype=np.bool_)
+    for term in terms:
+        mask |= _matched(term, traits)
+    return mask
+
+
+def _matched(term: NodeTerm, traits: Traits) -> Mask:
+    """Return the nodes that satisfy all of a term; an empty term matches nothing."""
+    mask = np.full(len(traits.nodes), bool(term.labels or term.fields))
+    for label in term.labels:
+        mask &= traits.remembered(label, partial(_labelled, label, traits))
+    for field in term.fields:
+        mask &= _named(field, traits)
+    return mask
+
+
+def _labelled(requirement: Requirement, traits: Traits) -> Mask:
+    """Return the nodes whose label satisfies the requirement.
+
+    A requirement that the scheduler cannot parse makes its whole term match nothing
+    (component-helpers nodeaffinity.go), so NotIn without values is no "everything but nothing".
+    """
+    if not _parses(requirement):
+        return np.zeros(len(traits.nodes), dtype=np.bool_)
+    return traits.label(requirement.key).where(lambda value: _holds(requirement, value))
+
+
+def _parses(requirement: Requirement) -> bool:
+    values = requirement.values
+    match requirement.operator:
+        case "In" | "NotIn":
+            return bool(values) and all(_LABEL_VALUE.fullmatch(value) for value in values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and _integer(values[0]) is not None
+        case _:
+            return False
+
+
+def _holds(requirement: Requirement, value: str | None) -> bool:
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return _compares(requirement, value)
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    """Compare as Gt or Lt; a node whose value is no integer does not match."""
+    bound, found = _integer(requirement.values[0]), _integer(value)
+    if bound is None or found is None:
+        return False
+    return found > bound if requirement.operator == "Gt" else found < bound
+
+
+def _integer(text: str | None) -> int | None:
+    """Parse as Go's strconv.ParseInt(text, 10, 64) does; None where it would fail."""
+    if text is None or len(text) > 63 or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _named(requirement: Requirement, traits: Traits) -> Mask:
+    """Return the nodes whose metadata.name matches; the API knows no other field here."""
+    wanted = requirement.operator == "In"
+    if (
+        requirement.key != "metadata.name"
+        or requirement.operator not in ("In", "NotIn")
+        or len(requirement.values) != 1
+    ):
+        return np.zeros(len(traits.nodes), dtype=np.bool_)
+    mask = np.full(len(traits.nodes), not wanted)
+    position = traits.index.get(requirement.values[0])
+    if position is not None:
+        mask[position] = wanted
+    return mask

@@ -1,0 +1,151 @@
+"""How much does a pod ask for, in whole numbers?
+
+Quantities are parsed by the grammar of Kubernetes' apimachinery (pkg/api/resource/quantity.go),
+strictly: what its scanner lets through besides (".", "Ki", blanks around) never leaves an API
+server, which stores the canonical form. No float is ever involved.
+
+CPU counts in milli, everything else in base units. Requests are rounded up, what a node offers
+is rounded down, so that rounding can refuse a pod but never overfill a node.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scheduling.model import CPU, MEMORY
+
+MAX_AMOUNT = 2**63 - 1
+"""Amounts live in int64 columns."""
+
+MAX_TEXT = 128
+"""Longer texts are refused unread; the canonical form an API server stores has some 30 at most."""
+
+_GRAMMAR = re.compile(
+    r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]*))?|\.(?P<bare>[0-9]+))"
+    r"(?:(?P<binary>[KMGTPE])i|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
+)
+_BINARY = {unit: 1024**power for power, unit in enumerate("KMGTPE", start=1)}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_ALLOWED = (
+    "allowed is a number of at most 2^63-1, not negative, "
+    "with one of the suffixes n u m k M G T P E, Ki Mi Gi Ti Pi Ei, e<integer>, or none"
+)
+
+
+class BadQuantity(ValueError):  # noqa: N818 # a fault of the input, named as such
+    """A quantity that is none, is negative, or does not fit into 64 bits."""
+
+    def __init__(self, resource: str, text: str, fault: str) -> None:
+        super().__init__(f"{resource}: {text[:MAX_TEXT]!r} {fault}; {_ALLOWED}")
+
+
+@lru_cache(maxsize=65536)
+def request_amount(resource: str, text: str) -> int:
+    """Return what a pod asks for, rounded up; raise BadQuantity where the text is no amount."""
+    amount, remainder = _amount_and_remainder(resource, text)
+    return _within_range(resource, text, amount + (remainder > 0))
+
+
+@lru_cache(maxsize=65536)
+def allocatable_amount(resource: str, text: str) -> int:
+    """Return what a node offers, rounded down; raise BadQuantity where the text is no amount."""
+    amount, _ = _amount_and_remainder(resource, text)
+    return _within_range(resource, text, amount)
+
+
+def _amount_and_remainder(resource: str, text: str) -> tuple[int, int]:
+    """Return the whole amount in the resource's unit and something positive if a part is left."""
+    match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_TEXT else None
+    if match is None:
+        raise BadQuantity(resource, text, "is not a Kubernetes quantity")
+    fraction = match["fraction"] or match["bare"] or ""
+    digits = int((match["whole"] or "") + fraction) * _BINARY.get(match["binary"], 1)
+    if digits == 0:
+        return 0, 0
+    if match["sign"] == "-":
+        raise BadQuantity(resource, text, "is negative")
+    power = _DECIMAL.get(match["decimal"], 0) + int(match["exponent"] or 0)
+    return _shifted(resource, text, digits, power - len(fraction) + (3 if resource == CPU else 0))
+
+
+def _shifted(resource: str, text: str, digits: int, power: int) -> tuple[int, int]:
+    """Return digits x 10^power as amount and remainder, without ever computing a huge power."""
+    if power > 18:  # 10^19 > 2^63, and digits is at least 1
+        raise BadQuantity(resource, text, "is too large")
+    if power >= 0:
+        return digits * 10**power, 0
+    if -power > MAX_TEXT + 20:  # digits < 10^MAX_TEXT x 2^60: nothing whole can be left
+        return 0, digits
+    unit: int = 10**-power
+    return divmod(digits, unit)
+
+
+def _within_range(resource: str, text: str, amount: int) -> int:
+    if amount > MAX_AMOUNT:
+        raise BadQuantity(resource, text, "is too large")
+    return amount
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequests:
+    """What one container asks for; `restartable` marks an init container that keeps running."""
+
+    requests: Mapping[str, int]
+    restartable: bool = False
+
+
+def pod_requests(
+    containers: Sequence[ContainerRequests],
+    init_containers: Sequence[ContainerRequests],
+    overhead: Mapping[str, int],
+    pod_level: Mapping[str, int],
+) -> dict[str, int]:
+    """Add up what the scheduler counts for a pod, without its pod slot.
+
+    The formula is PodRequests of k8s.io/component-helpers/resource/helpers.go: the larger of what
+    runs together in the end and of the worst moment of the start, then pod-level requests
+    instead of the sums where they are given, then the overhead.
+    """
+    side_cars = [each for each in init_containers if each.restartable]
+    total = _sum([*containers, *side_cars]) | _start_peak(init_containers)
+    for name, amount in pod_level.items():  # an override, even where it is less than the sum
+        if _is_pod_level(name):
+            total[name] = amount
+    total.update(overhead)
+    return {name: _checked_sum(name, amount) for name, amount in total.items()}
+
+
+def _start_peak(init_containers: Sequence[ContainerRequests]) -> Counter[str]:
+    """Return the most that init containers hold at once: each beside the side-cars before it."""
+    peak: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+    for each in init_containers:
+        together = running + Counter(each.requests)
+        peak |= together
+        if each.restartable:
+            running = together
+    return peak
+
+
+def _sum(containers: Sequence[ContainerRequests]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in containers:
+        total.update(each.requests)
+    return total
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+
+
+def _checked_sum(resource: str, amount: int) -> int:
+    if amount > MAX_AMOUNT:
+        raise BadQuantity(resource, str(amount), "is too large as the sum of a pod's requests")
+    return amount
+
+
+def sorted_requests(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return amounts in the form of PodShape.requests: sorted by name, without zeros."""
+    return tuple(sorted((name, amount) for name, amount in amounts.items() if amount))

@@ -1,0 +1,99 @@
+"""Small worlds in a line: nodes, shapes, groups and gangs, with defaults for the rest.
+
+Amounts are written as people write them (`cpu=8`, `cpu="500m"`, `memory="16Gi"`).
+"""
+
+from collections.abc import Mapping
+
+from scheduling.columns import Columns
+from scheduling.model import (
+    CPU,
+    MEMORY,
+    PODS,
+    GangKey,
+    Group,
+    Node,
+    NodeTerm,
+    PendingGang,
+    PodShape,
+    Requirement,
+    Taint,
+    Toleration,
+)
+from scheduling.resources import allocatable_amount, request_amount, sorted_requests
+
+GPU = "nvidia.com/gpu"
+
+Amount = int | str
+
+
+def node(
+    name: str,
+    *,
+    cpu: Amount = 64,
+    memory: Amount = "256Gi",
+    gpu: Amount = 0,
+    pods: Amount = 110,
+    labels: Mapping[str, str] | None = None,
+    taints: tuple[Taint, ...] = (),
+    unschedulable: bool = False,
+    extra: Mapping[str, Amount] | None = None,
+) -> Node:
+    written = {CPU: cpu, MEMORY: memory, PODS: pods, **({GPU: gpu} if gpu else {}), **(extra or {})}
+    allocatable = {key: allocatable_amount(key, str(text)) for key, text in written.items()}
+    return Node(name, labels or {}, taints, unschedulable, allocatable)
+
+
+def shape(
+    *,
+    cpu: Amount = 0,
+    memory: Amount = 0,
+    gpu: Amount = 0,
+    selector: Mapping[str, str] | None = None,
+    affinity: tuple[NodeTerm, ...] | None = None,
+    tolerations: tuple[Toleration, ...] = (),
+    unsupported: tuple[str, ...] = (),
+    extra: Mapping[str, Amount] | None = None,
+) -> PodShape:
+    written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
+    requests = {key: request_amount(key, str(text)) for key, text in written.items()}
+    return PodShape(
+        requests=sorted_requests(requests),
+        node_selector=tuple(sorted((selector or {}).items())),
+        node_affinity=affinity,
+        tolerations=tolerations,
+        unsupported=unsupported,
+    )
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
+    return Taint(key, value, effect)
+
+
+def toleration(
+    key: str = "", *, operator: str = "Equal", value: str = "", effect: str = ""
+) -> Toleration:
+    return Toleration(key, operator, value, effect)
+
+
+def require(key: str, operator: str, *values: str) -> Requirement:
+    return Requirement(key, operator, values)
+
+
+def group(pod_set: str, count: int, of: PodShape, *, replica: str = "") -> Group:
+    return Group(pod_set, replica, of, count)
+
+
+def gang(
+    name: str,
+    *minimum: Group,
+    priority: int = 0,
+    created: float = 0.0,
+    surplus: tuple[tuple[Group, ...], ...] = (),
+    namespace: str = "team",
+) -> PendingGang:
+    return PendingGang(GangKey(namespace, name), priority, created, minimum, surplus)
+
+
+def columns(*nodes: Node, used: Mapping[str, Mapping[str, int]] | None = None) -> Columns:
+    return Columns.of(nodes, used)

@@ -1,0 +1,137 @@
+"""The table of nodes and what it draws."""
+
+import numpy as np
+import pytest
+
+from scheduling.columns import LIMIT, Columns, NodeTable
+from tests.builders import GPU, columns, node, shape
+
+
+def cell(drawn: Columns, what: str, resource: str, name: str) -> int:
+    matrix: np.ndarray = getattr(drawn, what)
+    return int(matrix[drawn.row[resource], drawn.index[name]])
+
+
+def table(*names: str) -> NodeTable:
+    made = NodeTable()
+    for name in names:
+        made.put_node(node(name, cpu=4))
+    return made
+
+
+def test_nodes_are_sorted_by_name_whatever_the_order_of_arrival() -> None:
+    """Ties are broken by position, so position must not depend on arrival."""
+    assert table("b", "c", "a").snapshot().names == ("a", "b", "c")
+
+
+def test_what_is_used_is_subtracted_from_what_is_allocatable() -> None:
+    """`free` follows `use` in both directions."""
+    made = table("a")
+    made.use("a", shape(cpu=3).requests, +1)
+    assert cell(made.snapshot(), "free", "cpu", "a") == 1000
+    made.use("a", shape(cpu=3).requests, -1)
+    assert cell(made.snapshot(), "free", "cpu", "a") == 4000
+
+
+def test_a_pod_on_an_unknown_node_counts_once_the_node_comes() -> None:
+    """Pods and nodes come by different watches, in any order."""
+    made = table("a")
+    made.use("b", shape(cpu=1).requests, +1)
+    made.put_node(node("b", cpu=4))
+    assert cell(made.snapshot(), "used", "cpu", "b") == 1000
+
+
+def test_a_node_that_comes_back_still_holds_its_pods() -> None:
+    """Deleting the Node object does not end its pods."""
+    made = table("a")
+    made.use("a", shape(cpu=1).requests, +1)
+    made.remove_node("a")
+    assert made.snapshot().names == ()
+    made.put_node(node("a", cpu=4))
+    assert cell(made.snapshot(), "used", "cpu", "a") == 1000
+
+
+def test_a_reused_slot_holds_nothing_of_the_node_before() -> None:
+    """The slot of a removed node starts clean, in resources the new one lacks as well."""
+    made = NodeTable()
+    made.put_node(node("a", gpu=8))
+    made.use("a", shape(gpu=3).requests, +1)
+    made.remove_node("a")
+    made.put_node(node("b", cpu=1))
+    drawn = made.snapshot()
+    assert [cell(drawn, what, GPU, "b") for what in ("allocatable", "used")] == [0, 0]
+
+
+def test_a_new_resource_becomes_a_row() -> None:
+    """Resources are discovered as nodes and pods name them."""
+    made = table("a")
+    made.use("a", [("example.com/fpga", 1)], +1)
+    assert cell(made.snapshot(), "free", "example.com/fpga", "a") == -1
+
+
+def test_a_snapshot_never_changes() -> None:
+    """What a cycle holds stays as it was, whatever comes in meanwhile."""
+    made = table("a", "b")
+    before = made.snapshot()
+    made.use("a", shape(cpu=1).requests, +1)
+    made.put_node(node("b", cpu=1))
+    made.remove_node("a")
+    assert before.names == ("a", "b")
+    assert cell(before, "free", "cpu", "a") == cell(before, "free", "cpu", "b") == 4000
+
+
+def test_the_same_snapshot_is_handed_out_while_nothing_changed() -> None:
+    """An equal node and a node that was never known are no change."""
+    made = table("a")
+    before = made.snapshot()
+    made.put_node(node("a", cpu=4))
+    made.remove_node("x")
+    made.use("unknown", shape(cpu=1).requests, +1)
+    assert made.snapshot() is before
+
+
+def test_traits_are_shared_until_a_node_changes() -> None:
+    """Masks survive the pods that come and go."""
+    made = table("a")
+    before = made.snapshot()
+    made.use("a", shape(cpu=1).requests, +1)
+    assert made.snapshot().traits is before.traits
+    made.put_node(node("a", cpu=4, labels={"zone": "x"}))
+    assert made.snapshot().traits is not before.traits
+
+
+def test_absurd_amounts_are_cut_off_and_given_back_exactly() -> None:
+    """Sums beyond 64 bits neither overflow a column nor lose a pod."""
+    made = NodeTable()
+    made.put_node(node("a", memory=2**63 - 1))
+    for sign in (+1, +1, -1):
+        made.use("a", [("memory", 2**63 - 1)], sign)
+    assert cell(made.snapshot(), "used", "memory", "a") == LIMIT
+    made.use("a", [("memory", 2**63 - 1)], -1)
+    assert cell(made.snapshot(), "free", "memory", "a") == LIMIT
+
+
+def test_a_node_may_leave_while_many_others_stay() -> None:
+    """Growing and shrinking over the first size of the arrays keeps every column right."""
+    names = [f"n{i:03}" for i in range(200)]
+    made = table(*names)
+    for name in names[::2]:
+        made.remove_node(name)
+    for name in names[1::2]:
+        made.use(name, shape(cpu=1).requests, +1)
+    drawn = made.snapshot()
+    assert drawn.names == tuple(names[1::2])
+    assert set(drawn.free[drawn.row["cpu"]]) == {3000}
+
+
+@pytest.mark.parametrize("what", ["allocatable", "used", "free"])
+def test_matrices_are_int64_with_contiguous_rows(what: str) -> None:
+    """The count of a shape walks along rows."""
+    matrix = getattr(columns(node("b"), node("a"), used={"a": {"cpu": 1}}), what)
+    assert matrix.dtype == np.int64
+    assert matrix.flags.c_contiguous
+
+
+def test_no_nodes_are_a_valid_world() -> None:
+    """An empty cluster draws empty columns."""
+    assert columns().names == ()
