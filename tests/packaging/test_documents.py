@@ -1,0 +1,68 @@
+"""Do the documents speak of files, targets and anchors that exist?"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.tree import ROOT
+
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], key=lambda path: path.as_posix()
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+WORD = re.compile(r"`([^`\s]+)`")
+TARGET = re.compile(r"\bmake ([a-z][a-z-]*)(?=[`\s]|$)")
+
+every_document = pytest.mark.parametrize(
+    "path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+
+
+def prose(path: Path) -> str:
+    """The text without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def fenced(path: Path) -> str:
+    return "\n".join(re.findall(r"^```.*?^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that the headings of a Markdown file get."""
+    headings = re.findall(r"^#+ +(.*?) *$", prose(path), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_document
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in LINK.findall(prose(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+@every_document
+def test_paths_exist(path: Path) -> None:
+    """A word like `kube/leader.py`, whose first part is a folder of ours, names a file."""
+    for word in WORD.findall(prose(path)):
+        first, slash, rest = word.partition("/")
+        if slash and rest and not first.startswith(".") and (ROOT / first).is_dir():
+            assert list(ROOT.glob(word.rstrip("/"))), word
+
+
+@every_document
+def test_make_targets_exist(path: Path) -> None:
+    phony = re.findall(r"^\.PHONY: (\S+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    in_words = [
+        target
+        for word in re.findall(r"`(make [^`]+)`", prose(path))
+        for target in TARGET.findall(word)
+    ]
+    in_blocks = re.findall(r"^(?:\$ )?make ([a-z][a-z-]*)", fenced(path), flags=re.MULTILINE)
+    assert set(in_words + in_blocks) <= set(phony)

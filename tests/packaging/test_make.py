@@ -1,0 +1,78 @@
+"""Does `make help` tell all there is, and does the build server run the README's command?"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.tree import ROOT
+
+MAKE = shutil.which("make")
+needs_make = pytest.mark.skipif(MAKE is None, reason="make is not installed")
+
+DOCUMENTED = {
+    "help", "venv", "build", "format", "lint", "test", "test-unit", "test-long", "demo", "bench",
+    "crds", "lock", "wheel", "image", "clean",
+}  # fmt: skip
+
+
+def phony() -> set[str]:
+    lines = re.findall(r"^\.PHONY:(.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    return {name for line in lines for name in line.split()}
+
+
+def make(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    assert MAKE is not None
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        [MAKE, *arguments], cwd=cwd, env=mine, capture_output=True, text=True, check=False
+    )
+
+
+@needs_make
+@pytest.mark.parametrize("arguments", [[], ["help"], ["-j", "4", "help"]], ids=" ".join)
+def test_help_lists_every_target_with_what_it_does(arguments: list[str]) -> None:
+    done = make(*arguments)
+    assert done.returncode == 0, done.stderr
+    told = dict(re.findall(r"^  make (\S+) +(\S.*)$", done.stdout, flags=re.MULTILINE))
+    assert set(told) == phony() >= DOCUMENTED
+
+
+@needs_make
+def test_an_old_python_is_refused_by_name(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    old = tmp_path / "python-of-old"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.10.0" || exit 1\n')
+    old.chmod(0o755)
+    done = make("venv", f"PYTHON={old}", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert "Python 3.10.0" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+@needs_make
+def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    done = make("venv", "PYTHON=no-such-python", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "there is no 'no-such-python' on PATH" in done.stderr
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    commands = [
+        line
+        for line in script.read_text().splitlines()
+        if line.strip() and not line.startswith(("#", "set ", "cd "))
+    ]
+    assert commands == ["exec make test"]
+    assert "`make test`" in (ROOT / "README.md").read_text()

@@ -1,0 +1,93 @@
+"""Does a fresh machine install what was tested, and nothing that anybody swapped?"""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.packaging.tree import ROOT, project
+
+LOCKED = ["runtime", "build", "dev"]
+EVERY = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def entries(path: Path) -> dict[str, tuple[Requirement, list[str]]]:
+    """Package -> its pin and its hashes."""
+    text = re.sub(r"^\s*#.*$", "", path.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    found: dict[str, tuple[Requirement, list[str]]] = {}
+    for line in filter(None, (line.strip() for line in text.splitlines())):
+        pin, *options = line.split(" --hash=")
+        requirement = Requirement(pin.strip())
+        found[canonicalize_name(requirement.name)] = requirement, [o.strip() for o in options]
+    return found
+
+
+def locked(name: str) -> dict[str, tuple[Requirement, list[str]]]:
+    return entries(ROOT / "requirements" / f"{name}.txt")
+
+
+def pin(requirement: Requirement) -> str:
+    (specifier,) = requirement.specifier
+    assert specifier.operator == "==", requirement
+    return specifier.version
+
+
+def group(name: str) -> list[Requirement]:
+    """A dependency group of pyproject.toml, with what it includes."""
+    wanted: list[Requirement] = []
+    for item in project()["dependency-groups"][name]:
+        wanted += [Requirement(item)] if isinstance(item, str) else group(item["include-group"])
+    return wanted
+
+
+def wanted(name: str) -> list[Requirement]:
+    runtime = [Requirement(item) for item in project()["project"]["dependencies"]]
+    return {"runtime": runtime, "build": group("build"), "dev": runtime + group("dev")}[name]
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_every_package_is_pinned_with_hashes(path: Path) -> None:
+    found = entries(path)
+    assert found
+    for requirement, hashes in found.values():
+        assert pin(requirement)
+        assert hashes, requirement
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", item) for item in hashes), requirement
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_no_file_says_where_packages_come_from(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        assert "://" not in line
+        assert not re.match(r"\s*(-[a-z]\b|--(?!hash=))", line), line
+        assert not re.search(r"(^|[\s\"'=])(/|~|file:)", line), line
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_the_pins_are_those_that_the_project_asks_for(name: str) -> None:
+    found = locked(name)
+    for requirement in wanted(name):
+        pinned, _ = found[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(pin(pinned)), f"{requirement}: run make lock"
+
+
+@pytest.mark.parametrize("name", ["runtime", "build"])
+def test_what_is_tested_is_what_is_shipped(name: str) -> None:
+    tested = locked("dev")
+    for package, (requirement, hashes) in locked(name).items():
+        assert tested[package] == (requirement, hashes)
+
+
+def test_the_build_requirement_is_the_pinned_one() -> None:
+    for item in project()["build-system"]["requires"]:
+        requirement = Requirement(item)
+        assert locked("build")[requirement.name][0].specifier == requirement.specifier
+
+
+@pytest.mark.parametrize("package", ["aiohttp", "cryptography", "msgspec", "numpy", "orjson"])
+def test_compiled_packages_are_pinned_for_all_platforms(package: str) -> None:
+    _, hashes = locked("runtime")[package]
+    # Four Pythons on Linux and macOS, two processors each; one machine alone gives one or two.
+    assert len(hashes) >= 16

@@ -1,0 +1,30 @@
+"""What does the checkout consist of, and what does pyproject.toml say of it?"""
+
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+NOT_OURS = {".git", ".venv", "out", "dist", "build", "__pycache__", "node_modules"}
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def programs() -> list[str]:
+    """The packages that travel: what the wheel is made of."""
+    found: list[str] = project()["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    return found
+
+
+def files(top: Path = ROOT) -> Iterator[Path]:
+    """Every file of the checkout that a tool has not put there."""
+    for folder, folders, names in os.walk(top):
+        folders[:] = [
+            name for name in folders if name not in NOT_OURS and not name.endswith("_cache")
+        ]
+        yield from (Path(folder, name) for name in names)
