@@ -1,0 +1,77 @@
+"""Which reviews do the tests send? Pods as KubeRay makes them, and changes to them."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kube.names import GATE, OPT_IN
+from webhook.review import ClusterKey, Gone, Key, Marks, NamespaceKey
+
+Json = dict[str, Any]
+
+FOLDER = Path(__file__).parent / "reviews"
+OWNER_UID = "0c6f1a0e-5a61-4a1c-9e35-3f1b5c2e7a10"
+CLUSTER = ClusterKey("demo", "raycluster-kuberay", OWNER_UID)
+NAMESPACE = NamespaceKey("demo")
+NOTHING = Marks({}, {})
+
+
+def recorded(name: str) -> Json:
+    """Return a review from the folder."""
+    review: Json = orjson.loads((FOLDER / f"{name}.json").read_bytes())
+    return review
+
+
+def worker(**spec: object) -> Json:
+    """Return the worker's review with these fields of the spec set."""
+    review = recorded("worker")
+    pod_of(review)["spec"].update(spec)
+    return review
+
+
+def pod_of(review: Json) -> Json:
+    """Return the pod of a review, to be changed in place."""
+    pod: Json = review["request"]["object"]
+    return pod
+
+
+def gates_after(review: Json, answered: Json) -> list[str]:
+    """Apply the patch of an answer as the API server does, and name the gates of the pod."""
+    import jsonpatch  # noqa: PLC0415  (only an oracle: the webhook does not use it)
+
+    pod = copy.deepcopy(pod_of(review))
+    patch = answered["response"].get("patch")
+    if patch is not None:
+        assert answered["response"]["patchType"] == "JSONPatch"
+        pod = jsonpatch.apply_patch(pod, base64.b64decode(patch))
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates") or []]
+
+
+class Known:
+    """A lookup that knows what it is told: the cluster's and the namespace's marks."""
+
+    def __init__(
+        self, cluster: Marks | Gone | None, namespace: Marks | Gone | None = NOTHING
+    ) -> None:
+        self._known = {CLUSTER: cluster, NAMESPACE: namespace}
+
+    def find(self, key: Key) -> Marks | Gone | None:
+        return self._known.get(key)
+
+
+def labelled(value: str = "true") -> Marks:
+    """Return the marks of an object with the opt-in label."""
+    return Marks({OPT_IN: value}, {})
+
+
+def annotated(value: str = "true") -> Marks:
+    """Return the marks of an object with the opt-in annotation."""
+    return Marks({}, {OPT_IN: value})
+
+
+OURS = {"name": GATE}

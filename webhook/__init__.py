@@ -1,0 +1,1 @@
+"""Which pods of Ray get Muster's gate when they are created?"""

@@ -1,0 +1,302 @@
+"""What does a review ask, and what is the answer: gate the pod, leave it alone, or look further?
+
+Pure and synchronous: bytes in, a value out. What only the API server knows about the pod's owner
+comes through `Lookup`; where that does not know either, the answer is the question to be asked.
+
+    body ──read_review──▶ Review | BadReview
+    Review, Lookup ──decide──▶ Allow | Gate | Ask | Deny ──answer──▶ body
+
+The gang never comes from the pod's labels, which tenants write, but from its controller.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
+import orjson
+
+from kube.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects import ObjectMeta
+from kube.patches import gate_patch
+from kube.ray import opt_in, owner_cluster
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+# An owner reference may hold any text. Only a name that an object can have goes into a path.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LONGEST_SHOWN = 80
+
+
+class _Kind(msgspec.Struct, frozen=True, gc=False):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Request(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str = ""
+    kind: _Kind = _Kind()
+    sub_resource: str | None = None
+    operation: str = ""
+    namespace: str | None = None
+    object: msgspec.Raw = msgspec.Raw()
+
+
+class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    request: _Request | None = None
+
+
+class _Gate(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str | None = None
+    scheduling_gates: list[_Gate] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec | None = None
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_POD = msgspec.json.Decoder(_Pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review as far as it matters here; `pod` is None unless a pod is being created.
+
+    Whether it is a dry run is not read: the answer is the same, and nothing here has side effects.
+    """
+
+    uid: str
+    namespace: str = ""
+    pod: _Pod | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadReview:
+    """What came is not a review: the HTTP status and the message for whoever sent it."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKey:
+    """One RayCluster: the uid tells it from an earlier or later one of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"RayCluster {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceKey:
+    """One namespace."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"Namespace {self.name}"
+
+
+Key: TypeAlias = ClusterKey | NamespaceKey
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The labels and annotations of an object that may opt in."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Gone:
+    """There is no such object, or another one bears its name."""
+
+
+GONE: Final = Gone()
+
+
+class Lookup(Protocol):
+    """What is known about owners and namespaces, without asking anybody."""
+
+    def find(self, key: Key) -> Marks | Gone | None:
+        """Return what is known; None when that has to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The pod is none of ours: untouched, without a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The pod belongs to a gang."""
+
+    patch: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """This object decides, and it is not known."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """It could not be found out; whoever creates the pod should try again."""
+
+    code: int
+    message: str
+
+
+Answer: TypeAlias = Allow | Gate | Deny
+Decision: TypeAlias = Answer | Ask
+
+ALLOW: Final = Allow()
+
+
+def read_review(body: bytes) -> Review | BadReview:
+    """Read what the API server sent."""
+    try:
+        envelope = _ENVELOPE.decode(body)
+        return _bad_envelope(envelope) or _review(envelope)
+    except msgspec.ValidationError as error:
+        return BadReview(400, f"not an AdmissionReview: {error}")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return BadReview(400, f"not JSON: {error}")
+    except RecursionError:
+        return BadReview(400, "not an AdmissionReview: nested more deeply than any object is")
+
+
+def decide(review: Review, lookup: Lookup) -> Decision:
+    """Decide about one pod."""
+    pod = review.pod
+    if pod is None or pod.spec is None or _left_alone(pod, pod.spec):
+        return ALLOW
+    owner = owner_cluster(pod.metadata)
+    if owner is None or not _NAME.fullmatch(owner.name):
+        return ALLOW
+    return _by_owner(ClusterKey(review.namespace, owner.name, owner.uid), pod.spec, lookup)
+
+
+def answer(review: Review, decision: Answer) -> bytes:
+    """Return the AdmissionReview to send back."""
+    match decision:
+        case Gate(patch):
+            encoded = base64.b64encode(orjson.dumps(patch)).decode()
+            said: dict[str, Any] = {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+        case Deny(code, message):
+            said = {"allowed": False, "status": {"code": code, "message": message}}
+        case Allow():
+            said = {"allowed": True}
+    response = {"uid": review.uid, **said}
+    return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _bad_envelope(envelope: _Envelope) -> BadReview | None:
+    request = envelope.request
+    if envelope.kind != KIND:
+        return _unexpected("kind", envelope.kind, KIND)
+    if envelope.api_version != API_VERSION:
+        return _unexpected("apiVersion", envelope.api_version, API_VERSION)
+    if request is None:
+        return _unexpected("request", None, "an object")
+    if not request.uid:
+        return _unexpected("request.uid", request.uid, "the uid to answer to")
+    return None
+
+
+def _review(envelope: _Envelope) -> Review | BadReview:
+    request = envelope.request
+    assert request is not None
+    namespace = request.namespace or ""
+    if not _creates_a_pod(request):
+        return Review(request.uid)
+    if not _NAME.fullmatch(namespace):
+        return _unexpected("request.namespace", namespace, "the name of a namespace")
+    pod = _pod(request.object)
+    return pod if isinstance(pod, BadReview) else Review(request.uid, namespace, pod)
+
+
+def _creates_a_pod(request: _Request) -> bool:
+    kind = request.kind
+    return (
+        request.operation == "CREATE"
+        and (kind.group, kind.kind) == ("", "Pod")
+        and not request.sub_resource
+    )
+
+
+def _pod(sent: msgspec.Raw) -> _Pod | BadReview:
+    # Decoded apart from the envelope: what other kinds hold under these names is not our business.
+    if bytes(sent) in (b"", b"null"):
+        return _unexpected("request.object", None, "the pod to be created")
+    try:
+        return _POD.decode(sent)
+    except msgspec.ValidationError as error:
+        return BadReview(400, f"not a pod in request.object: {error}")
+
+
+def _unexpected(field: str, value: object, allowed: str) -> BadReview:
+    shown = repr(value)[:_LONGEST_SHOWN]
+    return BadReview(400, f"not an AdmissionReview: {field} is {shown}, allowed is {allowed}")
+
+
+def _left_alone(pod: _Pod, spec: _Spec) -> bool:
+    """Tell whether a pod stays as it is, whoever owns it.
+
+    A pod with a node can't have gates; a second gate of ours would be refused; and a selector set
+    wider than ours must not park redis-cleanup, for which the RayCluster's deletion waits.
+    """
+    return (
+        bool(spec.node_name)
+        or pod.metadata.labels.get(RAY_NODE_TYPE) not in RAY_NODE_TYPES
+        or any(gate.name == GATE for gate in spec.scheduling_gates or ())
+    )
+
+
+def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
+    cluster = lookup.find(key)
+    if cluster is None:
+        return Ask(key)
+    if isinstance(cluster, Gone):
+        return ALLOW
+    labels = _namespace_labels(key, cluster, lookup)
+    if isinstance(labels, Ask):
+        return labels
+    gated = opt_in(cluster.labels, cluster.annotations, labels).gated
+    return Gate(_patch(spec)) if gated else ALLOW
+
+
+def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mapping[str, str] | Ask:
+    if OPT_IN in cluster.labels or OPT_IN in cluster.annotations:
+        return {}  # the cluster speaks for itself
+    namespace_key = NamespaceKey(key.namespace)
+    namespace = lookup.find(namespace_key)
+    if namespace is None:
+        return Ask(namespace_key)
+    return {} if isinstance(namespace, Gone) else namespace.labels
+
+
+def _patch(spec: _Spec) -> list[dict[str, Any]]:
+    if spec.scheduling_gates is None:
+        return gate_patch({"spec": {}})
+    gates = [{"name": gate.name} for gate in spec.scheduling_gates]
+    return gate_patch({"spec": {"schedulingGates": gates}})
