@@ -1,0 +1,438 @@
+"""What do Kubernetes objects mean in the words of the core, and how is a placement written down?
+
+Sound in one direction: whatever of a pod the core does not model is named in the `unsupported`
+of its shape, so that nothing is placed on a guess. What binds a pod to nodes was looked up in
+the plugins of kube-scheduler 1.36 that are on by default.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kube import objects
+from kube.objects import Container, ContainerStatus, Labels, Pod, PodSpec, Quantities, Quantity
+from scheduling import model
+from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+from scheduling.resources import (
+    BadQuantity,
+    ContainerRequests,
+    allocatable_amount,
+    pod_requests,
+    request_amount,
+    sorted_requests,
+)
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+_QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
+_SHOWN = 120  # what tenants write may be long, a message should not
+
+# Volumes that no Filter plugin looks at. All other kinds bind a pod to nodes, or may: claims
+# (VolumeBinding, VolumeZone, NodeVolumeLimits), disks that only one pod may mount
+# (VolumeRestrictions: gcePersistentDisk, awsElasticBlockStore, iscsi, rbd), in-tree disks that
+# are counted as CSI volumes (also azureDisk, azureFile, cinder, vsphereVolume, portworxVolume).
+_FREE_VOLUMES = frozenset(
+    (
+        *("configMap", "csi", "downwardAPI", "emptyDir", "hostPath", "image", "projected"),
+        *("secret", "nfs", "cephfs", "fc", "flexVolume", "gitRepo", "glusterfs"),
+        *("flocker", "photonPersistentDisk", "quobyte", "scaleIO", "storageos"),
+    )
+)
+
+Amounts = dict[str, int]
+
+
+class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an object that is invalid
+    """A field of an object has a value that cannot be used."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        super().__init__(f'{field}: "{_shortened(str(value))}" is not valid; allowed: {allowed}')
+
+
+# ---- pods
+
+
+def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
+    """Reduce a pod, as admitted, to what matters to the scheduler."""
+    spec = pod.spec
+    containers = _asked(spec.containers, "spec.containers")
+    init_containers = _asked(spec.init_containers, "spec.initContainers")
+    return PodShape(
+        requests=sorted_requests(
+            {**_pod_total(spec, containers, init_containers, _pod_level(spec)), model.PODS: 1}
+        ),
+        node_selector=tuple(sorted(spec.node_selector.items())),
+        node_affinity=_required_terms(spec),
+        tolerations=tuple(_toleration(each) for each in spec.tolerations),
+        unsupported=tuple(sorted({*_not_modelled(spec, scheduler_name)})),
+    )
+
+
+def pod_used(pod: Pod) -> Amounts:
+    """Count what an existing pod takes on its node, its slot included.
+
+    While a resize is under way that is the most of what it asks for, was given, and runs with.
+    """
+    choose = _larger_of_given if _resize_is_infeasible(pod) else _larger_of_all
+    spec, status = pod.spec, pod.status
+    main = _in_use(spec.containers, status.container_statuses, "containers", choose)
+    init = _in_use(spec.init_containers, status.init_container_statuses, "initContainers", choose)
+    return {**_pod_total(spec, main, init, _pod_level_in_use(pod, choose)), model.PODS: 1}
+
+
+def holds_room(pod: Pod) -> bool:
+    """Say whether a pod takes room on some node; a terminating one still does."""
+    return room_on(pod) != ""
+
+
+def room_on(pod: Pod) -> str:
+    """Name the node on which a pod takes room: where it is bound, else where it is nominated."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return ""
+    return pod.spec.node_name or pod.status.nominated_node_name
+
+
+def created_at(metadata: objects.ObjectMeta) -> float:
+    """Give the creation time in seconds since the epoch; 0 where there is none yet."""
+    text = metadata.creation_timestamp
+    if not text:
+        return 0.0
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        allowed = "a time such as 2026-01-31T12:00:00Z"
+        raise InvalidObject("metadata.creationTimestamp", text, allowed) from None
+
+
+# ---- requests
+
+
+def _amounts(quantities: Quantities, field: str) -> Amounts:
+    return {name: _amount(name, text, field) for name, text in quantities.items()}
+
+
+def _amount(
+    name: str, text: Quantity, field: str, read: Callable[[str, str], int] = request_amount
+) -> int:
+    try:
+        return read(name, str(text))
+    except BadQuantity:
+        raise InvalidObject(f"{field}[{name}]", text, _QUANTITY_ALLOWED) from None
+
+
+def _pod_total(
+    spec: PodSpec,
+    containers: list[ContainerRequests],
+    init_containers: list[ContainerRequests],
+    pod_level: Amounts,
+) -> Amounts:
+    overhead = _amounts(spec.overhead, "spec.overhead")
+    try:
+        return pod_requests(containers, init_containers, overhead, pod_level)
+    except BadQuantity as error:
+        raise InvalidObject("spec.containers", error, "a sum that fits 64 bits") from None
+
+
+def _asked(containers: Iterable[Container], field: str) -> list[ContainerRequests]:
+    return [
+        _container(each, _amounts(each.resources.requests, f"{field}[{i}].resources.requests"))
+        for i, each in enumerate(containers)
+    ]
+
+
+def _container(container: Container, amounts: Amounts) -> ContainerRequests:
+    return ContainerRequests(amounts, restartable=_keeps_running(container))
+
+
+def _keeps_running(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _pod_level(spec: PodSpec) -> Amounts:
+    return _amounts(spec.resources.requests, "spec.resources.requests") if spec.resources else {}
+
+
+# ---- requests of a pod that exists: spec, allocated, actuated
+
+_Choice = Callable[[Amounts, Amounts, Amounts], Amounts]
+
+
+def _larger_of_all(asked: Amounts, allocated: Amounts, actuated: Amounts) -> Amounts:
+    return _larger(asked, _larger(allocated, actuated))
+
+
+def _larger_of_given(_asked: Amounts, allocated: Amounts, actuated: Amounts) -> Amounts:
+    """The node cannot ever give what is asked for, so that does not count."""
+    return _larger(allocated, actuated)
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _in_use(
+    containers: Iterable[Container],
+    statuses: Iterable[ContainerStatus],
+    field: str,
+    choose: _Choice,
+) -> list[ContainerRequests]:
+    asked = _asked(containers, f"spec.{field}")
+    reported = {status.name: status for status in statuses}
+    return [
+        _container(container, _resized(each.requests, reported.get(container.name), field, choose))
+        if field == "containers" or each.restartable
+        else each
+        for container, each in zip(containers, asked, strict=True)
+    ]
+
+
+def _resized(
+    asked: Mapping[str, int], status: ContainerStatus | None, field: str, choose: _Choice
+) -> Amounts:
+    if status is None or status.resources is None:
+        return dict(asked)
+    where = f"status of {field} {status.name}"
+    allocated = _amounts(status.allocated_resources, f"{where} allocatedResources")
+    actuated = _amounts(status.resources.requests, f"{where} resources.requests")
+    return choose(dict(asked), allocated, actuated)
+
+
+def _pod_level_in_use(pod: Pod, choose: _Choice) -> Amounts:
+    asked, status = _pod_level(pod.spec), pod.status
+    if not asked or status.resources is None:
+        return asked
+    allocated = _amounts(status.allocated_resources, "status.allocatedResources")
+    actuated = _amounts(status.resources.requests, "status.resources.requests")
+    chosen = choose(asked, allocated, actuated)
+    return {name: chosen.get(name, 0) for name in asked}
+
+
+# ---- constraints
+
+
+def _required_terms(spec: PodSpec) -> tuple[NodeTerm, ...] | None:
+    node_affinity = spec.affinity.node_affinity if spec.affinity else None
+    if node_affinity is None or node_affinity.required is None:
+        return None
+    return tuple(
+        NodeTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+        for term in node_affinity.required.node_selector_terms
+    )
+
+
+def _requirements(found: Iterable[objects.SelectorRequirement]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(each.key, each.operator, each.values) for each in found)
+
+
+def _toleration(found: objects.Toleration) -> model.Toleration:
+    return model.Toleration(found.key, found.operator or "Equal", found.value, found.effect)
+
+
+def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
+    """Name what binds a pod and the core knows nothing of; the names end up in messages."""
+    yield from _pod_affinities(spec)
+    yield from _volumes(spec)
+    yield from _tolerations(spec)
+    yield from _node_features(spec)
+    if spec.scheduler_name not in ("", scheduler_name):
+        yield f"schedulerName {_shortened(spec.scheduler_name)}"
+    if any(
+        each.when_unsatisfiable != "ScheduleAnyway" for each in spec.topology_spread_constraints
+    ):
+        yield "topologySpreadConstraints with DoNotSchedule"
+    if spec.resource_claims:
+        yield "resourceClaims"
+    if spec.scheduling_group is not None:
+        yield "schedulingGroup"
+    if _has_host_ports(spec):
+        yield "hostPort"
+
+
+def _pod_affinities(spec: PodSpec) -> Iterator[str]:
+    affinity = spec.affinity or objects.Affinity()
+    if affinity.pod_affinity and affinity.pod_affinity.required:
+        yield "required podAffinity"
+    if affinity.pod_anti_affinity and affinity.pod_anti_affinity.required:
+        yield "required podAntiAffinity"
+
+
+def _volumes(spec: PodSpec) -> Iterator[str]:
+    for volume in spec.volumes:
+        for kind, source in volume.items():
+            if isinstance(source, objects.Present) and kind not in _FREE_VOLUMES:
+                yield f"volume of kind {kind}"
+
+
+def _tolerations(spec: PodSpec) -> Iterator[str]:
+    for toleration in spec.tolerations:
+        if toleration.operator not in ("", "Equal", "Exists"):
+            yield f"toleration operator {_shortened(toleration.operator)}"
+
+
+def _node_features(spec: PodSpec) -> Iterator[str]:
+    """Name what needs a feature that nodes declare (NodeDeclaredFeatures, on since 1.36)."""
+    for container in (*spec.containers, *spec.init_containers):
+        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
+            yield "restartPolicyRules with RestartAllContainers"
+    if spec.host_network and spec.host_users is False:
+        yield "hostUsers false with hostNetwork"
+
+
+def _has_host_ports(spec: PodSpec) -> bool:
+    """With the host's network every port is one of the host's."""
+    containers = (*spec.containers, *spec.init_containers)
+    return any(
+        port.host_port or (spec.host_network and port.container_port)
+        for container in containers
+        for port in container.ports
+    )
+
+
+# ---- anti-affinity of existing pods against ours
+
+
+@dataclass(frozen=True, slots=True)
+class PodAntiAffinityTerm:
+    """Which pods an existing pod keeps away. The topology key is not kept: anywhere counts."""
+
+    namespaces: tuple[str, ...]
+    any_namespace: bool
+    selector: tuple[Requirement, ...]
+
+    def matches(self, namespace: str, labels: Labels) -> bool:
+        """Say whether a pod with these labels may be refused somewhere for this term."""
+        if not self.any_namespace and namespace not in self.namespaces:
+            return False
+        return all(_may_hold(requirement, labels) for requirement in self.selector)
+
+
+def anti_affinity_terms(pod: Pod) -> tuple[PodAntiAffinityTerm, ...]:
+    """List the required anti-affinity terms of an existing pod."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return ()
+    return tuple(_anti_affinity(pod, affinity.pod_anti_affinity.required))
+
+
+def matches_existing_anti_affinity(
+    terms: Iterable[PodAntiAffinityTerm], namespace: str, labels: Labels
+) -> bool:
+    """Say whether some existing pod might refuse to have a pod with these labels near it."""
+    return any(term.matches(namespace, labels) for term in terms)
+
+
+def _anti_affinity(
+    pod: Pod, terms: Iterable[objects.PodAffinityTerm]
+) -> Iterator[PodAntiAffinityTerm]:
+    for term in terms:
+        if term.label_selector is None:  # selects no pod
+            continue
+        # Labels of namespaces are not looked up: any namespaceSelector counts as matching.
+        anywhere = term.namespace_selector is not None
+        namespaces = term.namespaces or (pod.metadata.namespace,)
+        yield PodAntiAffinityTerm(namespaces, anywhere, _selector(term.label_selector))
+
+
+def _selector(found: objects.LabelSelector) -> tuple[Requirement, ...]:
+    labels = (Requirement(key, "In", (value,)) for key, value in found.match_labels.items())
+    return (*labels, *_requirements(found.match_expressions))
+
+
+def _may_hold(requirement: Requirement, labels: Labels) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    return True  # an operator of some later release: it may
+
+
+# ---- nodes
+
+
+def node(found: objects.Node) -> model.Node:
+    """Read a node; one that has not said yet what it has offers nothing."""
+    return model.Node(
+        name=found.metadata.name,
+        labels=found.metadata.labels,
+        taints=tuple(model.Taint(t.key, t.value, t.effect) for t in found.spec.taints),
+        unschedulable=found.spec.unschedulable,
+        allocatable={
+            name: _amount(name, text, "status.allocatable", allocatable_amount)
+            for name, text in found.status.allocatable.items()
+        },
+    )
+
+
+# ---- the placement in Gang.status
+
+
+def placement_to_status(placement: Placement, epoch: int) -> dict[str, Any]:
+    """Write a placement down as JSON; `placement_from_status` reads the same one back."""
+    by_pod_set: dict[str, list[dict[str, Any]]] = {}
+    for each in placement.assignments:
+        by_pod_set.setdefault(each.pod_set, []).append(_written(each))
+    pod_sets = [{"name": name, "assignments": each} for name, each in by_pod_set.items()]
+    return {"epoch": epoch, "podSets": pod_sets}
+
+
+def placement_from_status(written: objects.GangPlacement) -> Placement:
+    """Read a placement. Amounts and nodes come sorted, because JSON maps have no order.
+
+    Raises InvalidObject where somebody has edited it into nonsense.
+    """
+    return Placement(
+        tuple(
+            _read(pod_set.name, each)
+            for pod_set in written.pod_sets
+            for each in pod_set.assignments
+        )
+    )
+
+
+def _written(assignment: Assignment) -> dict[str, Any]:
+    return {
+        "shape": assignment.shape,
+        "replica": assignment.replica,
+        "requests": {name: _quantity(name, amount) for name, amount in assignment.requests},
+        "nodes": dict(assignment.nodes),
+    }
+
+
+def _read(pod_set: str, written: objects.PlacedShape) -> Assignment:
+    field = f"status.placement of {pod_set}"
+    for name, count in written.nodes.items():
+        if count < 1:
+            raise InvalidObject(f"{field} nodes[{name}]", count, "a number of pods from 1 on")
+    return Assignment(
+        pod_set=pod_set,
+        replica=written.replica,
+        shape=written.shape,
+        requests=tuple(sorted(_amounts(written.requests, f"{field} requests").items())),
+        nodes=tuple(sorted(written.nodes.items())),
+    )
+
+
+def _quantity(resource: str, amount: int) -> str:
+    """Spell an amount of the core as a quantity: CPU counts in milli there."""
+    return f"{amount}m" if resource == model.CPU else str(amount)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

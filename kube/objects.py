@@ -1,0 +1,420 @@
+"""Which fields of which Kubernetes objects does Muster read?
+
+Slim structs for decoding: only fields in use, everything else in the JSON is skipped. A list
+or a map that is null or absent reads as empty, so that nobody has to ask which of the two it
+was. All are frozen; decoded JSON has no cycles, hence `gc=False`: with tens of thousands of
+pods the collector would otherwise walk all of them again and again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    # Once decoded it is never None: `_Part.__post_init__` sees to that.
+    OrNull = Annotated[T, "null in JSON reads as empty"]
+else:
+    OrNull = T | None
+
+Labels = Mapping[str, str]
+Quantity = str | int | float
+Quantities = Mapping[str, Quantity]
+
+
+class Present(msgspec.Struct, frozen=True, gc=False):
+    """Some object of which only the existence matters."""
+
+
+class Slim(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Base of all structs here."""
+
+
+class _Part(Slim, frozen=True, gc=False):
+    """A struct with lists or maps in it: null becomes the empty value of the field."""
+
+    def __post_init__(self) -> None:
+        for name, empty in _empties(type(self)):
+            if getattr(self, name) is None:
+                msgspec.structs.force_setattr(self, name, empty())
+
+
+_EMPTIES: dict[type, tuple[tuple[str, Callable[[], Any]], ...]] = {}
+
+
+def _empties(kind: type[msgspec.Struct]) -> tuple[tuple[str, Callable[[], Any]], ...]:
+    """List the fields of a struct that are empty by default, worked out once per struct."""
+    known = _EMPTIES.get(kind)
+    if known is None:
+        fields = msgspec.structs.fields(kind)
+        lists = tuple((f.name, tuple) for f in fields if f.default == ())
+        maps = tuple((f.name, dict) for f in fields if f.default_factory is dict)
+        known = _EMPTIES[kind] = (*lists, *maps)
+    return known
+
+
+class OwnerReference(Slim, frozen=True, gc=False):
+    """Who made an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(_Part, frozen=True, gc=False):
+    """What every object says about itself."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: OrNull[Labels] = {}
+    annotations: OrNull[Labels] = {}
+    owner_references: OrNull[tuple[OwnerReference, ...]] = ()
+
+
+class Condition(Slim, frozen=True, gc=False):
+    """One condition of a status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class SelectorRequirement(_Part, frozen=True, gc=False):
+    """One expression of a node selector term or of a label selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: OrNull[tuple[str, ...]] = ()
+
+
+class NodeSelectorTerm(_Part, frozen=True, gc=False):
+    """Expressions that must all hold; one without any matches no node."""
+
+    match_expressions: OrNull[tuple[SelectorRequirement, ...]] = ()
+    match_fields: OrNull[tuple[SelectorRequirement, ...]] = ()
+
+
+class NodeSelector(_Part, frozen=True, gc=False):
+    """ORed terms."""
+
+    node_selector_terms: OrNull[tuple[NodeSelectorTerm, ...]] = ()
+
+
+class NodeAffinity(Slim, frozen=True, gc=False):
+    """The preferred part only scores, nobody here reads it."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class LabelSelector(_Part, frozen=True, gc=False):
+    """Labels and expressions that must all hold; without any it matches everything."""
+
+    match_labels: OrNull[Labels] = {}
+    match_expressions: OrNull[tuple[SelectorRequirement, ...]] = ()
+
+
+class PodAffinityTerm(_Part, frozen=True, gc=False):
+    """Which pods a pod wants near to it, or far from it; the topology key is not read."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: OrNull[tuple[str, ...]] = ()
+    namespace_selector: Present | None = None
+
+
+class PodAffinity(_Part, frozen=True, gc=False):
+    """Affinity or anti-affinity between pods, the required part of it."""
+
+    required: OrNull[tuple[PodAffinityTerm, ...]] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Slim, frozen=True, gc=False):
+    """All that a pod says about where and near whom."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Slim, frozen=True, gc=False):
+    """A toleration as stored: an absent operator means Equal."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(Slim, frozen=True, gc=False):
+    """Only whether it binds or merely scores."""
+
+    when_unsatisfiable: str = ""
+
+
+class SchedulingGate(Slim, frozen=True, gc=False):
+    """One scheduling gate."""
+
+    name: str = ""
+
+
+class ContainerPort(Slim, frozen=True, gc=False):
+    """A port; without a host port it means nothing to the scheduler."""
+
+    container_port: int = 0
+    host_port: int = 0
+
+
+class ResourceRequirements(_Part, frozen=True, gc=False):
+    """Requests; the API server has copied limits into requests where none were given."""
+
+    requests: OrNull[Quantities] = {}
+
+
+class RestartRule(Slim, frozen=True, gc=False):
+    """What a container's exit does to the pod."""
+
+    action: str = ""
+
+
+class Container(_Part, frozen=True, gc=False):
+    """A container or init container."""
+
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str | None = None
+    restart_policy_rules: OrNull[tuple[RestartRule, ...]] = ()
+    ports: OrNull[tuple[ContainerPort, ...]] = ()
+
+
+class PodSpec(_Part, frozen=True, gc=False):
+    """What the scheduler reads of a pod. A volume maps `name` and the kind of its source."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: OrNull[tuple[SchedulingGate, ...]] = ()
+    node_selector: OrNull[Labels] = {}
+    affinity: Affinity | None = None
+    tolerations: OrNull[tuple[Toleration, ...]] = ()
+    topology_spread_constraints: OrNull[tuple[TopologySpreadConstraint, ...]] = ()
+    containers: OrNull[tuple[Container, ...]] = ()
+    init_containers: OrNull[tuple[Container, ...]] = ()
+    overhead: OrNull[Quantities] = {}
+    resources: ResourceRequirements | None = None
+    volumes: OrNull[tuple[Mapping[str, str | Present | None], ...]] = ()
+    resource_claims: OrNull[tuple[Present, ...]] = ()
+    priority: int | None = None
+    priority_class_name: str = ""
+    scheduling_group: Present | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class ContainerStatus(_Part, frozen=True, gc=False):
+    """What a container was given (allocated) and what it runs with (resources)."""
+
+    name: str = ""
+    allocated_resources: OrNull[Quantities] = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(_Part, frozen=True, gc=False):
+    """How a pod fares; `resources` and `allocated_resources` are those of the pod level."""
+
+    phase: str = ""
+    conditions: OrNull[tuple[Condition, ...]] = ()
+    nominated_node_name: str = ""
+    container_statuses: OrNull[tuple[ContainerStatus, ...]] = ()
+    init_container_statuses: OrNull[tuple[ContainerStatus, ...]] = ()
+    allocated_resources: OrNull[Quantities] = {}
+    resources: ResourceRequirements | None = None
+
+
+class Pod(Slim, frozen=True, gc=False):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class NodeTaint(Slim, frozen=True, gc=False):
+    """A taint as stored."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(_Part, frozen=True, gc=False):
+    """What an administrator says of a node."""
+
+    unschedulable: bool = False
+    taints: OrNull[tuple[NodeTaint, ...]] = ()
+
+
+class NodeStatus(_Part, frozen=True, gc=False):
+    """What the kubelet says of its node."""
+
+    allocatable: OrNull[Quantities] = {}
+
+
+class Node(Slim, frozen=True, gc=False):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(Slim, frozen=True, gc=False):
+    """A namespace; its labels may opt its Ray clusters in."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PriorityClass(Slim, frozen=True, gc=False):
+    """A priority class."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+
+
+class WorkerGroup(Slim, frozen=True, gc=False):
+    """The numbers of a worker group; None where the RayCluster is silent."""
+
+    group_name: str = ""
+    replicas: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    num_of_hosts: int | None = None
+    suspend: bool | None = None
+
+
+class RayClusterSpec(_Part, frozen=True, gc=False):
+    """What of a RayCluster makes its gang; templates are never read."""
+
+    worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
+    enable_in_tree_autoscaling: bool | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+
+
+class RayCluster(Slim, frozen=True, gc=False):
+    """A RayCluster, also when a RayJob or RayService made it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: RayClusterSpec = RayClusterSpec()
+
+
+class GangPodSet(Slim, frozen=True, gc=False):
+    """A pod set of a gang as understood: how many pods it has, how many must start at once."""
+
+    name: str = ""
+    count: int = 0
+    minimum: int = 0
+
+
+class GangSpec(_Part, frozen=True, gc=False):
+    """What Muster understood of a RayCluster."""
+
+    queue: str = ""
+    priority: int = 0
+    ray_cluster_uid: str = ""
+    pod_sets: OrNull[tuple[GangPodSet, ...]] = ()
+
+
+class GangCondition(Slim, frozen=True, gc=False):
+    """A condition of a gang, whole, because it is written back with its transition time."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class GangPodSetStatus(Slim, frozen=True, gc=False):
+    """How far a pod set has come, and what it waits for."""
+
+    name: str = ""
+    count: int = 0
+    minimum: int = 0
+    released: int = 0
+    ready: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class PlacedShape(_Part, frozen=True, gc=False):
+    """The nodes of the pods of one shape (and replica)."""
+
+    shape: str = ""
+    replica: str = ""
+    requests: OrNull[Quantities] = {}
+    nodes: OrNull[Mapping[str, int]] = {}
+
+
+class PlacedPodSet(_Part, frozen=True, gc=False):
+    """The assignments of one pod set."""
+
+    name: str = ""
+    assignments: OrNull[tuple[PlacedShape, ...]] = ()
+
+
+class GangPlacement(_Part, frozen=True, gc=False):
+    """A placement as written down, with the epoch of the leader that wrote it."""
+
+    epoch: int = 0
+    pod_sets: OrNull[tuple[PlacedPodSet, ...]] = ()
+
+
+class GangStatus(_Part, frozen=True, gc=False):
+    """What Muster has decided and done about a gang."""
+
+    phase: str = ""
+    epoch: int | None = None
+    position: int | None = None
+    ready: str = ""
+    ready_pods: int = 0
+    total_pods: int = 0
+    reason: str = ""
+    message: str = ""
+    conditions: OrNull[tuple[GangCondition, ...]] = ()
+    pod_sets: OrNull[tuple[GangPodSetStatus, ...]] = ()
+    placement: GangPlacement | None = None
+
+
+class Gang(Slim, frozen=True, gc=False):
+    """The gang of a RayCluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: GangSpec = GangSpec()
+    status: GangStatus = GangStatus()
+
+
+class GangQueueSpec(_Part, frozen=True, gc=False):
+    """Of a queue only what is in use so far: that it exists."""
+
+    parent: str = ""
+
+
+class GangQueue(Slim, frozen=True, gc=False):
+    """A queue."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: GangQueueSpec = GangQueueSpec()

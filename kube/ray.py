@@ -1,0 +1,331 @@
+"""What does a RayCluster ask for, and which pods belong to it?
+
+The only module that has heard of Ray: how KubeRay marks its pods, how it counts workers, and
+what our labels and annotations on a RayCluster mean. Tenants write the latter, so nothing here
+raises on what they wrote: a value that cannot be understood is a `Problem` that names the key,
+the value and what is allowed.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain, islice
+from typing import NamedTuple
+
+from kube import names
+from kube.objects import Labels, ObjectMeta, OwnerReference, RayCluster, WorkerGroup
+
+HEAD = names.RAY_HEAD_GROUP
+
+# KubeRay's defaults for a worker group that says nothing (its CRD has the same).
+DEFAULT_MAX_REPLICAS = 2**31 - 1
+DEFAULT_HOSTS = 1
+
+_SHOWN = 120  # an annotation may be 256 KiB long, a message should not
+_NAMES_SHOWN = 10
+_PROBLEMS_SHOWN = 5
+
+_PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_PREFIX}/)?{_NAME}")
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
+_DURATION_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,  # micro sign
+    "μs": 1e-6,  # Greek mu, which Go takes too
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_LONGEST = 2**63 / 1e9  # a Go duration is an int64 of nanoseconds
+
+
+class Answer(StrEnum):
+    """Is it a gang? BAD: somebody tried to say so, but not with "true" or "false"."""
+
+    YES = "Yes"
+    NO = "No"
+    BAD = "Bad"
+
+
+@dataclass(frozen=True, slots=True)
+class OptIn:
+    """What was said about being a gang, and where."""
+
+    answer: Answer
+    value: str = ""
+    where: str = ""
+
+    @property
+    def gated(self) -> bool:
+        """A bad value is gated too: releasing by mistake cannot be undone."""
+        return self.answer is not Answer.NO
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A value that a tenant wrote and that cannot be used."""
+
+    key: str
+    value: str
+    allowed: str
+
+    @property
+    def message(self) -> str:
+        """Say what is wrong in the form that all messages about bad values have."""
+        return f'{self.key}: "{_shortened(self.value)}" is not valid; allowed: {self.allowed}'
+
+
+@dataclass(frozen=True, slots=True)
+class Misconfigured:
+    """The problems of a RayCluster, the first few of them, so that they can be mended in one go."""
+
+    problems: tuple[Problem, ...]
+
+    @property
+    def message(self) -> str:
+        """Join what is wrong."""
+        return "; ".join(problem.message for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetTerms:
+    """One pod set: how many pods it has, how many must start at once, pods per replica."""
+
+    name: str
+    count: int
+    minimum: int
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class GangTerms:
+    """What a RayCluster asks for. `unsupported` names annotations that are not built yet."""
+
+    queue: str
+    priority_class: str
+    pod_sets: tuple[PodSetTerms, ...]
+    expected_duration: float | None = None
+    unsupported: tuple[str, ...] = ()
+
+
+def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
+    """Decide whether a RayCluster is a gang: its label, else its annotation, else its namespace."""
+    places = (("label", labels), ("annotation", annotations), ("namespace label", namespace_labels))
+    for where, said in places:
+        value = said.get(names.OPT_IN)
+        if value is not None:
+            return OptIn(_answer(value), value, where)
+    return OptIn(Answer.NO)
+
+
+def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
+    """Find the RayCluster that controls a pod; labels say it too, but tenants write those."""
+    for owner in metadata.owner_references:
+        if owner.controller and owner.kind == "RayCluster" and _of_ray(owner.api_version):
+            return owner
+    return None
+
+
+def pod_set_of(labels: Labels) -> str:
+    """Name the pod set of a pod; KubeRay lets no template override this label."""
+    return labels.get(names.RAY_GROUP, "")
+
+
+def replica_of(labels: Labels) -> str:
+    """Name the replica of a pod of a multi-host group; empty for all others."""
+    return labels.get(names.RAY_REPLICA_NAME, "")
+
+
+def gang_terms(
+    cluster: RayCluster, namespace_labels: Labels, queues: Collection[str] = ()
+) -> GangTerms | Misconfigured:
+    """Read what a RayCluster asks for; `queues` are those that exist beside the default one."""
+    labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
+    minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
+    queue = _said(names.QUEUE, labels, annotations) or names.DEFAULT_QUEUE
+    duration = annotations.get(names.EXPECTED_DURATION)
+    found = chain(
+        _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
+        _queue_problems(queue, queues),
+        _group_name_problems(cluster.spec.worker_group_specs),
+        _minimum_problems(minimums, cluster),
+        _duration_problems(duration),
+        _topology_problems(annotations),
+    )
+    problems = tuple(islice(found, _PROBLEMS_SHOWN))
+    if problems:
+        return Misconfigured(problems)
+    return GangTerms(
+        queue=queue,
+        priority_class=_said(names.PRIORITY_CLASS, labels, annotations),
+        pod_sets=_pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
+        expected_duration=None if duration is None else parse_duration(duration),
+        unsupported=tuple(key for key in _TOPOLOGY if key in annotations),
+    )
+
+
+def unknown_priority_class(name: str, known: Collection[str]) -> Misconfigured:
+    """Say that the priority class a RayCluster names does not exist."""
+    return Misconfigured((Problem(names.PRIORITY_CLASS, name, _one_of(known)),))
+
+
+def parse_duration(text: str) -> float | None:
+    """Read a positive duration as Go writes it (2h30m, 90s), in seconds; None if it is none."""
+    parts = list(_DURATION_PART.finditer(text))
+    if "".join(part[0] for part in parts) != text or len(text) > _SHOWN:
+        return None
+    seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    return seconds if 0 < seconds < _LONGEST else None
+
+
+def _answer(value: str) -> Answer:
+    return {"true": Answer.YES, "false": Answer.NO}.get(value, Answer.BAD)
+
+
+def _of_ray(api_version: str) -> bool:
+    return api_version.partition("/")[0] == "ray.io"
+
+
+def _said(key: str, labels: Labels, annotations: Labels) -> str:
+    return labels.get(key) or annotations.get(key, "")
+
+
+# ---- counting, as KubeRay does it (GetWorkerGroupDesiredReplicas)
+
+
+def _pod_sets(cluster: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
+    head = PodSetTerms(name=HEAD, count=1, minimum=1, hosts=1)
+    workers = (_worker_set(group, cluster, minimums) for group in cluster.spec.worker_group_specs)
+    sets = (head, *workers)
+    if cluster.spec.suspend:
+        return tuple(PodSetTerms(each.name, 0, 0, each.hosts) for each in sets)
+    return sets
+
+
+def _worker_set(
+    group: WorkerGroup, cluster: RayCluster, minimums: Mapping[str, int]
+) -> PodSetTerms:
+    replicas = 0 if group.suspend else _desired(group)
+    usual = _least(group) if cluster.spec.enable_in_tree_autoscaling else replicas
+    # The autoscaler may take a group below what the annotation asks for, and a group may be
+    # suspended: pods that KubeRay will not make must not be waited for.
+    minimum = min(minimums.get(group.group_name, usual), replicas)
+    hosts = _hosts(group)
+    return PodSetTerms(group.group_name, replicas * hosts, minimum * hosts, hosts)
+
+
+def _desired(group: WorkerGroup) -> int:
+    """Clamp the replicas of a group, suspended or not."""
+    if group.replicas is None or group.replicas < _least(group):
+        return _least(group)
+    return min(group.replicas, _most(group))
+
+
+def _least(group: WorkerGroup) -> int:
+    return max(group.min_replicas or 0, 0)
+
+
+def _most(group: WorkerGroup) -> int:
+    return DEFAULT_MAX_REPLICAS if group.max_replicas is None else max(group.max_replicas, 0)
+
+
+def _hosts(group: WorkerGroup) -> int:
+    return DEFAULT_HOSTS if group.num_of_hosts is None else max(group.num_of_hosts, 0)
+
+
+# ---- what can be wrong
+
+
+def _opt_in_problems(said: OptIn) -> Iterator[Problem]:
+    if said.answer is Answer.BAD:
+        yield Problem(f"{said.where} {names.OPT_IN}", said.value, '"true" or "false"')
+
+
+def _queue_problems(queue: str, queues: Collection[str]) -> Iterator[Problem]:
+    known = {names.DEFAULT_QUEUE, *queues}
+    if queue not in known:
+        yield Problem(names.QUEUE, queue, f"a queue that exists: {_one_of(known)}")
+
+
+def _group_name_problems(groups: Iterable[WorkerGroup]) -> Iterator[Problem]:
+    """A pod set is known by its name alone, also in the labels of its pods."""
+    seen = {HEAD, ""}
+    for group in groups:
+        if group.group_name in seen:
+            allowed = f"a name that no other group has, nor the head ({HEAD})"
+            yield Problem("workerGroupSpecs.groupName", group.group_name, allowed)
+        seen.add(group.group_name)
+
+
+class _Minimum(NamedTuple):
+    """One part of the annotation, not yet checked."""
+
+    text: str
+    group: str
+    number: str
+
+
+def _minimums(annotation: str) -> list[_Minimum]:
+    """Split `a=4,b=1`."""
+    parts = [part.strip() for part in annotation.split(",")] if annotation else []
+    split = ((part, part.partition("=")) for part in parts)
+    return [_Minimum(part, group.strip(), number.strip()) for part, (group, _, number) in split]
+
+
+def _minimum_problems(minimums: Iterable[_Minimum], cluster: RayCluster) -> Iterator[Problem]:
+    groups = {group.group_name: group for group in cluster.spec.worker_group_specs}
+    seen = set()
+    for each in minimums:
+        allowed = _minimum_refusal(each, groups, cluster)
+        if each.group in seen:
+            allowed = "each worker group once"
+        if allowed:
+            yield Problem(names.MIN_REPLICAS, each.text, allowed)
+        seen.add(each.group)
+
+
+def _minimum_refusal(part: _Minimum, groups: Mapping[str, WorkerGroup], cluster: RayCluster) -> str:
+    """Say what would be allowed instead of this part of the annotation; empty where it is fine."""
+    group = groups.get(part.group)
+    if group is None:
+        return f"GROUP=NUMBER[,...] with GROUP a worker group: {_one_of(groups)}"
+    if not _WHOLE_NUMBER.fullmatch(part.number):
+        return f"a whole number from 0 on for {_shortened(part.group)}"
+    if cluster.spec.enable_in_tree_autoscaling:
+        return _above(int(part.number), _most(group), "maxReplicas")
+    return _above(int(part.number), _desired(group), "replicas")
+
+
+def _above(minimum: int, limit: int, what: str) -> str:
+    return f"0 to {limit} (minimum above {what})" if minimum > limit else ""
+
+
+def _duration_problems(duration: str | None) -> Iterator[Problem]:
+    if duration is not None and parse_duration(duration) is None:
+        yield Problem(names.EXPECTED_DURATION, duration, "a positive duration such as 2h30m or 90s")
+
+
+_TOPOLOGY = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED)
+
+
+def _topology_problems(annotations: Labels) -> Iterator[Problem]:
+    for key in _TOPOLOGY:
+        value = annotations.get(key)
+        if value is not None and not _LABEL_KEY.fullmatch(value):
+            yield Problem(key, value, "the key of a node label, e.g. topology.kubernetes.io/zone")
+
+
+def _one_of(known: Iterable[str]) -> str:
+    ordered = sorted(known)
+    shown = ", ".join(_shortened(name) for name in ordered[:_NAMES_SHOWN])
+    more = len(ordered) - _NAMES_SHOWN
+    return (shown or "(there is none)") + (f" and {more} more" if more > 0 else "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
