@@ -1,0 +1,56 @@
+"""What may differ from one testbed cluster to another?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.errors import TestbedError
+
+SchedulerConfig = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a cluster consists of; the default is everything, as a stock cluster has it."""
+
+    kuberay: bool = True
+    kuberay_args: tuple[str, ...] = ()
+    """Flags of the operator, such as --reconcile-concurrency=10 or --feature-gates=..."""
+    kwok: bool = True
+    scheduler: bool = True
+    scheduler_config: SchedulerConfig | Path | None = None
+    """A KubeSchedulerConfiguration; who it connects to and as whom is filled in."""
+    apiserver_args: tuple[str, ...] = ()
+    controller_manager_args: tuple[str, ...] = ()
+    crds: tuple[Path, ...] = ()
+    """Further CRDs, one to a file, there before the controller manager starts. It looks for new
+    kinds every 30 s only, and until then does not collect what a deleted owner leaves."""
+    users: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"muster": (), "tenant": ()}
+    )
+    """Further users with their groups; they may do nothing but what RBAC objects grant them."""
+    node_lease_seconds: int = 40
+    """How long a node may be silent. Raise it for thousands of nodes: each renews its lease
+    four times in this period."""
+
+
+def scheduler_configuration(
+    given: SchedulerConfig | Path | None, kubeconfig: Path
+) -> Mapping[str, object]:
+    """Complete a KubeSchedulerConfiguration with the connection, and no leader election."""
+    loaded = yaml.safe_load(given.read_text()) if isinstance(given, Path) else dict(given or {})
+    if not isinstance(loaded, dict):
+        raise TestbedError(f"not a KubeSchedulerConfiguration: {given}")
+    connection = {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 10000}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **loaded,
+        "clientConnection": connection,
+        "leaderElection": {"leaderElect": False},
+    }

@@ -1,0 +1,25 @@
+"""How does the testbed wait: for what is true, never for a time that ought to be enough?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from testbed.errors import TestbedError
+
+POLL_SECONDS = 0.03
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
+    """Ask until the answer is true, and return it; say what was waited for when it never is."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise TestbedError(f"waited {seconds:.0f} s in vain for {what}")
+        time.sleep(POLL_SECONDS)

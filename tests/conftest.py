@@ -1,0 +1,3 @@
+"""Which fixtures do all tests share?"""
+
+pytest_plugins = ["testbed.pytest_plugin"]

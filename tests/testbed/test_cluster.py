@@ -1,0 +1,212 @@
+"""Is what the testbed starts a real control plane, and does nothing of it stay behind?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.cluster import Cluster
+from testbed.errors import TestbedError
+from testbed.nodes import GPU, NodeSpec, copies
+from testbed.options import Options
+from testbed.pytest_plugin import MakeCluster
+from testbed.waiting import wait_until
+
+pytestmark = pytest.mark.controlplane
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def read(cluster: Cluster, *args: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(cluster.kubectl("get", *args, "-o", "json"))
+    return answer
+
+
+def phase(cluster: Cluster, namespace: str, name: str) -> str:
+    return str(read(cluster, "pod", name, "-n", namespace)["status"]["phase"])
+
+
+def test_nodes_have_their_shape_and_no_taint_but_their_own(shared_cluster: Cluster) -> None:
+    spec = NodeSpec(
+        name="shaped",
+        cpus=96,
+        memory="768Gi",
+        gpus=8,
+        labels={"zone": "a"},
+        taints=("reserved=yes:NoSchedule",),
+        resources={"example.com/nic": 2},
+        allocatable={"cpu": 90},
+    )
+    shared_cluster.add_nodes([spec])
+    node = read(shared_cluster, "node", "shaped")
+    assert node["status"]["capacity"]["cpu"] == "96"
+    assert node["status"]["allocatable"]["cpu"] == "90"
+    assert node["status"]["allocatable"][GPU] == "8"
+    assert node["status"]["allocatable"]["example.com/nic"] == "2"
+    assert node["metadata"]["labels"]["zone"] == "a"
+    assert node["spec"]["taints"] == [{"key": "reserved", "value": "yes", "effect": "NoSchedule"}]
+
+
+def test_a_pod_is_bound_runs_and_goes(shared_cluster: Cluster) -> None:
+    shared_cluster.create_namespace("runs")
+    shared_cluster.add_nodes([NodeSpec(name="runs")])
+    pinned = pod("pinned", nodeSelector={"kubernetes.io/hostname": "runs"})
+    shared_cluster.api.create("/api/v1/namespaces/runs/pods", pinned)
+    wait_until(lambda: phase(shared_cluster, "runs", "pinned") == "Running", "the pod to run")
+    running = read(shared_cluster, "pod", "pinned", "-n", "runs")
+    conditions = {c["type"]: c["status"] for c in running["status"]["conditions"]}
+    assert running["spec"]["nodeName"] == "runs"
+    assert conditions["Ready"] == conditions["PodScheduled"] == "True"
+    assert running["status"]["podIP"]
+    shared_cluster.kubectl("delete", "pod", "pinned", "-n", "runs", "--timeout=20s")
+
+
+def test_a_pod_of_a_job_ends(shared_cluster: Cluster) -> None:
+    shared_cluster.create_namespace("jobs")
+    shared_cluster.add_nodes([NodeSpec(name="jobs")])
+    shared_cluster.kubectl("create", "job", "once", "--image=none", "-n", "jobs")
+    shared_cluster.kubectl(
+        "wait", "--for=condition=Complete", "job/once", "-n", "jobs", "--timeout=20s"
+    )
+
+
+def test_a_gated_pod_stays_and_is_deleted(shared_cluster: Cluster) -> None:
+    shared_cluster.create_namespace("gated")
+    gated = pod("gated", schedulingGates=[{"name": "example.com/gate"}])
+    shared_cluster.api.create("/api/v1/namespaces/gated/pods", gated)
+    assert phase(shared_cluster, "gated", "gated") == "Pending"
+    shared_cluster.kubectl("delete", "pod", "gated", "-n", "gated", "--timeout=20s")
+
+
+def ray_state(cluster: Cluster, name: str) -> str:
+    status = read(cluster, "raycluster", name).get("status", {})
+    return str(status.get("state", ""))
+
+
+def test_kuberays_own_sample_becomes_ready_and_goes_with_its_pods(cluster: Cluster) -> None:
+    cluster.add_nodes(copies(NodeSpec("node", cpus=4), 2))
+    sample = yaml.safe_load((cluster.samples / "ray-cluster.sample.yaml").read_text())
+    name = sample["metadata"]["name"]
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(sample))
+    wait_until(lambda: ray_state(cluster, name) == "ready", "the Ray cluster to be ready")
+    pods = read(cluster, "pods", "-l", f"ray.io/cluster={name}")["items"]
+    kinds = sorted(pod["metadata"]["labels"]["ray.io/node-type"] for pod in pods)
+    assert kinds == ["head", "worker"]
+    cluster.kubectl("delete", "raycluster", name)
+    # The garbage collector knows the kind from its start: nothing here waits for its next look.
+    wait_until(lambda: not read(cluster, "pods")["items"], "the pods to be collected", 10)
+
+
+@pytest.mark.parametrize("sample", ["ray-job.sample.yaml", "ray-service.sample.yaml"])
+def test_kuberay_makes_ray_clusters_for_jobs_and_services(
+    shared_cluster: Cluster, sample: str
+) -> None:
+    namespace = sample.split(".", maxsplit=1)[0]
+    shared_cluster.create_namespace(namespace)
+    manifest = str(shared_cluster.samples / sample)
+    shared_cluster.kubectl("apply", "-n", namespace, "-f", manifest)
+    kind = "rayclusters.ray.io"
+    wait_until(
+        lambda: read(shared_cluster, kind, "-n", namespace)["items"], f"the cluster of {sample}"
+    )
+
+
+def test_two_clusters_at_once_know_nothing_of_each_other(make_cluster: MakeCluster) -> None:
+    bare = Options(kuberay=False)
+    first, second = make_cluster(bare), make_cluster(bare)
+    first.add_nodes([NodeSpec("only-here")])
+    assert "only-here" in first.kubectl("get", "nodes")
+    assert "only-here" not in second.kubectl("get", "nodes")
+
+
+def test_the_api_server_comes_back_with_its_data(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(Options(kuberay=False))
+    cluster.create_namespace("kept")
+    cluster.process("kube-apiserver").restart()
+    cluster.wait_healthy("kube-apiserver")
+    assert "kept" in cluster.kubectl("get", "namespaces")
+
+
+def test_a_paused_api_server_answers_nothing_until_it_is_resumed(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
+    cluster.process("kube-apiserver").pause()
+    with pytest.raises(TestbedError):
+        cluster.kubectl("get", "namespaces", "--request-timeout=1s")
+    cluster.process("kube-apiserver").resume()
+    assert "default" in cluster.kubectl("get", "namespaces")
+
+
+def test_users_have_the_rights_that_rbac_grants_and_no_others(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(Options(kuberay=False, users={"tenant": ("team-a",)}))
+    cluster.kubectl("create", "clusterrolebinding", "t", "--clusterrole=view", "--group=team-a")
+    flag = f"--kubeconfig={cluster.user_kubeconfig('tenant')}"
+    assert cluster.kubectl("auth", "can-i", "list", "pods", flag).strip() == "yes"
+    with pytest.raises(TestbedError):
+        cluster.kubectl("auth", "can-i", "delete", "pods", flag)
+    with pytest.raises(TestbedError, match="tenant"):
+        cluster.user_kubeconfig("nobody")
+
+
+def test_a_service_account_connects_as_itself(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(Options(kuberay=False))
+    path = cluster.service_account_kubeconfig("default", "default")
+    who = cluster.kubectl("auth", "whoami", f"--kubeconfig={path}")
+    assert "system:serviceaccount:default:default" in who
+
+
+def test_a_scheduler_configuration_is_used(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(Options(kuberay=False, scheduler=False))
+    cluster.add_nodes([NodeSpec("node")])
+    cluster.start_scheduler({"profiles": [{"schedulerName": "other"}]})
+    body = pod("waits", schedulerName="other")
+    cluster.api.create("/api/v1/namespaces/default/pods", body)
+    wait_until(lambda: phase(cluster, "default", "waits") == "Running", "the pod to run")
+
+
+OWNER = """
+import signal, sys
+from pathlib import Path
+from testbed.cluster import Cluster
+from testbed.options import Options
+with Cluster.start(Path(sys.argv[1]), Options(kuberay=False)) as cluster:
+    cluster.process("kwok").pause()
+    print(*(process.pid for process in cluster.processes.values()), flush=True)
+    signal.pause()
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_stays_when_the_owner_dies(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "root")]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as owner:
+        assert owner.stdout
+        pids = [int(word) for word in owner.stdout.readline().split()]
+        assert len(pids) == 5
+        owner.send_signal(number)
+        owner.wait()
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "all processes to be gone")
