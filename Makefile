@@ -81,7 +81,7 @@ lint: venv ## check format, lint, types and who imports whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 .PHONY: format
 format: venv ## write the format and the fixes that ruff knows
