@@ -54,7 +54,7 @@ class FakeApi:
     once: dict[str, list[Fault]] = field(default_factory=lambda: defaultdict(list))
     always: dict[str, Fault] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    closing: bool = False
+    connections: int = 0
     url: str = ""
 
     def put(self, plural: str, name: str, namespace: str = "ns", **fields: Any) -> Object:
@@ -86,6 +86,11 @@ class FakeApi:
         """Let the open watches look again."""
         self.news.set()
         self.news = asyncio.Event()
+
+    def end_watches(self) -> None:
+        """End every open watch in good order, as a server does when its time is up."""
+        self.connections += 1
+        self.wake()
 
     def count(self, verb: str) -> int:
         """Return how many requests of this verb came."""
@@ -177,7 +182,8 @@ class FakeApi:
     async def _follow(
         self, answer: web.StreamResponse, plural: str, namespace: str, since: int
     ) -> None:
-        while not self.closing:
+        connection = self.connections
+        while connection == self.connections:
             news = self.news
             if since < self.compacted:
                 await answer.write(line("ERROR", failure(410, "Expired", "too old")))
@@ -353,8 +359,7 @@ async def serving(fake: FakeApi) -> AsyncIterator[FakeApi]:
     try:
         yield fake
     finally:
-        fake.closing = True
-        fake.wake()
+        fake.end_watches()
         await server.close()
 
 

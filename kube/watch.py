@@ -1,0 +1,687 @@
+"""Which objects of one resource exist now, and what has changed since we last said so?
+
+Three layers. `Store` compares (pure), `_Wire` decodes, `Reflector` talks: list, watch from there,
+and begin again where the server says that we fell behind. Resource versions are compared for
+equality only: within one watch the server keeps the order, and whatever breaks the order (a
+refresh, a 410) goes through a whole new list. So nothing can roll an object back, and it works
+for servers before 1.35 too, whose versions need not be numbers that can be compared.
+
+Invariant: applying the events given to the sink, in order, to an empty mapping always gives
+exactly `Reflector.store`; a list is taken over whole or not at all.
+"""
+
+# A timeout is what a call here promises, so it is a parameter and no scope of the caller.
+# ruff: noqa: ASYNC109
+
+import asyncio
+import contextlib
+import gc
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, Union, assert_never, overload
+
+import msgspec
+import structlog
+
+from kube.client import Backoff, Client, Lines, Resource, pause, selectors
+from kube.errors import (
+    ApiError,
+    Garbled,
+    Gone,
+    Invalid,
+    KubeError,
+    Status,
+    Timeout,
+    Unreachable,
+    error_from_status,
+)
+
+log = structlog.get_logger(__name__)
+
+INITIAL_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends the initial events; other bookmarks may come first."""
+
+
+class ObjectMeta(Protocol):
+    """What every object says about itself; the namespace is empty where there is none."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def namespace(self) -> str: ...  # noqa: D102
+    @property
+    def uid(self) -> str: ...  # noqa: D102
+    @property
+    def resource_version(self) -> str: ...  # noqa: D102
+
+
+class Watched(Protocol):
+    """Anything that was made from an object of the API."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...  # noqa: D102
+
+
+T = TypeVar("T", bound=Watched)
+R = TypeVar("R", bound=Watched)
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """The object is new or not what it was."""
+
+    obj: T
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(Generic[T]):
+    """The object, as it was last told, is gone (or no longer selected)."""
+
+    obj: T
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that is not of its type. The store keeps what it knew of the same uid.
+
+    It is told and not raised, because who may create objects must not be able to stop us; and it
+    is not passed over, because it may use room that nobody would count then.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A list is complete: what was told until here is a state that the server had."""
+
+
+WatchEvent: TypeAlias = Changed[T] | Deleted[T] | Unreadable | Synced
+Sink: TypeAlias = Callable[[list[WatchEvent[T]]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of the resource, and how much of each."""
+
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+    metadata_only: bool = False
+
+
+_BACKOFF = Backoff(initial=0.8, maximum=30.0, factor=2.0, jitter=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The reflector's times, in seconds."""
+
+    backoff: Backoff = _BACKOFF
+    """client-go's numbers; the jitter keeps our reflectors from coming back in step."""
+    healthy: float = 30.0
+    """A watch that lived so long ends the row of failures: the longest delay, so that a
+    connection that breaks regularly is not reopened more often than a broken one."""
+    shortest: float = 1.0
+    """A watch that ends sooner without a word counts as a failure."""
+    silence: float = 150.0
+    """No byte for so long means that the peer is dead: two bookmarks and a half."""
+    call_timeout: float = 30.0
+    """For one page of a list, and for the answer to begin."""
+    duration: tuple[float, float] = (300.0, 600.0)
+    """How long the server is asked to keep a watch open; drawn by lot, as client-go does, so
+    that not all of them move to another server at once."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What metrics read."""
+
+    relists: int = 0
+    events: int = 0
+    failures: int = 0
+    unreadable: int = 0
+
+
+# --- what exists: the comparison ------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Picture(Generic[T]):
+    """A list under way; it touches nothing before it is whole."""
+
+    objects: dict[Key, T] = field(default_factory=dict)
+    unreadable: dict[Key, Unreadable] = field(default_factory=dict)
+
+    def change(self, obj: T) -> None:
+        """Take an object in."""
+        self.objects[_key(obj.metadata)] = obj
+        self.unreadable.pop(_key(obj.metadata), None)
+
+    def drop(self, meta: ObjectMeta) -> None:
+        """Take an object out, or leave out one that the projection does not want."""
+        self.objects.pop(_key(meta), None)
+        self.unreadable.pop(_key(meta), None)
+
+    def confuse(self, bad: Unreadable) -> None:
+        """Note an object that exists and can't be read."""
+        self.unreadable[bad.namespace, bad.name] = bad
+        self.objects.pop((bad.namespace, bad.name), None)
+
+
+class Store(Generic[T]):
+    """The objects as they were told; each method returns the events that tell the change."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, T] = {}
+
+    def change(self, obj: T) -> list[WatchEvent[T]]:
+        """Take a new state; the same name with another uid is a deletion and a creation."""
+        key = _key(obj.metadata)
+        old = self.objects.get(key)
+        if old is not None and _same(old.metadata, obj.metadata):
+            # The sink holds the old one: keeping the new would double the memory of a re-list.
+            return []
+        self.objects[key] = obj
+        if old is not None and old.metadata.uid != obj.metadata.uid:
+            return [Deleted(old), Changed(obj)]
+        return [Changed(obj)]
+
+    def drop(self, meta: ObjectMeta) -> list[WatchEvent[T]]:
+        """Forget an object; nothing happens when the name belongs to another uid by now."""
+        key = _key(meta)
+        old = self.objects.get(key)
+        if old is None or old.metadata.uid != meta.uid:
+            return []
+        del self.objects[key]
+        return [Deleted(old)]
+
+    def confuse(self, bad: Unreadable) -> list[WatchEvent[T]]:
+        """Note an object that can't be read; what bore its name before is gone if it differs."""
+        old = self.objects.get((bad.namespace, bad.name))
+        if old is None or old.metadata.uid == bad.uid:
+            return [bad]
+        return [*self.drop(old.metadata), bad]
+
+    def replace(self, picture: Picture[T]) -> list[WatchEvent[T]]:
+        """Become the picture, and return what that changes, deletions first."""
+        events: list[WatchEvent[T]] = []
+        for key, old in list(self.objects.items()):
+            if key not in picture.objects and key not in picture.unreadable:
+                events += self.drop(old.metadata)
+        for bad in picture.unreadable.values():
+            events += self.confuse(bad)
+        for obj in picture.objects.values():
+            events += self.change(obj)
+        return events
+
+
+def _key(meta: ObjectMeta) -> Key:
+    return meta.namespace, meta.name
+
+
+def _same(one: ObjectMeta, other: ObjectMeta) -> bool:
+    return one.uid == other.uid and one.resource_version == other.resource_version
+
+
+# --- how it is told: the decoding -----------------------------------------------------------
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Partial(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+class _Added(msgspec.Struct, Generic[R], tag_field="type", tag="ADDED"):
+    object: R
+
+
+class _Modified(msgspec.Struct, Generic[R], tag_field="type", tag="MODIFIED"):
+    object: R
+
+
+class _Removed(msgspec.Struct, tag_field="type", tag="DELETED"):
+    object: _Partial
+
+
+class _Bookmark(msgspec.Struct, tag_field="type", tag="BOOKMARK"):
+    object: _Partial
+
+
+class _Failed(msgspec.Struct, tag_field="type", tag="ERROR"):
+    object: Status
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: _Partial
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Page(msgspec.Struct, Generic[R]):
+    metadata: _ListMeta
+    items: list[R] | None = None
+
+
+_Told: TypeAlias = _Added[R] | _Modified[R] | _Removed | _Bookmark | _Failed | Unreadable
+
+
+class _Wire(Generic[R]):
+    """Decode events and pages in one pass, and look twice only at what does not fit."""
+
+    def __init__(self, kind: type[R]) -> None:
+        # mypy has no words for a type that is made at run time.
+        made: Any = kind
+        union: Any = Union[_Added[made], _Modified[made], _Removed, _Bookmark, _Failed]  # noqa: UP007
+        self._event: msgspec.json.Decoder[_Told[R]] = msgspec.json.Decoder(union)
+        self._page: msgspec.json.Decoder[_Page[R]] = msgspec.json.Decoder(_Page[made])
+        self._item: msgspec.json.Decoder[R] = msgspec.json.Decoder(made)
+
+    def event(self, line: bytes) -> _Told[R]:
+        """Return one event; Garbled when it is none."""
+        try:
+            return self._event.decode(line)
+        except msgspec.ValidationError as error:
+            envelope = _decoded(line, _Envelope)
+            if envelope.type not in ("ADDED", "MODIFIED"):
+                raise Garbled(f"{error} in {line[:200]!r}") from error
+            return _unreadable(envelope.object.metadata, error)
+        except msgspec.DecodeError as error:
+            raise Garbled(f"{error} in {line[:200]!r}") from error
+
+    def page(self, body: bytes) -> tuple[str, Sequence[R | Unreadable]]:
+        """Return the list's version and the page's objects."""
+        try:
+            page = self._page.decode(body)
+        except msgspec.ValidationError:
+            raw = _decoded(body, _Page[msgspec.Raw])  # type: ignore[type-var]
+            return raw.metadata.resource_version, [self._one(item) for item in raw.items or ()]
+        except msgspec.DecodeError as error:
+            raise Garbled(str(error)) from error
+        return page.metadata.resource_version, page.items or ()
+
+    def _one(self, item: Any) -> R | Unreadable:
+        try:
+            return self._item.decode(item)
+        except msgspec.ValidationError as error:
+            return _unreadable(_decoded(item, _Partial).metadata, error)
+
+
+D = TypeVar("D")
+
+
+def _decoded(text: Any, as_: type[D]) -> D:
+    try:
+        return msgspec.json.decode(text, type=as_)
+    except msgspec.DecodeError as error:
+        raise Garbled(str(error)) from error
+
+
+def _unreadable(meta: ObjectMeta, error: Exception) -> Unreadable:
+    return Unreadable(meta.namespace, meta.name, meta.uid, str(error))
+
+
+# --- how we hear of it: list and watch ------------------------------------------------------
+
+
+class Reflector(Generic[T]):
+    """Keep `store` equal to the server's objects, and tell `sink` each change.
+
+    `sink` is called in the event loop with the events that came together; it must not block, and
+    what it raises ends `run`. `project` makes what is kept from what was decoded: None leaves the
+    object out, a ValueError makes it Unreadable.
+    """
+
+    @overload
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        kind: type[T],
+        sink: Sink[T],
+        *,
+        selection: Selection = ...,
+        pace: Pace = ...,
+        clock: Callable[[], float] = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        kind: type[R],
+        sink: Sink[T],
+        *,
+        project: Callable[[R], T | None],
+        selection: Selection = ...,
+        pace: Pace = ...,
+        clock: Callable[[], float] = ...,
+    ) -> None: ...
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        kind: type[Any],
+        sink: Sink[T],
+        *,
+        project: Callable[[Any], T | None] = lambda obj: obj,
+        selection: Selection = Selection(),
+        pace: Pace = Pace(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._path = resource.path(selection.namespace)
+        self._selection = selection
+        self._selectors = selectors(selection.label_selector, selection.field_selector)
+        self._wire: _Wire[Any] = _Wire(kind)
+        self._project = project
+        self._sink = sink
+        self._pace = pace
+        self._clock = clock
+        self._log = log.bind(resource=resource.plural)
+
+        self._cache: Store[T] = Store()
+        self._position = ""  # the version to watch from; empty when only a list can tell
+        self._picture: Picture[T] | None = None  # the list under way in a watch
+        self._listing = False
+        self._can_stream = True  # until the server says that it has no WatchList
+        self._opened_at: float | None = None
+        self._heard = False
+
+        self._synced = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []  # refreshes that want a later list
+        self._serving: list[asyncio.Future[None]] = []  # refreshes that this list answers
+        self._scope: asyncio.Timeout | None = None  # what a refresh may interrupt
+
+        self.counters = Counters()
+        self.last_contact: float | None = None
+
+    @property
+    def store(self) -> dict[Key, T]:
+        """The objects by namespace and name; always the same dict, to be read only."""
+        return self._cache.objects
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store was complete once; how fresh it is says `last_contact`."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return when the first list is complete."""
+        await self._synced.wait()
+
+    async def refresh(self, timeout: float) -> None:
+        """Return when the store is at least as new as this call; raises Timeout.
+
+        The watch is given up for a new list, which the server answers from its newest state.
+        A list already under way may be older than this call, so the next one counts.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._interrupt()
+        try:
+            async with asyncio.timeout(timeout):
+                await done
+        except TimeoutError as error:
+            raise Timeout(f"{self._path}: no new list within {timeout} s") from error
+
+    async def run(self) -> None:
+        """List and watch until cancelled; no failure of the server ends this."""
+        failures = 0
+        while True:
+            error = await self._attempt()
+            lived = self._lived()
+            if error is None and (self._waiting or lived >= self._pace.shortest):
+                continue
+            failures = self._failures_after(failures, lived, error)
+            async with self._interruptible():
+                await pause(self._pace.backoff, failures, error)
+
+    def _failures_after(self, before: int, lived: float, error: KubeError | None) -> int:
+        self.counters.failures += 1
+        self._log.info("watch ended early", error=str(error), lived=round(lived, 1))
+        # A watch that was cut but told us something has made progress: it pauses, no more.
+        fresh_start = lived >= self._pace.healthy or (error is None and self._heard)
+        return 1 if fresh_start else before + 1
+
+    async def _attempt(self) -> KubeError | None:
+        """Follow the server for as long as one connection lasts; return what ended it."""
+        self._opened_at, self._heard = None, False
+        try:
+            async with self._interruptible():
+                await self._list_and_watch()
+        except KubeError as error:
+            if _fell_behind(error):
+                self._position = ""
+            return error
+        finally:
+            self._picture, self._listing = None, False
+        return None
+
+    async def _list_and_watch(self) -> None:
+        if self._waiting:
+            self._position = ""
+        if not self._position:
+            self._listing = True
+            self._serving, self._waiting = self._serving + self._waiting, []
+            if self._can_stream and await self._stream_all():
+                return
+            await self._list_pages()
+        await self._follow({"resourceVersion": self._position})
+
+    async def _stream_all(self) -> bool:
+        """Let a watch begin with all objects; False when this server does not know how."""
+        self._picture = Picture()
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        try:
+            await self._follow(query)
+        except ApiError as error:
+            if not _refuses_stream(error):
+                raise
+            self._can_stream = False
+        except Timeout:
+            # Who opens and goes silent before the end may not know what he was asked for.
+            self._can_stream = self._opened_at is None or self._picture is None
+            raise
+        if self._can_stream and self._picture is not None:
+            raise Unreachable(f"{self._path}: ended before the list was complete", sent=True)
+        return self._can_stream
+
+    async def _list_pages(self) -> None:
+        picture: Picture[T] = Picture()
+        version = ""
+        pages = self._client.list(
+            self._path,
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+            metadata_only=self._selection.metadata_only,
+            timeout=self._pace.call_timeout,
+        )
+        async for page in pages:
+            self.last_contact = self._clock()
+            version, items = self._wire.page(page)
+            for item in items:
+                self._gather(picture, item)
+        self._take_over(picture, version)
+
+    async def _follow(self, start: dict[str, str]) -> None:
+        query = {**self._selectors, **start, "allowWatchBookmarks": "true"}
+        query["timeoutSeconds"] = str(round(random.uniform(*self._pace.duration)))  # noqa: S311
+        watch = self._client.stream_watch(
+            self._path,
+            query,
+            silence=self._pace.silence,
+            metadata_only=self._selection.metadata_only,
+            timeout=self._pace.call_timeout,
+        )
+        async with watch as batches:
+            self.last_contact = self._opened_at = self._clock()
+            async for lines in batches:
+                self.last_contact = self._clock()
+                self._receive(lines)
+                # A server that is faster than we are must not keep the loop to itself.
+                await asyncio.sleep(0)
+
+    def _receive(self, lines: Lines) -> None:
+        events: list[WatchEvent[T]] = []
+        try:
+            for line in lines:
+                events += self._take(self._wire.event(line))
+        finally:
+            # What came before a broken line is in the store, so it must be told.
+            self._tell(events)
+
+    def _take(self, told: _Told[Any]) -> list[WatchEvent[T]]:
+        match told:
+            case _Added() | _Modified():
+                return self._changed(told.object, told.object.metadata.resource_version)
+            case Unreadable():
+                return self._changed(told, self._position)
+            case _Removed():
+                return self._dropped(told.object.metadata)
+            case _Bookmark():
+                return self._bookmarked(told.object.metadata)
+            case _Failed():
+                raise error_from_status(told.object, 500)
+            case _:
+                assert_never(told)
+
+    def _changed(self, item: Any, version: str) -> list[WatchEvent[T]]:
+        self._heard = True
+        if self._picture is not None:
+            self._gather(self._picture, item)
+            return []
+        self._position = version
+        match self._kept(item):
+            case Unreadable() as bad:
+                self._complain(bad)
+                return self._cache.confuse(bad)
+            case None:
+                return self._cache.drop(item.metadata)
+            case obj:
+                return self._cache.change(obj)
+
+    def _dropped(self, meta: _Meta) -> list[WatchEvent[T]]:
+        self._heard = True
+        if self._picture is not None:
+            self._picture.drop(meta)
+            return []
+        self._position = meta.resource_version
+        return self._cache.drop(meta)
+
+    def _bookmarked(self, meta: _Meta) -> list[WatchEvent[T]]:
+        self._heard = True
+        if self._picture is None:
+            self._position = meta.resource_version
+        elif (meta.annotations or {}).get(INITIAL_END) == "true":
+            self._take_over(self._picture, meta.resource_version)
+        return []
+
+    def _gather(self, picture: Picture[T], item: Any) -> None:
+        match self._kept(item):
+            case Unreadable() as bad:
+                self._complain(bad)
+                picture.confuse(bad)
+            case None:
+                picture.drop(item.metadata)
+            case obj:
+                picture.change(obj)
+
+    def _kept(self, item: Any) -> T | Unreadable | None:
+        if isinstance(item, Unreadable):
+            return item
+        try:
+            return self._project(item)
+        except ValueError as error:
+            return _unreadable(item.metadata, error)
+
+    def _complain(self, bad: Unreadable) -> None:
+        self.counters.unreadable += 1
+        self._log.warning("unreadable", namespace=bad.namespace, name=bad.name, error=bad.error)
+
+    def _take_over(self, picture: Picture[T], version: str) -> None:
+        self._picture, self._position, self._listing = None, version, False
+        self.counters.relists += 1
+        self._tell([*self._cache.replace(picture), Synced()])
+        self._synced.set()
+        for done in self._serving:
+            if not done.done():
+                done.set_result(None)
+        self._serving = []
+        if self._waiting:
+            self._interrupt()
+
+    def _tell(self, events: list[WatchEvent[T]]) -> None:
+        if events:
+            self.counters.events += len(events)
+            self._sink(events)
+
+    def _lived(self) -> float:
+        return 0.0 if self._opened_at is None else self._clock() - self._opened_at
+
+    def _interrupt(self) -> None:
+        """End the watch or the pause under way, but no list: the next list must not starve."""
+        if self._scope is not None and not self._listing:
+            scope, self._scope = self._scope, None
+            scope.reschedule(asyncio.get_running_loop().time())
+
+    @contextlib.asynccontextmanager
+    async def _interruptible(self) -> AsyncIterator[None]:
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._scope = scope
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        finally:
+            self._scope = None
+
+
+def _fell_behind(error: KubeError) -> bool:
+    # The second is what a server says that was restored from a backup older than our position.
+    return isinstance(error, Gone) or "Too large resource version" in str(error)
+
+
+def _refuses_stream(error: ApiError) -> bool:
+    # 422 where the feature is off, 400 where the parameter is not known; some say 403, which
+    # otherwise means that we may not watch, and then a list would not help.
+    return isinstance(error, Invalid) or error.status == 400 or "sendInitialEvents" in str(error)
+
+
+async def wait_synced(*reflectors: Reflector[Any], timeout: float) -> None:
+    """Return when all of them have their first list; raises Timeout."""
+    try:
+        async with asyncio.timeout(timeout):
+            for reflector in reflectors:
+                await reflector.wait_synced()
+    except TimeoutError as error:
+        raise Timeout(f"not synced within {timeout} s") from error
+
+
+def settle_heap() -> None:
+    """Tell the collector that what exists now stays. Call it once, after the first sync.
+
+    A full collection with 5,000 pods takes 50 ms and finds nothing; frozen objects cost it 0.
+    """
+    gc.collect()
+    gc.freeze()
