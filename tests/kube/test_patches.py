@@ -80,7 +80,7 @@ requirements = st.builds(
     st.sampled_from(["In", "NotIn"]),
     st.lists(words, min_size=1, max_size=2),
 )
-fields = st.builds(lambda name: pin_to(name), words)
+fields = st.builds(pin_to, words)
 
 
 def optional(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:

@@ -1,0 +1,565 @@
+"""Do pods and nodes mean to the core what they mean to kube-scheduler?"""
+
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import objects
+from kube.codec import (
+    InvalidObject,
+    anti_affinity_terms,
+    created_at,
+    holds_room,
+    matches_existing_anti_affinity,
+    node,
+    placement_from_status,
+    placement_to_status,
+    pod_shape,
+    pod_used,
+    room_on,
+)
+from kube.objects import GangPlacement, Pod
+from scheduling import model
+from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+
+Json = dict[str, Any]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod(spec: Json | None = None, status: Json | None = None, **metadata: Any) -> Pod:
+    raw = {"metadata": metadata, "spec": spec or {}, "status": status or {}}
+    return msgspec.json.decode(orjson.dumps(raw), type=Pod)
+
+
+def container(name: str = "c", restart: str | None = None, **requests: Any) -> Json:
+    return {"name": name, "restartPolicy": restart, "resources": {"requests": requests}}
+
+
+def unsupported(**spec: Any) -> tuple[str, ...]:
+    return pod_shape(pod(spec)).unsupported
+
+
+# ---- the shape
+
+
+def test_head_with_autoscaler_side_car() -> None:
+    head = pod(
+        {
+            "containers": [
+                container("ray-head", cpu="1", memory="2Gi"),
+                container("autoscaler", cpu="500m", memory="512Mi"),
+            ]
+        }
+    )
+    assert pod_shape(head).requests == (("cpu", 1500), ("memory", 2560 * 2**20), ("pods", 1))
+
+
+def test_worker_whose_init_container_asks_for_more_than_it_does() -> None:
+    worker = pod(
+        {
+            "initContainers": [container("wait-gcs-ready", cpu="200m", memory="256Mi")],
+            "containers": [container("ray-worker", cpu="100m", **{"nvidia.com/gpu": "8"})],
+        }
+    )
+    assert dict(pod_shape(worker).requests) == {
+        "cpu": 200, "memory": 256 * 2**20, "nvidia.com/gpu": 8, "pods": 1,
+    }  # fmt: skip
+
+
+def test_restartable_init_containers_add_to_what_runs() -> None:
+    spec = {
+        "initContainers": [container("proxy", "Always", cpu="1"), container("setup", cpu="3")],
+        "containers": [container("main", cpu="2")],
+        "overhead": {"cpu": "250m"},
+    }
+    assert dict(pod_shape(pod(spec)).requests) == {"cpu": 4250, "pods": 1}
+
+
+def test_pod_level_requests_replace_the_sum() -> None:
+    spec = {"containers": [container(cpu="2")], "resources": {"requests": {"cpu": "1"}}}
+    assert dict(pod_shape(pod(spec)).requests) == {"cpu": 1000, "pods": 1}
+
+
+def test_numbers_are_quantities_too() -> None:
+    spec = {"containers": [container(cpu=2, memory=1.5e3)]}
+    assert dict(pod_shape(pod(spec)).requests) == {"cpu": 2000, "memory": 1500, "pods": 1}
+
+
+def test_a_pod_that_asks_for_nothing_takes_a_slot() -> None:
+    assert pod_shape(pod({"containers": [container(cpu="0")]})) == PodShape((("pods", 1),))
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize("text", ["one", "", "-1", "1Ki1", "9.3E", "1e400", 1e300])
+def test_bad_quantity_names_field_value_and_what_is_allowed(kind: str, text: Any) -> None:
+    spec = {kind: [container(), container(cpu="1", memory=text)]}
+    with pytest.raises(InvalidObject) as caught:
+        pod_shape(pod(spec))
+    assert caught.value.field == f"spec.{kind}[1].resources.requests[memory]"
+    assert caught.value.value == text
+    assert "500m" in caught.value.allowed
+    assert str(caught.value).startswith(f'{caught.value.field}: "{text}" is not valid; allowed: ')
+
+
+def test_bad_overhead_and_pod_level_requests_are_named() -> None:
+    for field, spec in (
+        ("spec.overhead[cpu]", {"overhead": {"cpu": "x"}}),
+        ("spec.resources.requests[cpu]", {"resources": {"requests": {"cpu": "x"}}}),
+    ):
+        with pytest.raises(InvalidObject) as caught:
+            pod_shape(pod(spec))
+        assert caught.value.field == field
+
+
+def test_a_sum_beyond_64_bits_is_invalid() -> None:
+    spec = {"containers": [container(memory="8E"), container(memory="7E")]}
+    with pytest.raises(InvalidObject):
+        pod_shape(pod(spec))
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    with pytest.raises(InvalidObject) as caught:
+        pod_shape(pod({"containers": [container(cpu="x" * 10_000)]}))
+    assert len(str(caught.value)) < 500
+
+
+def test_constraints_the_core_models_become_part_of_the_shape() -> None:
+    term = {
+        "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}],
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}],
+    }
+    shape = pod_shape(
+        pod(
+            {
+                "nodeSelector": {"b": "2", "a": "1"},
+                "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term, {}]}}},
+                "tolerations": [
+                    {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+                    {
+                        "key": "node.kubernetes.io/not-ready",
+                        "operator": "Exists",
+                        "effect": "NoExecute",
+                        "tolerationSeconds": 300,
+                    },
+                ],
+            }
+        )
+    )
+    assert shape == PodShape(
+        requests=(("pods", 1),),
+        node_selector=(("a", "1"), ("b", "2")),
+        node_affinity=(
+            NodeTerm(
+                labels=(Requirement("zone", "In", ("a", "b")),),
+                fields=(Requirement("metadata.name", "In", ("n1",)),),
+            ),
+            NodeTerm(),
+        ),
+        tolerations=(
+            model.Toleration("gpu", "Equal", "yes", "NoSchedule"),
+            model.Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        (None, None),
+        ({}, None),
+        ({"nodeAffinity": {}}, None),
+        ({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}, None),
+        ({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": None}}}, ()),
+        ({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}, (NodeTerm(),)),
+    ],
+)
+def test_no_required_affinity_differs_from_one_that_matches_nothing(
+    affinity: Json | None, expected: Any
+) -> None:
+    assert pod_shape(pod({"affinity": affinity})).node_affinity == expected
+
+
+def test_equal_pods_have_one_shape() -> None:
+    spec = {"containers": [container(cpu="1")], "nodeSelector": {"a": "1", "b": "2"}}
+    same = {"containers": [container(cpu="1000m")], "nodeSelector": {"b": "2", "a": "1"}}
+    one, other = pod_shape(pod(spec, name="a")), pod_shape(pod(same, name="b"))
+    assert one == other
+    assert one.key == other.key
+
+
+# ---- what is not modelled
+
+PORT = [{"containerPort": 8265}]
+SELECTOR = {"topologyKey": "zone", "labelSelector": {}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"affinity": {"podAffinity": {REQUIRED: [SELECTOR]}}}, "required podAffinity"),
+        ({"affinity": {"podAntiAffinity": {REQUIRED: [SELECTOR]}}}, "required podAntiAffinity"),
+        (
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+            "topologySpreadConstraints with DoNotSchedule",
+        ),
+        ({"containers": [{"ports": [{"containerPort": 1, "hostPort": 80}]}]}, "hostPort"),
+        ({"initContainers": [{"ports": [{"hostPort": 80}]}]}, "hostPort"),
+        ({"hostNetwork": True, "containers": [{"ports": PORT}]}, "hostPort"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
+        ({"schedulerName": "volcano"}, "schedulerName volcano"),
+        ({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}, "toleration operator Gt"),
+        ({"tolerations": [{"key": "a", "operator": "Lt", "value": "1"}]}, "toleration operator Lt"),
+        (
+            {"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+            "restartPolicyRules with RestartAllContainers",
+        ),
+        ({"hostNetwork": True, "hostUsers": False}, "hostUsers false with hostNetwork"),
+    ],
+)
+def test_what_the_core_does_not_model_is_named(spec: Json, expected: str) -> None:
+    assert unsupported(**spec) == (expected,)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElasticBlockStore",
+     "azureDisk", "azureFile", "cinder", "vsphereVolume", "portworxVolume", "iscsi", "rbd",
+     "somethingOfALaterRelease"],
+)  # fmt: skip
+def test_volumes_that_bind_a_pod_are_named(kind: str) -> None:
+    assert unsupported(volumes=[{"name": "v", kind: {}}]) == (f"volume of kind {kind}",)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["emptyDir", "configMap", "secret", "projected", "downwardAPI", "hostPath", "csi", "nfs",
+     "image"],
+)  # fmt: skip
+def test_volumes_that_go_anywhere_are_not_named(kind: str) -> None:
+    assert unsupported(volumes=[{"name": "v", kind: {}, "rbd": None}]) == ()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+        {"affinity": {"podAntiAffinity": {REQUIRED: []}}},
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"containers": [{"ports": PORT}]},
+        {"hostNetwork": True},
+        {"hostUsers": False},
+        {"schedulerName": "default-scheduler"},
+        {"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]},
+        {"tolerations": [{"operator": "Exists"}, {"key": "a", "operator": "Equal"}]},
+    ],
+)
+def test_harmless_things_are_supported(spec: Json) -> None:
+    assert unsupported(**spec) == ()
+
+
+def test_the_schedulers_name_is_a_setting() -> None:
+    found = pod({"schedulerName": "gpu-scheduler"})
+    assert pod_shape(found, "gpu-scheduler").unsupported == ()
+    assert pod_shape(pod({"schedulerName": "default-scheduler"}), "gpu-scheduler").unsupported
+
+
+def test_several_limits_are_sorted_and_named_once() -> None:
+    found = unsupported(volumes=[{"rbd": {}}, {"rbd": {}}], resourceClaims=[{}], schedulerName="a")
+    assert found == ("resourceClaims", "schedulerName a", "volume of kind rbd")
+
+
+# ---- pods that exist
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "expected"),
+    [
+        ({}, {}, ""),
+        ({}, {"phase": "Pending"}, ""),
+        ({"nodeName": "n1"}, {"phase": "Pending"}, "n1"),
+        ({"nodeName": "n1"}, {"phase": "Running"}, "n1"),
+        ({"nodeName": "n1"}, {"phase": "Unknown"}, "n1"),
+        ({"nodeName": "n1"}, {"phase": "Succeeded"}, ""),
+        ({"nodeName": "n1"}, {"phase": "Failed"}, ""),
+        ({}, {"nominatedNodeName": "n2"}, "n2"),
+        ({"nodeName": "n1"}, {"nominatedNodeName": "n2"}, "n1"),
+        ({}, {"nominatedNodeName": "n2", "phase": "Failed"}, ""),
+    ],
+)
+def test_where_a_pod_holds_room(spec: Json, status: Json, expected: str) -> None:
+    found = pod(spec, status)
+    assert room_on(found) == expected
+    assert holds_room(found) == bool(expected)
+
+
+def test_a_terminating_pod_still_holds_its_room() -> None:
+    assert holds_room(pod({"nodeName": "n1"}, deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+def resizing(asked: str, allocated: str, actuated: str, reason: str = "") -> Pod:
+    status: Json = {
+        "name": "c",
+        "allocatedResources": {"cpu": allocated},
+        "resources": {"requests": {"cpu": actuated}},
+    }
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    return pod(
+        {"containers": [container(cpu=asked)]},
+        {"containerStatuses": [status], "conditions": conditions if reason else []},
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "cpu"),
+    [
+        (pod({"containers": [container(cpu="1")]}), 1000),
+        (resizing("1", "2", "3"), 3000),
+        (resizing("1", "3", "2"), 3000),
+        (resizing("3", "1", "2"), 3000),
+        (resizing("3", "1", "2", "Deferred"), 3000),
+        (resizing("3", "1", "2", "Infeasible"), 2000),
+        (resizing("3", "2", "1", "Infeasible"), 2000),
+    ],
+)
+def test_a_pod_being_resized_takes_the_most_of_its_sizes(found: Pod, cpu: int) -> None:
+    assert pod_used(found) == {"cpu": cpu, "pods": 1}
+
+
+def test_without_reported_resources_the_spec_counts() -> None:
+    status = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "9"}}]}
+    assert pod_used(pod({"containers": [container(cpu="1")]}, status))["cpu"] == 1000
+
+
+def test_status_of_init_containers_counts_only_for_side_cars() -> None:
+    reported = {"resources": {"requests": {"cpu": "8"}}}
+    for restart, cpu in (("Always", 8000), (None, 2000)):
+        found = pod(
+            {"initContainers": [container("i", restart, cpu="2")]},
+            {"initContainerStatuses": [{"name": "i", **reported}]},
+        )
+        assert pod_used(found)["cpu"] == cpu
+
+
+def test_pod_level_resize() -> None:
+    found = pod(
+        {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}},
+        {"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "3"}}},
+    )
+    assert pod_used(found)["cpu"] == 4000
+
+
+quantities = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 99).map(str), max_size=3
+)
+
+
+@given(st.lists(quantities, max_size=3), st.lists(st.tuples(quantities, st.booleans()), max_size=3))
+def test_a_pod_uses_what_it_asked_for(mains: list[Json], inits: list[tuple[Json, bool]]) -> None:
+    found = pod(
+        {
+            "containers": [container(**each) for each in mains],
+            "initContainers": [container("i", "Always" if on else None, **r) for r, on in inits],
+        }
+    )
+    used = {name: amount for name, amount in pod_used(found).items() if amount}
+    assert tuple(sorted(used.items())) == pod_shape(found).requests
+
+
+# ---- anti-affinity of pods that exist
+
+
+def keeps_away(**term: Any) -> Pod:
+    affinity = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", **term}]}}
+    return pod({"affinity": affinity}, namespace="red")
+
+
+def refuses(existing: Pod, namespace: str = "red", **labels: str) -> bool:
+    return matches_existing_anti_affinity(anti_affinity_terms(existing), namespace, labels)
+
+
+def expression(operator: str, *values: str) -> Json:
+    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "expected"),
+    [
+        (None, {"app": "ray"}, False),
+        ({}, {"app": "ray"}, True),
+        ({}, {}, True),
+        ({"matchLabels": {"app": "ray"}}, {"app": "ray"}, True),
+        ({"matchLabels": {"app": "ray"}}, {"app": "web"}, False),
+        ({"matchLabels": {"app": "ray", "b": "c"}}, {"app": "ray"}, False),
+        (expression("In", "ray", "web"), {"app": "web"}, True),
+        (expression("In", "ray"), {}, False),
+        (expression("NotIn", "ray"), {"app": "ray"}, False),
+        (expression("NotIn", "ray"), {}, True),
+        (expression("Exists"), {"app": ""}, True),
+        (expression("Exists"), {}, False),
+        (expression("DoesNotExist"), {}, True),
+        (expression("DoesNotExist"), {"app": "ray"}, False),
+        (expression("SomethingNew"), {}, True),
+        ({**expression("Exists"), "matchLabels": {"b": "c"}}, {"app": "ray"}, False),
+    ],
+)
+def test_selectors_match_as_in_kubernetes(
+    selector: Json | None, labels: dict[str, str], expected: bool
+) -> None:
+    assert refuses(keeps_away(labelSelector=selector), **labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("term", "namespace", "expected"),
+    [
+        ({}, "red", True),
+        ({}, "blue", False),
+        ({"namespaces": ["blue"]}, "blue", True),
+        ({"namespaces": ["blue"]}, "red", False),
+        ({"namespaceSelector": {"matchLabels": {"a": "b"}}}, "blue", True),
+        ({"namespaces": ["blue"], "namespaceSelector": {}}, "green", True),
+    ],
+)
+def test_namespaces_of_a_term(term: Json, namespace: str, expected: bool) -> None:
+    assert refuses(keeps_away(labelSelector={}, **term), namespace) == expected
+
+
+def test_most_pods_keep_nobody_away() -> None:
+    preferred: Json = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}
+    specs: list[Json] = [{}, {"affinity": {}}, {"affinity": preferred}]
+    for spec in specs:
+        assert anti_affinity_terms(pod(spec)) == ()
+    assert not matches_existing_anti_affinity((), "red", {})
+
+
+def test_terms_can_be_kept_in_sets() -> None:
+    assert len({*anti_affinity_terms(keeps_away(labelSelector={"matchLabels": {"a": "b"}}))}) == 1
+
+
+# ---- nodes
+
+
+def test_node() -> None:
+    found = msgspec.convert(
+        {
+            "metadata": {"name": "n1", "labels": {"zone": "a"}},
+            "spec": {
+                "unschedulable": True,
+                "taints": [{"key": "gpu", "effect": "NoSchedule", "timeAdded": None}],
+            },
+            "status": {"allocatable": {"cpu": "3920m", "memory": "2500m", "pods": "110"}},
+        },
+        objects.Node,
+    )
+    assert node(found) == model.Node(
+        name="n1",
+        labels={"zone": "a"},
+        taints=(model.Taint("gpu", "", "NoSchedule"),),
+        unschedulable=True,
+        allocatable={"cpu": 3920, "memory": 2, "pods": 110},
+    )
+
+
+def test_a_node_that_has_not_reported_offers_nothing() -> None:
+    assert node(objects.Node()).allocatable == {}
+
+
+def test_bad_allocatable_is_named() -> None:
+    found = objects.Node(status=objects.NodeStatus(allocatable={"cpu": "many"}))
+    with pytest.raises(InvalidObject) as caught:
+        node(found)
+    assert caught.value.field == "status.allocatable[cpu]"
+
+
+# ---- creation time
+
+
+def test_creation_time() -> None:
+    assert created_at(objects.ObjectMeta()) == 0.0
+    found = objects.ObjectMeta(creation_timestamp="2026-01-01T00:00:01Z")
+    assert created_at(found) == 1767225601.0
+    with pytest.raises(InvalidObject):
+        created_at(objects.ObjectMeta(creation_timestamp="yesterday"))
+
+
+# ---- the placement in the status
+
+resource_names = st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "pods", "ephemeral-storage"])
+node_names = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?", fullmatch=True)
+amounts = st.dictionaries(resource_names, st.integers(0, 2**63 - 1)).map(
+    lambda found: tuple(sorted(found.items()))
+)
+counts = st.dictionaries(node_names, st.integers(1, 10_000), max_size=4).map(
+    lambda found: tuple(sorted(found.items()))
+)
+assignments = st.builds(
+    Assignment,
+    pod_set=st.sampled_from(["headgroup", "gpu", "cpu"]),
+    replica=st.sampled_from(["", "gpu-abcde"]),
+    shape=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
+    requests=amounts,
+    nodes=counts,
+)
+
+
+def through_json(placement: Placement, epoch: int) -> GangPlacement:
+    """Write it the way it goes to the API server, which sorts the keys of maps."""
+    written = placement_to_status(placement, epoch)
+    return msgspec.json.decode(
+        orjson.dumps(written, option=orjson.OPT_SORT_KEYS), type=GangPlacement
+    )
+
+
+@given(st.lists(assignments, max_size=6), st.integers(0, 2**31))
+def test_a_placement_is_read_back_as_it_was(found: list[Assignment], epoch: int) -> None:
+    placement = Placement(tuple(sorted(found, key=lambda each: each.pod_set)))
+    written = through_json(placement, epoch)
+    assert written.epoch == epoch
+    assert placement_from_status(written) == placement
+    assert len({each.name for each in written.pod_sets}) == len(written.pod_sets)
+
+
+@given(st.lists(assignments, max_size=6))
+def test_no_assignment_is_lost_in_any_order(found: list[Assignment]) -> None:
+    back = placement_from_status(through_json(Placement(tuple(found)), 1))
+    assert sorted(back.assignments, key=repr) == sorted(found, key=repr)
+
+
+def test_what_a_placement_looks_like() -> None:
+    requests = (("cpu", 1500), ("memory", 2**30), ("pods", 1))
+    placement = Placement((Assignment("gpu", "", "0123456789ab", requests, (("n1", 2),)),))
+    assert placement_to_status(placement, 7) == {
+        "epoch": 7,
+        "podSets": [
+            {
+                "name": "gpu",
+                "assignments": [
+                    {
+                        "shape": "0123456789ab",
+                        "replica": "",
+                        "requests": {"cpu": "1500m", "memory": "1073741824", "pods": "1"},
+                        "nodes": {"n1": 2},
+                    }
+                ],
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("edited", "field"),
+    [
+        ({"nodes": {"n1": 0}}, "status.placement of gpu nodes[n1]"),
+        ({"nodes": {"n1": -2}}, "status.placement of gpu nodes[n1]"),
+        ({"requests": {"cpu": "lots"}}, "status.placement of gpu requests[cpu]"),
+    ],
+)
+def test_a_placement_edited_into_nonsense_is_named(edited: Json, field: str) -> None:
+    raw = {"podSets": [{"name": "gpu", "assignments": [edited]}]}
+    with pytest.raises(InvalidObject) as caught:
+        placement_from_status(msgspec.convert(raw, GangPlacement))
+    assert caught.value.field == field
