@@ -24,8 +24,8 @@ Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 T = TypeVar("T")
 
-LIMIT = 2**62
-"""Amounts are cut off here in the columns, so that free = allocatable - used can't overflow."""
+LIMIT = 2**55
+"""Amounts are cut off here in the columns (32 Pi), so that a few of them add up in 64 bits."""
 
 MASKS_KEPT = 1024
 """Masks kept per set of nodes: 5 MB at 5,000 nodes; gangs of one cluster share a few dozen."""

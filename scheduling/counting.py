@@ -26,3 +26,8 @@ def pods_per_node(requests: Requests, row: Mapping[str, int], free: Amounts) -> 
             return np.zeros(free.shape[1], dtype=np.int64)
         np.minimum(fitting, free[at] // amount, out=fitting)
     return np.maximum(fitting, 0, out=fitting)
+
+
+def exact_sum(amounts: Amounts) -> int:
+    """Add up amounts whose sum may pass 64 bits: high and low halves apart."""
+    return (int((amounts >> 31).sum()) << 31) + int((amounts & (2**31 - 1)).sum())

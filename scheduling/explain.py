@@ -1,0 +1,226 @@
+"""Why does a gang not fit, in numbers that a user can act on?
+
+"2 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; 12 are free, at most 4 on one
+node": after the two that fit, this is what is left on the nodes that the predicates allow. A
+message depends on nothing but the gang and the room, so it stays the same while they do.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from scheduling.feasibility import Predicate, rejections
+from scheduling.fit import demand_of, filled, greedy_orders, in_order
+from scheduling.model import CPU, MEMORY, PODS, Group, PodShape
+from scheduling.room import Room
+from scheduling.search import Demand
+from scheduling.shortage import Shortage, shortage
+from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
+
+Wanted = tuple[str, PodShape, int]
+"""A pod set, one shape in it, and how many pods of that shape."""
+
+_SPEAKS_AGAINST = {
+    Predicate.CORDON: ("is cordoned", "are cordoned"),
+    Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
+    Predicate.NODE_SELECTOR: ("does not match the node selector", "do not match the node selector"),
+    Predicate.NODE_AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
+}
+
+
+def unsupported(groups: Iterable[Group]) -> Refusal | None:
+    """Refuse a gang with pods that the core cannot judge; None where it can judge all."""
+    asked: dict[str, set[str]] = {}
+    for group in in_order(groups):
+        if group.shape.unsupported:
+            asked.setdefault(group.pod_set, set()).update(group.shape.unsupported)
+    if not asked:
+        return None
+    said = [f"{pod_set}: {', '.join(sorted(names))}" for pod_set, names in asked.items()]
+    return Refusal(Reason.UNSUPPORTED, _bounded(["not supported by Muster", *said], "; "))
+
+
+def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
+    """Explain that a gang certainly does not fit into the room."""
+    wanted = _wanted(groups)
+    numbers = _numbers(wanted, room)
+    short = [at for at, each in enumerate(numbers) if each.fit < each.wanted]
+    barred = any(not numbers[at].resource for at in short)
+    reason = Reason.NO_FEASIBLE_NODE if barred else Reason.INSUFFICIENT_RESOURCES
+    said = [_sentence(wanted[at], numbers[at].fit, room) for at in short]
+    return Refusal(reason, _bounded(said or [_together(wanted, room)], ". "), numbers)
+
+
+def undecided(groups: Iterable[Group], room: Room) -> Refusal:
+    """Explain that the search for a placement was given up before it had an answer."""
+    wanted = _wanted(groups)
+    said = ["no placement found within the bounded search; tried again when room changes"]
+    said.append(_together(wanted, room))
+    return Refusal(Reason.UNDECIDED, _bounded(said, ". "), _numbers(wanted, room))
+
+
+def _wanted(groups: Iterable[Group]) -> tuple[Wanted, ...]:
+    """Return the pods wanted per pod set and shape, whatever their replicas."""
+    counts: dict[tuple[str, PodShape], int] = {}
+    for group in in_order(groups):
+        key = group.pod_set, group.shape
+        counts[key] = counts.get(key, 0) + group.count
+    return tuple((pod_set, shape, n) for (pod_set, shape), n in counts.items() if n)
+
+
+def _pods(shape: PodShape, wanted: Sequence[Wanted]) -> int:
+    """Return how many pods of a shape are wanted over all pod sets."""
+    return sum(count for _, other, count in wanted if other == shape)
+
+
+def _numbers(wanted: Sequence[Wanted], room: Room) -> tuple[PodSetRefusal, ...]:
+    """Return how each pod set stands; those that share a shape get their part of it in order."""
+    left = {shape: room.total(shape) for _, shape, _ in wanted}
+    numbers = []
+    for pod_set, shape, count in wanted:
+        fit = min(count, left[shape])
+        left[shape] -= fit
+        numbers.append(_numbers_of(pod_set, shape, count, fit, room))
+    return tuple(numbers)
+
+
+def _numbers_of(pod_set: str, shape: PodShape, count: int, fit: int, room: Room) -> PodSetRefusal:
+    short = shortage(shape, room)
+    return PodSetRefusal(
+        pod_set=pod_set,
+        wanted=count,
+        fit=fit,
+        requests=shape.requests,
+        resource=short.resource,
+        each=short.each,
+        free=short.free,
+        largest=short.largest,
+        rejections=_rejections(shape, room),
+    )
+
+
+def _rejections(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
+    """Return the nodes refused per predicate; those without room are counted in this room."""
+    counts = room.columns.traits.remembered(
+        ("rejections", shape.tolerations, shape.node_selector, shape.node_affinity),
+        lambda: {p: n for p, n in rejections(shape, room.columns).items() if p in _SPEAKS_AGAINST},
+    )
+    full = len(room.columns.names) - sum(counts.values()) - _open(shape, room)
+    everything = {**counts, Predicate.RESOURCES: full}
+    return tuple((str(predicate), number) for predicate, number in everything.items() if number)
+
+
+def _open(shape: PodShape, room: Room) -> int:
+    return room.remembered(("open", shape), lambda: int((room.counts(shape) > 0).sum()))
+
+
+def _sentence(wanted: Wanted, fit: int, room: Room) -> str:
+    """Say how many of a pod set fit, and what stops the next one."""
+    pod_set, shape, count = wanted
+    verb = "fits" if count == 1 else "fit"
+    return f"{fit} of {count} {pod_set} {verb}: {_stops(shape, count, room)}"
+
+
+def _stops(shape: PodShape, count: int, room: Room) -> str:
+    short = shortage(shape, room)
+    barred = _barred(shape, room)
+    if not short.resource:
+        whom = "it" if count == 1 else "them"
+        return f"no node is feasible for {whom} ({_nodes(room)}{': ' if barred else ''}{barred})"
+    needs = "it needs" if count == 1 else "each needs"
+    aside = f" (left out: {barred})" if barred else ""
+    return f"{needs} {_amount_up(short.resource, short.each)} on one node; {_free(short)}{aside}"
+
+
+def _free(short: Shortage) -> str:
+    if not short.offered:
+        return "no feasible node offers any"
+    verb = "is" if short.free == 1 else "are"
+    free, largest = (_amount_down(short.resource, n) for n in (short.free, short.largest))
+    return f"{free} {verb} free, at most {largest} on one node"
+
+
+def _barred(shape: PodShape, room: Room) -> str:
+    """Say which nodes the predicates rule out, room left aside."""
+    counts = [(Predicate(name), number) for name, number in _rejections(shape, room)]
+    said = [
+        f"{number} {_SPEAKS_AGAINST[predicate][number > 1]}"
+        for predicate, number in counts
+        if predicate in _SPEAKS_AGAINST
+    ]
+    return ", ".join(said)
+
+
+def _nodes(room: Room) -> str:
+    count = len(room.columns.names)
+    return "1 node" if count == 1 else f"{count} nodes" if count else "there are no nodes"
+
+
+def _together(wanted: Sequence[Wanted], room: Room) -> str:
+    """Say what the best attempt lacked, for pod sets that fit one by one but not together."""
+    demand = demand_of(Group(pod_set, "", shape, count) for pod_set, shape, count in wanted)
+    attempts = [_attempt(demand, order, room) for order in greedy_orders(demand, room)]
+    missing, left = min(attempts, key=lambda attempt: sum(attempt[0].values()))
+    names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
+    said = [
+        f"{_pods(shape, wanted) - lack} of {_pods(shape, wanted)} {pod_set} fit beside the others: "
+        f"{_stops(shape, _pods(shape, wanted), left)}"
+        for pod_set, shape, lack in _first_of_each(wanted, missing)
+    ]
+    return f"{names} fit alone but not together: {'; '.join(said)}"
+
+
+def _first_of_each(wanted: Sequence[Wanted], missing: dict[PodShape, int]) -> list[Wanted]:
+    """Return each shape that lacks pods once, under the first pod set that wants it."""
+    first = {shape: pod_set for pod_set, shape, _ in reversed(wanted)}
+    return [(first[shape], shape, lack) for shape, lack in missing.items() if lack]
+
+
+def _attempt(demand: Demand, order: Sequence[int], room: Room) -> tuple[dict[PodShape, int], Room]:
+    """Fill in one order as far as it goes; return what is missing per shape and what is left."""
+    missing: dict[PodShape, int] = {}
+    for shape, count in (demand[at] for at in order):
+        spread = filled(shape, count, room)
+        missing[shape] = count - int(spread.pods.sum())
+        room = room.without(shape, spread)
+    return missing, room
+
+
+def _amount_up(resource: str, amount: int) -> str:
+    """Write what is needed with its resource, rounded up where it must be rounded."""
+    if resource == PODS:
+        return f"{amount} pod slot" + ("s" if amount != 1 else "")
+    return f"{_written(resource, amount, up=1)} {resource}"
+
+
+def _amount_down(resource: str, amount: int) -> str:
+    """Write what is free, rounded down where it must be rounded."""
+    return _written(resource, amount, up=0)
+
+
+def _written(resource: str, amount: int, *, up: int) -> str:
+    """Write an amount as people do: cpu in whole or milli, bytes in Gi or Mi, devices plain."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if not _is_in_bytes(resource):
+        return str(amount)
+    for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if amount >= size:
+            tenths = (amount * 10 + (size - 1) * up) // size
+            whole, part = divmod(tenths, 10)
+            return f"{whole}.{part}{unit}" if part else f"{whole}{unit}"
+    return str(amount)
+
+
+def _is_in_bytes(resource: str) -> bool:
+    return resource in (MEMORY, "ephemeral-storage") or resource.startswith("hugepages-")
+
+
+def _bounded(said: Sequence[str], joint: str) -> str:
+    """Join sentences as far as the limit allows, and say how many were left out."""
+    text = said[0]
+    for at, sentence in enumerate(said[1:], start=1):
+        rest = f"{joint}and {len(said) - at} more"
+        if len(text) + len(joint) + len(sentence) + len(rest) > MESSAGE_LIMIT:
+            text += rest
+            break
+        text += joint + sentence
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"

@@ -1,0 +1,192 @@
+"""Does a whole gang fit, and where does each of its pods go?
+
+Exact in both directions for one shape (any greedy order is), and for one pod beside one shape,
+the head and its workers: they fit if and only if, for some node that takes the head, the total of
+the workers less what they lose on that node is enough. Anything else is first filled greedily in
+a few orders, and where that fails it is searched exactly (`search`), within a bound of steps.
+
+All or nothing: an outcome other than `Placed` has placed nobody.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import assert_never
+
+import numpy as np
+
+from scheduling.columns import Amounts, Columns, Positions
+from scheduling.counting import exact_sum, pods_per_node
+from scheduling.feasibility import feasible
+from scheduling.model import Group, PodShape
+from scheduling.packing import order_nodes
+from scheduling.room import Room, Spread
+from scheduling.search import Demand, Found, Nothing, OutOfSteps, search
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placed:
+    """One spread per shape of the demand, in its order, and the room that is left after it."""
+
+    spreads: tuple[Spread, ...]
+    room: Room
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoFit:
+    """There is no placement; this is certain."""
+
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """No placement was found and none was excluded before the steps were used up."""
+
+    steps: int = 0
+
+
+Outcome = Placed | NoFit | Undecided
+
+
+def count_fit(shape: PodShape, columns: Columns) -> Amounts:
+    """Return how many pods of the shape fit on each node."""
+    return Room.of(columns).counts(shape)
+
+
+def demand_of(groups: Iterable[Group]) -> Demand:
+    """Return what groups ask for together, as pods per shape, in one order for equal groups."""
+    wanted: dict[PodShape, int] = {}
+    for group in in_order(groups):
+        wanted[group.shape] = wanted.get(group.shape, 0) + group.count
+    return tuple((shape, count) for shape, count in wanted.items() if count)
+
+
+def in_order(groups: Iterable[Group]) -> list[Group]:
+    """Return groups in the order in which they are served: by name."""
+    return sorted(groups, key=lambda group: (group.pod_set, group.replica, group.shape.key))
+
+
+def place(demand: Demand, room: Room, steps: int) -> Outcome:
+    """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
+    if any(room.total(shape) < count for shape, count in demand):
+        return NoFit()
+    match len(demand):
+        case 0 | 1:
+            return _placed_in_turn(demand, room) or NoFit()
+        case 2 if any(count == 1 for _, count in demand):
+            return _placed_head_first(demand, room)
+        case _:
+            return _placed_greedily(demand, room) or _placed_by_search(demand, room, steps)
+
+
+def _placed_head_first(demand: Demand, room: Room) -> Placed | NoFit:
+    """Place one pod where it costs the others least, then the others: exact.
+
+    Sum slots - min over nodes for the head of (slots(n) - slots(n less the head)) >= count.
+    """
+    at = next(at for at, (_, count) in enumerate(demand) if count == 1)
+    (head, _), (shape, count) = demand[at], demand[1 - at]
+    nodes, loss = head_cost(head, shape, room)
+    bearable = loss <= room.total(shape) - count
+    if not bearable.any():
+        return NoFit()
+    best = order_nodes(head, room, nodes[bearable], loss[bearable])[:1]
+    spread = Spread(best, np.ones(1, dtype=np.int64))
+    rest = _placed_in_turn(((shape, count),), room.without(head, spread))
+    assert rest is not None, "the formula promised room for the others"
+    spreads = (spread, *rest.spreads)
+    return Placed(spreads if at == 0 else spreads[::-1], rest.room)
+
+
+def head_cost(head: PodShape, shape: PodShape, room: Room) -> tuple[Positions, Amounts]:
+    """Return the nodes that take the head, and how many pods of the shape it displaces there."""
+    return room.remembered(("head", head, shape), lambda: _head_cost(head, shape, room))
+
+
+def _head_cost(head: PodShape, shape: PodShape, room: Room) -> tuple[Positions, Amounts]:
+    nodes = np.flatnonzero(room.counts(head))
+    free = room.free[:, nodes]
+    for resource, amount in head.requests:
+        free[room.columns.row[resource]] -= amount
+    beside = pods_per_node(shape.requests, room.columns.row, free)
+    beside *= feasible(shape, room.columns)[nodes]
+    return nodes, room.counts(shape)[nodes] - beside
+
+
+def _placed_greedily(demand: Demand, room: Room) -> Placed | None:
+    """Fill one shape after the other, in several orders; finding nothing proves nothing."""
+    for order in greedy_orders(demand, room):
+        placed = _placed_in_turn([demand[at] for at in order], room)
+        if placed is not None:
+            back = np.argsort(order)
+            return Placed(tuple(placed.spreads[at] for at in back), placed.room)
+    return None
+
+
+def greedy_orders(demand: Demand, room: Room) -> Iterator[tuple[int, ...]]:
+    """Yield orders worth trying, the scarcest shape first; for up to three shapes, all orders."""
+    scarce = sorted(range(len(demand)), key=lambda at: _scarcity(demand[at], room))
+    if len(demand) <= 3:
+        yield from permutations(scarce)
+        return
+    yield tuple(scarce)
+    yield tuple(sorted(scarce, key=lambda at: room.total(demand[at][0])))
+    yield tuple(reversed(scarce))
+
+
+def _scarcity(wanted: tuple[PodShape, int], room: Room) -> int:
+    """Return how often what is wanted would fit, in thousandths; the smaller the scarcer."""
+    shape, count = wanted
+    return 1000 * room.total(shape) // count
+
+
+def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Placed | None:
+    """Fill the shapes one after the other; None as soon as one of them does not fit."""
+    spreads = []
+    for shape, count in demand:
+        if room.total(shape) < count:
+            return None
+        spreads.append(filled(shape, count, room))
+        room = room.without(shape, spreads[-1])
+    return Placed(tuple(spreads), room)
+
+
+def filled(shape: PodShape, count: int, room: Room) -> Spread:
+    """Spread as many of `count` pods as fit over the nodes, in the order of the packing rule."""
+    counts = room.counts(shape)
+    nodes = np.flatnonzero(counts)
+    nodes = order_nodes(shape, room, nodes, np.zeros(len(nodes), dtype=np.int64))
+    before = np.cumsum(counts[nodes]) - counts[nodes]
+    pods = np.clip(count - before, 0, counts[nodes])
+    return Spread(nodes[pods > 0], pods[pods > 0])
+
+
+def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
+    if _lacks_in_sum(demand, room):
+        return NoFit()
+    match search(demand, room, steps):
+        case Found(spreads, spent):
+            for (shape, _), spread in zip(demand, spreads, strict=True):
+                room = room.without(shape, spread)
+            return Placed(spreads, room, spent)
+        case Nothing(spent):
+            return NoFit(spent)
+        case OutOfSteps(spent):
+            return Undecided(spent)
+        case other:
+            assert_never(other)
+
+
+def _lacks_in_sum(demand: Demand, room: Room) -> bool:
+    """Say whether some resource is short even in the sum over all nodes that take any pod."""
+    useful = np.any([room.counts(shape) for shape, _ in demand], axis=0)
+    needed: dict[str, int] = {}
+    for shape, count in demand:
+        for resource, amount in shape.requests:
+            needed[resource] = needed.get(resource, 0) + count * amount
+    return any(
+        exact_sum(np.maximum(room.free[room.columns.row[resource]][useful], 0)) < amount
+        for resource, amount in needed.items()
+    )

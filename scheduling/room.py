@@ -1,0 +1,81 @@
+"""What is left on the nodes while a cycle admits one gang after the other?
+
+A `Room` is a value: taking from it makes another one, so an attempt that fails leaves nothing to
+undo. What follows from a room (how many pods of a shape fit, why a gang does not) is remembered
+in it; counts are handed on to the rooms made from it and brought up to date only at the nodes
+that changed, so a cycle divides each column once per shape and not once per gang.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from scheduling.columns import Amounts, Columns, Positions
+from scheduling.counting import pods_per_node
+from scheduling.feasibility import feasible
+from scheduling.model import PodShape
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Spread:
+    """Pods of one shape over nodes: `pods[i]` of them on the node at position `nodes[i]`."""
+
+    nodes: Positions
+    pods: Amounts
+
+
+class Room:
+    """The free amounts, the counts known so far, and which nodes changed since each was made."""
+
+    def __init__(self, columns: Columns, free: Amounts) -> None:
+        self.columns = columns
+        self.free = free
+        self._changed: tuple[Positions, ...] = ()
+        self._counts: dict[PodShape, tuple[Amounts, int]] = {}
+        self._remembered: dict[Hashable, object] = {}
+
+    @classmethod
+    def of(cls, columns: Columns) -> "Room":
+        """Return all the room that the nodes have."""
+        return cls(columns, columns.free)
+
+    def counts(self, shape: PodShape) -> Amounts:
+        """Return how many pods of the shape fit on each node; shared, never to be written."""
+        known, seen = self._counts.get(shape, (None, 0))
+        if known is None:
+            known = self._counted(shape, slice(None))
+        elif seen < len(self._changed):
+            at = np.concatenate(self._changed[seen:])
+            known = known.copy()
+            known[at] = self._counted(shape, at)
+        self._counts[shape] = known, len(self._changed)
+        return known
+
+    def _counted(self, shape: PodShape, at: Positions | slice) -> Amounts:
+        fitting = pods_per_node(shape.requests, self.columns.row, self.free[:, at])
+        fitting *= feasible(shape, self.columns)[at]
+        return fitting
+
+    def total(self, shape: PodShape) -> int:
+        """Return how many pods of the shape fit in all, if nothing else comes."""
+        return self.remembered(("total", shape), lambda: int(self.counts(shape).sum()))
+
+    def without(self, shape: PodShape, spread: Spread) -> "Room":
+        """Return what is left when these pods have taken theirs."""
+        free = self.free.copy()
+        for resource, amount in shape.requests:
+            free[self.columns.row[resource], spread.nodes] -= amount * spread.pods
+        left = Room(self.columns, free)
+        left._changed = (*self._changed, spread.nodes)
+        left._counts = dict(self._counts)
+        return left
+
+    def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return what `derive` said for this key in this room, calling it only the first time."""
+        if key not in self._remembered:
+            self._remembered[key] = derive()
+        return self._remembered[key]  # type: ignore[return-value] # a key names one derivation

@@ -1,0 +1,88 @@
+"""What can the answer for one gang be?
+
+The values are the words users read: a Reason is the same string in conditions, Events, metrics
+and logs.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduling.model import GangKey, Placement
+
+MESSAGE_LIMIT = 1024
+"""The API server cuts Event messages here; a condition may be longer but nobody reads it."""
+
+
+class Reason(StrEnum):
+    """Why a gang is where it is; most are given by the core, the rest by the coordinator."""
+
+    GANG_INCOMPLETE = "GangIncomplete"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    NO_FEASIBLE_NODE = "NoFeasibleNode"
+    UNSUPPORTED = "Unsupported"
+    UNDECIDED = "Undecided"
+    MISCONFIGURED = "Misconfigured"
+    FOREIGN_GATES = "ForeignGates"
+    PODS_REFUSED = "PodsRefused"
+    PENDING = "Pending"
+    ADMITTED = "Admitted"
+    RELEASED = "Released"
+    RELEASE_REFUSED = "ReleaseRefused"
+    RUNNING = "Running"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetRefusal:
+    """How one pod set (one of its shapes, where it has several) stands, in numbers.
+
+    `fit` of the `wanted` pods find room when no pods of another shape are placed. The rest is
+    about one more pod after all that fit: it needs `each` of `resource`, the one that is
+    shortest; `free` is left over all nodes that the predicates allow, at most `largest` on one.
+    The resource is empty where no node is allowed. `rejections` counts nodes by predicate.
+    """
+
+    pod_set: str
+    wanted: int
+    fit: int
+    requests: tuple[tuple[str, int], ...]
+    resource: str
+    each: int
+    free: int
+    largest: int
+    rejections: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The gang may start: `placement` holds its minimum and the surplus units that fit too.
+
+    `units` are the positions of those units in the gang's `surplus`.
+    """
+
+    placement: Placement
+    units: tuple[int, ...] = ()
+
+    @property
+    def surplus(self) -> int:
+        """Return how many units of the surplus were placed."""
+        return len(self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The gang waits; the message says why in numbers, within MESSAGE_LIMIT characters."""
+
+    reason: Reason
+    message: str
+    pod_sets: tuple[PodSetRefusal, ...] = ()
+
+
+Verdict = Admitted | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict for one gang."""
+
+    key: GangKey
+    verdict: Verdict
