@@ -1,0 +1,184 @@
+"""How does a review come in over HTTPS, and what goes back, whatever comes?
+
+/mutate speaks HTTPS; /livez, /readyz and /metrics live on a port of their own, in plain HTTP.
+A review is answered with an AdmissionReview. What is not a review gets a 4xx and a JSON message.
+What cannot be found out before the deadline is refused, never allowed: KubeRay tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import orjson
+import structlog
+from aiohttp import web
+from prometheus_client.aiohttp import make_aiohttp_handler
+
+from webhook.cache import Found, Unknown
+from webhook.metrics import Metrics
+from webhook.review import (
+    Allow,
+    Answer,
+    Ask,
+    BadReview,
+    Deny,
+    Gate,
+    Gone,
+    Key,
+    Lookup,
+    Marks,
+    Review,
+    answer,
+    decide,
+    read_review,
+)
+from webhook.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_JSON = "application/json"
+_RESULTS: dict[type[Answer], str] = {Allow: "untouched", Gate: "gated", Deny: "denied"}
+
+
+class Reads(Protocol):
+    """Who reads what the cache does not hold."""
+
+    async def read(self, key: Key) -> Found:
+        """Read one object from the API server."""
+
+
+class _Answers:
+    """What was read for one review.
+
+    The cache is not looked at any more: it was behind for one object, so it may be for the other
+    (a namespace labelled just before the Ray cluster in it was made).
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[Key, Marks | Gone] = {}
+
+    def find(self, key: Key) -> Marks | Gone | None:
+        return self._read.get(key)
+
+    def note(self, key: Key, found: Marks | Gone) -> None:
+        self._read[key] = found
+
+
+class Webhook:
+    """Answers reviews."""
+
+    def __init__(self, settings: Settings, lookup: Lookup, reader: Reads, metrics: Metrics) -> None:
+        self._settings = settings
+        self._lookup = lookup
+        self._reader = reader
+        self._metrics = metrics
+
+    def application(self) -> web.Application:
+        """Return what listens for the API server."""
+        application = web.Application(client_max_size=self._settings.body_limit_bytes)
+        application.router.add_post("/mutate", self.mutate)
+        return application
+
+    async def mutate(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        with self._metrics.seconds.time():
+            try:
+                return await self._mutate(request)
+            except Exception:
+                log.exception("review failed")
+                return self._refusal("failed", 500, "internal error, see the webhook's log")
+
+    async def _mutate(self, request: web.Request) -> web.Response:
+        body = await self._body(request)
+        review = body if isinstance(body, BadReview) else read_review(body)
+        if isinstance(review, BadReview):
+            return self._refusal("refused", review.status, review.message)
+        decision = await self._decided(review)
+        if isinstance(decision, Deny):
+            log.warning("review denied", uid=review.uid, reason=decision.message)
+        self._metrics.reviews[_RESULTS[type(decision)]].inc()
+        return web.Response(body=answer(review, decision), content_type=_JSON)
+
+    def _refusal(self, result: str, status: int, message: str) -> web.Response:
+        self._metrics.reviews[result].inc()
+        body = orjson.dumps({"code": status, "message": message})
+        return web.Response(status=status, body=body, content_type=_JSON)
+
+    async def _body(self, request: web.Request) -> bytes | BadReview:
+        limit, seconds = self._settings.body_limit_bytes, self._settings.read_timeout_seconds
+        if request.content_type != _JSON:
+            return BadReview(415, f"Content-Type is {request.content_type!r}, allowed is {_JSON}")
+        too_large = BadReview(413, f"the body is larger than {limit} bytes")
+        if (request.content_length or 0) > limit:
+            return too_large
+        try:
+            async with asyncio.timeout(seconds):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return too_large
+        except TimeoutError:
+            return BadReview(408, f"the body did not come within {seconds:g} s")
+        except web.RequestPayloadError as error:
+            return BadReview(400, f"the body broke off: {error}")
+
+    async def _decided(self, review: Review) -> Answer:
+        decision = decide(review, self._lookup)
+        if not isinstance(decision, Ask):
+            return decision
+        seconds = self._settings.lookup_deadline_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._asked(review, decision.key)
+        except TimeoutError:
+            return _undecided(decision.key, f"no answer within {seconds:g} s")
+
+    async def _asked(self, review: Review, key: Key) -> Answer:
+        answers = _Answers()
+        while True:
+            found = await self._reader.read(key)
+            if isinstance(found, Unknown):
+                return _undecided(key, found.reason)
+            answers.note(key, found)
+            decision = decide(review, answers)
+            if not isinstance(decision, Ask):
+                return decision
+            key = decision.key
+
+
+def _undecided(key: Key, reason: str) -> Deny:
+    return Deny(503, f"Muster cannot tell whether the pod belongs to a gang: {key}: {reason}")
+
+
+class Health:
+    """Says whether this process lives, and whether reviews should be sent to it."""
+
+    def __init__(self, checks: Sequence[tuple[str, Callable[[], bool]]], metrics: Metrics) -> None:
+        self._checks = checks
+        self._registry = metrics.registry
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Say from now on that no further reviews should come."""
+        self._stopping = True
+
+    def application(self) -> web.Application:
+        """Return what listens for the kubelet and for Prometheus."""
+        application = web.Application()
+        application.router.add_get("/livez", self.livez)
+        application.router.add_get("/readyz", self.readyz)
+        application.router.add_get("/metrics", make_aiohttp_handler(self._registry))
+        return application
+
+    async def livez(self, _: web.Request) -> web.Response:
+        """Say that the event loop turns."""
+        return web.Response(text="ok\n")
+
+    async def readyz(self, _: web.Request) -> web.Response:
+        """Say whether all is there, or else what is missing."""
+        missing = [name for name, holds in self._checks if not holds()]
+        missing += ["stopping"] if self._stopping else []
+        if missing:
+            return web.Response(status=503, text=f"not ready: {', '.join(missing)}\n")
+        return web.Response(text="ok\n")

@@ -1,0 +1,190 @@
+"""What is known about RayClusters and namespaces, and how is the rest found out in time?
+
+Two reflectors hold the opt-in marks of all of them, metadata only. What they do not hold is read
+from the API server: one GET at a time for each object, however many reviews wait for it.
+
+A GET is shared only among reviews that name the same uid: the RayCluster existed before the first
+of them came, hence before the GET was sent, so "not found" is true for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+
+from kube.client import Client
+from kube.errors import KubeError, NotFound
+from kube.names import OPT_IN
+from kube.resources import NAMESPACES, RAY_CLUSTERS
+from webhook.metrics import Metrics
+from webhook.review import GONE, ClusterKey, Gone, Key, Marks, NamespaceKey
+
+# The API server sends a bookmark about once a minute. After this silence the watch may be dead and
+# what it holds may be old (a namespace's label, above all); a GET is right whatever it holds.
+SILENCE_SECONDS: Final = 90.0
+
+
+class _Mark(msgspec.Struct, frozen=True, gc=False):
+    """The one label or annotation that is read; the others are not even kept."""
+
+    gang: str | None = msgspec.field(default=None, name=OPT_IN)
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: _Mark | None = None
+    annotations: _Mark | None = None
+
+
+class Marked(msgspec.Struct, frozen=True, gc=False):
+    """A RayCluster or a namespace, as far as it can opt in."""
+
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It could not be found out; the text says why."""
+
+    reason: str
+
+
+Found: TypeAlias = Marks | Gone | Unknown
+
+
+class Held(Protocol):
+    """What is read of a reflector."""
+
+    @property
+    def store(self) -> Mapping[tuple[str, str], Marked]:
+        """The objects by namespace and name."""
+
+    @property
+    def synced(self) -> bool:
+        """Whether the objects were all there are, once at least."""
+
+    @property
+    def last_contact(self) -> float | None:
+        """When the API server was last heard of, on the monotonic clock."""
+
+
+class Cache:
+    """Answers from memory, or says that it has to be asked."""
+
+    def __init__(
+        self,
+        clusters: Held,
+        namespaces: Held,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clusters = clusters
+        self._namespaces = namespaces
+        self._clock = clock
+        self._hits = metrics.lookups["cache"]
+
+    @property
+    def synced(self) -> bool:
+        """Whether both caches have been complete."""
+        return self._clusters.synced and self._namespaces.synced
+
+    def find(self, key: Key) -> Marks | Gone | None:
+        """Return the marks of an object that is held; absence proves nothing, so never Gone."""
+        marked = self._held(key)
+        if marked is None:
+            return None
+        self._hits.inc()
+        return _marks(marked)
+
+    def _held(self, key: Key) -> Marked | None:
+        if isinstance(key, NamespaceKey):
+            return self._current(self._namespaces, ("", key.name))
+        marked = self._current(self._clusters, (key.namespace, key.name))
+        # Another uid: the reflector is behind, or the pod is. The API server knows which.
+        return marked if marked is not None and marked.metadata.uid == key.uid else None
+
+    def _current(self, held: Held, place: tuple[str, str]) -> Marked | None:
+        heard = held.last_contact
+        if not held.synced or heard is None or self._clock() - heard > SILENCE_SECONDS:
+            return None
+        return held.store.get(place)
+
+
+class Reader:
+    """Reads from the API server what the cache does not hold."""
+
+    def __init__(self, client: Client, deadline: float, limit: int, metrics: Metrics) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._limit = limit
+        self._metrics = metrics
+        self._flights: dict[Key, asyncio.Task[Found]] = {}
+
+    async def read(self, key: Key) -> Found:
+        """Read one object, together with all who ask for it at this moment."""
+        flight = self._flights.get(key)
+        if flight is None:
+            if len(self._flights) >= self._limit:
+                self._metrics.lookups["error"].inc()
+                return Unknown(f"{self._limit} lookups are under way already")
+            flight = self._take_off(key)
+        # Who stops waiting must not stop it for the others.
+        return await asyncio.shield(flight)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)
+
+    def _take_off(self, key: Key) -> asyncio.Task[Found]:
+        flight = asyncio.create_task(self._get(key), name=f"read {key}")
+        self._flights[key] = flight
+        flight.add_done_callback(lambda _: self._flights.pop(key))
+        return flight
+
+    async def _get(self, key: Key) -> Found:
+        try:
+            found = await self._ask(key)
+        except KubeError as error:
+            self._metrics.lookups["error"].inc()
+            return Unknown(str(error))
+        self._metrics.lookups["get"].inc()
+        return found
+
+    async def _ask(self, key: Key) -> Marks | Gone:
+        try:
+            marked = await self._client.get(
+                _path(key), as_=Marked, metadata_only=True, timeout=self._deadline
+            )
+        except NotFound as error:
+            # Without this reason it is the path that is unknown, not the object: the CRD is
+            # missing, or the API server has not loaded it yet.
+            if error.reason != "NotFound":
+                raise
+            return GONE
+        other = isinstance(key, ClusterKey) and marked.metadata.uid != key.uid
+        return GONE if other else _marks(marked)
+
+
+def _path(key: Key) -> str:
+    if isinstance(key, NamespaceKey):
+        return NAMESPACES.path(name=key.name)
+    return RAY_CLUSTERS.path(key.namespace, key.name)
+
+
+def _marks(marked: Marked) -> Marks:
+    return Marks(_mapping(marked.metadata.labels), _mapping(marked.metadata.annotations))
+
+
+def _mapping(mark: _Mark | None) -> Mapping[str, str]:
+    return {} if mark is None or mark.gang is None else {OPT_IN: mark.gang}

@@ -1,0 +1,69 @@
+"""What may the operator of the webhook choose, and what is wrong with what was chosen?
+
+Every setting is an environment variable MUSTER_WEBHOOK_NAME. None is called PORT or SERVICE_...:
+Kubernetes puts MUSTER_WEBHOOK_PORT=tcp://... into every pod beside a Service `muster-webhook`.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "MUSTER_WEBHOOK_"
+# client-go keeps an idle connection for 90 s. A server that closes first loses the review that the
+# API server is sending at that moment.
+CALLER_IDLE_SECONDS = 90
+# The API server waits 10 s unless the webhook's configuration says otherwise; 30 s is its most.
+LONGEST_REVIEW_SECONDS = 30
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Address = IPv4Address | IPv6Address
+
+
+class Settings(BaseSettings):
+    """The settings of the webhook, with their defaults."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    listen_address: Address = IPv4Address("0.0.0.0")  # noqa: S104  (a Service calls the pod's IP)
+    listen_port: Port = 9443
+    health_address: Address = IPv4Address("0.0.0.0")  # noqa: S104  (the kubelet calls the pod's IP)
+    health_port: Port = 8081
+    certificate_file: Path = Path("/etc/muster/tls/tls.crt")
+    key_file: Path = Path("/etc/muster/tls/tls.key")
+    certificate_poll_seconds: float = Field(default=2.0, ge=0.1, le=600)
+    kubeconfig: Path | None = None
+    lookup_deadline_seconds: float = Field(default=2.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
+    lookups_in_flight: int = Field(default=256, ge=1, le=10_000)
+    body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)
+    read_timeout_seconds: float = Field(default=5.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
+    keepalive_seconds: float = Field(default=120.0, gt=CALLER_IDLE_SECONDS, le=3600)
+    shutdown_delay_seconds: float = Field(default=0.0, ge=0, le=60)
+    drain_seconds: float = Field(default=10.0, gt=0, le=120)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class SettingsError(ValueError):
+    """One or more settings cannot be used; the text has a line for each of them."""
+
+
+def load_settings() -> Settings:
+    """Read the settings from the environment; all faults are reported together."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise SettingsError("\n".join(_faults(error))) from error
+
+
+def _faults(error: ValidationError) -> list[str]:
+    """Return one line for each variable: a value that may have two types fails once in each."""
+    faults: dict[str, tuple[str, list[str]]] = {}
+    for detail in error.errors():
+        variable = PREFIX + str(detail["loc"][0]).upper()
+        _, allowed = faults.setdefault(variable, (repr(detail["input"]), []))
+        allowed.append(detail["msg"])
+    return [f"{name}: {value}: {'; '.join(said)}" for name, (value, said) in faults.items()]
