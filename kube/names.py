@@ -19,6 +19,7 @@ FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang o
 
 DEFAULT_QUEUE = "default"
 
+RAY_API_VERSION = "ray.io/v1"
 RAY_NODE_TYPE = "ray.io/node-type"
 RAY_CLUSTER = "ray.io/cluster"
 RAY_GROUP = "ray.io/group"

@@ -17,6 +17,7 @@ from kube.codec import InvalidObject
 from kube.objects import NodeAffinity, NodeSelectorTerm, Pod
 
 Operation = dict[str, Any]
+JsonPatch = list[Operation]
 
 _GATES = "/spec/schedulingGates"
 _AFFINITY = "/spec/affinity"
@@ -28,7 +29,7 @@ _ANNOTATIONS = "/metadata/annotations"
 _NODE_FIELD = "metadata.name"
 
 
-def gate_patch(pod: Mapping[str, Any]) -> list[Operation]:
+def gate_patch(pod: Mapping[str, Any]) -> JsonPatch:
     """Append our gate to a pod that is being created, unless it has it or is bound already.
 
     The API server refuses gates on a pod with a node name; such a pod is left alone.
@@ -43,13 +44,13 @@ def gate_patch(pod: Mapping[str, Any]) -> list[Operation]:
     return [_add(f"{_GATES}/-", gate)]
 
 
-def release_patch(pod: Pod, node_name: str) -> list[Operation]:
+def release_patch(pod: Pod, node_name: str) -> JsonPatch:
     """Take our gate off and pin the pod to its node, in one patch."""
     ungate = unpinned_release_patch(pod)
     return [*ungate, *_pin(pod, node_name)] if ungate else []
 
 
-def unpinned_release_patch(pod: Pod) -> list[Operation]:
+def unpinned_release_patch(pod: Pod) -> JsonPatch:
     """Take our gate off and leave the node to kube-scheduler: the gang was opted out."""
     index = _gate_index(pod)
     if index is None:
@@ -62,12 +63,15 @@ def unpinned_release_patch(pod: Pod) -> list[Operation]:
     ]
 
 
-def fence_patch(pod: Pod, epoch: int) -> list[Operation]:
-    """Change the resourceVersion of a gated pod, and say for which epoch."""
+def fence_patch(pod: Pod, mark: str | int) -> JsonPatch:
+    """Change the resourceVersion of a gated pod, and say for which epoch.
+
+    A mark that the pod has already would change nothing, hence fence nothing.
+    """
     index = _gate_index(pod)
     if index is None:
         return []
-    return [_test_uid(pod), _test_gate(index), *_annotate(pod, names.FENCE, str(epoch))]
+    return [_test_uid(pod), _test_gate(index), *_annotate(pod, names.FENCE, str(mark))]
 
 
 def pinned_node(pod: Pod) -> str | None:
@@ -79,7 +83,7 @@ def pinned_node(pod: Pod) -> str | None:
     return common.pop() if len(common) == 1 else None
 
 
-def _pin(pod: Pod, node_name: str) -> list[Operation]:
+def _pin(pod: Pod, node_name: str) -> JsonPatch:
     """Narrow the required node affinity to one node, creating what of it is missing."""
     pin = {"key": _NODE_FIELD, "operator": "In", "values": [node_name]}
     if _terms(pod):
@@ -118,7 +122,7 @@ def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
     return required.node_selector_terms if required else ()
 
 
-def _annotate(pod: Pod, key: str, value: str) -> list[Operation]:
+def _annotate(pod: Pod, key: str, value: str) -> JsonPatch:
     if pod.metadata.annotations:
         return [_add(f"{_ANNOTATIONS}/{_escaped(key)}", value)]
     # Adding the whole map would wipe out what somebody else has added meanwhile.

@@ -244,7 +244,7 @@ def test_second_release_has_nothing_to_do(pod: Json) -> None:
     released = slim(applied(pod, release_patch(slim(pod), "n1")))
     assert release_patch(released, "n2") == []
     assert unpinned_release_patch(released) == []
-    assert fence_patch(released, 3) == []
+    assert fence_patch(released, "3") == []
 
 
 def test_release_of_the_ordinary_pod_in_full() -> None:
@@ -269,7 +269,7 @@ def test_release_of_the_ordinary_pod_in_full() -> None:
 
 @given(pods(), st.integers(0, 10**6))
 def test_fence_sets_the_epoch_and_nothing_else(pod: Json, epoch: int) -> None:
-    fenced = applied(pod, fence_patch(slim(pod), epoch))
+    fenced = applied(pod, fence_patch(slim(pod), str(epoch)))
     before = pod["metadata"].get("annotations") or {}
     assert fenced["metadata"]["annotations"] == {**before, names.FENCE: str(epoch)}
     assert fenced["spec"] == pod["spec"]
@@ -277,7 +277,7 @@ def test_fence_sets_the_epoch_and_nothing_else(pod: Json, epoch: int) -> None:
 
 @given(pods())
 def test_fence_does_not_touch_another_pod_of_the_name(pod: Json) -> None:
-    patch = fence_patch(slim(pod), 2)
+    patch = fence_patch(slim(pod), "2")
     pod["metadata"]["uid"] = "another"
     with pytest.raises(jsonpatch.JsonPatchTestFailed):
         applied(pod, patch)
@@ -286,7 +286,7 @@ def test_fence_does_not_touch_another_pod_of_the_name(pod: Json) -> None:
 def test_fence_does_not_wipe_out_annotations_it_has_not_seen() -> None:
     pod = recorded_worker()
     del pod["metadata"]["annotations"]
-    patch = fence_patch(slim(pod), 2)
+    patch = fence_patch(slim(pod), "2")
     pod["metadata"] |= {"annotations": {"new": "one"}, "resourceVersion": "732"}
     with pytest.raises(jsonpatch.JsonPatchTestFailed):
         applied(pod, patch)
@@ -294,7 +294,7 @@ def test_fence_does_not_wipe_out_annotations_it_has_not_seen() -> None:
 
 def test_fence_of_an_annotated_pod_does_not_mind_other_changes() -> None:
     pod = recorded_worker()
-    patch = fence_patch(slim(pod), 2)
+    patch = fence_patch(slim(pod), "2")
     pod["metadata"]["resourceVersion"] = "732"
     assert applied(pod, patch)["metadata"]["annotations"][names.FENCE] == "2"
 

@@ -1,0 +1,391 @@
+"""What does one gang need next?
+
+`advance` brings a gang's view in line with what was observed and says which writes are missing.
+It is called whenever something that concerns the gang changed, and calling it once more changes
+nothing: each action stays marked as under way until its end is reported.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from coordinator import repair
+from coordinator.actions import (
+    Action,
+    CreateGang,
+    DeleteGang,
+    DeletePod,
+    EmitEvent,
+    FencePod,
+    PatchGangSpec,
+    ReleasePod,
+    WriteGangStatus,
+)
+from coordinator.cache import ClusterCache
+from coordinator.demand import Demand, NotReady, Settled, demand
+from coordinator.moment import Moment, Patience
+from coordinator.observed import ObservedPod
+from coordinator.slots import placement_from_pins, slots_of, trim
+from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
+from coordinator.standing import ready_for_release, survey
+from coordinator.status import due_at, placement_json, recorded, status_of
+from coordinator.view import GangView
+from kube import names
+from kube.codec import (
+    InvalidObject,
+    created_at,
+    matches_existing_anti_affinity,
+    placement_from_status,
+)
+from kube.objects import Gang, RayCluster
+from kube.ray import (
+    Answer,
+    GangTerms,
+    Misconfigured,
+    OptIn,
+    gang_terms,
+    opt_in,
+    unknown_priority_class,
+)
+from scheduling.model import GangKey, PendingGang
+from scheduling.verdict import Reason
+
+UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
+"""Reasons that need no Event: they pass by themselves, or KubeRay says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything beside the view that a gang's next step depends on."""
+
+    cache: ClusterCache
+    epoch: int
+    patience: Patience
+    moment: Moment
+
+
+def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
+    """Whether the Ray cluster is a gang."""
+    meta = cluster.metadata
+    return opt_in(meta.labels, meta.annotations, cache.namespace_labels(meta.namespace))
+
+
+def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
+    """Begin a view with what the record says; the pins tell where there is no record.
+
+    Whatever an earlier leader released or may still be releasing is taken as it stands: its
+    placement is adopted, and the pods that are still gated are fenced before anything else.
+    """
+    view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
+    record = scene.cache.gangs.get(key)
+    if record is not None and is_of(record, view.cluster_uid):
+        _adopt(view, record)
+    if view.placement is None:
+        view.placement = placement_from_pins(scene.cache.members(key, view.cluster_uid))
+    return view
+
+
+def _adopt(view: GangView, record: Gang) -> None:
+    _read_record(view, record)
+    view.told = record.status.reason
+    if record.status.placement is None:
+        return
+    try:
+        placement = placement_from_status(record.status.placement)
+    except InvalidObject:
+        return  # edited by hand; what was released is rebuilt from the pins
+    view.placement = placement if slots_of(placement) else None
+    view.placement_epoch = record.status.placement.epoch
+
+
+def _read_record(view: GangView, record: Gang) -> None:
+    view.record = record
+    view.written = recorded(record.status)
+
+
+def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+    """Bring the view up to date and return the writes that are missing."""
+    pods = scene.cache.members(view.key, view.cluster_uid)
+    view.forget_pods({pod.uid for pod in pods})
+    foreign = _sync_record(view, scene)
+    _understand(view, cluster, pods, scene)
+    _stand(view, pods)
+    _drop_lost_seats(view, pods, scene)
+    view.asked = _demand(view, cluster, pods, scene)
+    actions = [*foreign, *_clear_stranded(view, scene), *_give_up_torn(view, scene)]
+    actions += _write_record(view, cluster, scene)
+    return actions + list(_pods_forward(view, scene))
+
+
+def _sync_record(view: GangView, scene: Scene) -> list[Action]:
+    """Take in the record as it is now; one of an earlier RayCluster of this name must go."""
+    record = scene.cache.gangs.get(view.key)
+    if record is None:
+        view.record, view.written = None, {}
+    elif not is_of(record, view.cluster_uid):
+        view.record, view.written = None, {}
+        if not view.writing:
+            view.writing = True
+            return [DeleteGang(view.key, record.metadata.uid)]
+    elif record is not view.record:
+        _read_record(view, record)
+    return []
+
+
+# --- what the RayCluster asks for ---------------------------------------------------------------
+
+
+def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> None:
+    """Read the terms; a gang that was admitted goes on under its recorded terms if they break."""
+    terms, view.problem = _terms(cluster, scene.cache)
+    if terms is None and view.placement is not None:
+        known = view.record is not None and view.record.spec.pod_sets
+        terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
+    view.terms = terms
+    view.priority = _priority(terms, pods, scene.cache)
+    if view.placement is not None and terms is not None:
+        counts = {each.name: each.count for each in terms.pod_sets}
+        trimmed = trim(view.placement, pods, counts)
+        if not slots_of(trimmed):
+            view.placement = None
+        elif trimmed != view.placement:
+            view.placement = trimmed
+
+
+def _terms(cluster: RayCluster, cache: ClusterCache) -> tuple[GangTerms | None, str]:
+    answer = opt_in_of(cluster, cache)
+    if answer.answer is Answer.BAD:
+        allowed = 'allowed: "true" or "false"'
+        return None, f'{answer.where} {names.OPT_IN} is "{answer.value}"; {allowed}'
+    terms = gang_terms(cluster, cache.namespace_labels(cluster.metadata.namespace))
+    if isinstance(terms, Misconfigured):
+        return None, terms.message
+    if terms.priority_class and terms.priority_class not in cache.priority_classes:
+        problem = unknown_priority_class(terms.priority_class, cache.priority_classes)
+        return None, problem.message
+    return terms, ""
+
+
+def _priority(terms: GangTerms | None, pods: list[ObservedPod], cache: ClusterCache) -> int:
+    if terms is not None and terms.priority_class in cache.priority_classes:
+        return cache.priority_classes[terms.priority_class].value
+    heads = (p.member for p in pods if p.member and p.member.pod_set == names.RAY_HEAD_GROUP)
+    return max((head.priority for head in heads), default=0)
+
+
+# --- where it stands ----------------------------------------------------------------------------
+
+
+def _stand(view: GangView, pods: list[ObservedPod]) -> None:
+    if view.terms is None:
+        view.standing = ()
+    else:
+        view.standing = survey(view.terms, pods, view.placement, view.targets)
+    view.durable = view.placement is not None and view.written.get("placement") == placement_json(
+        view.placement, view.placement_epoch
+    )
+
+
+def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
+    """Decide anew what cannot be had any more: all of it while nothing was released."""
+    columns = scene.cache.columns()
+    lost = repair.lost_nodes(view, pods, columns)
+    if not lost or view.placement is None:
+        return
+    if view.released_any:
+        view.placement = repair.without_nodes(view.placement, lost)
+    else:
+        view.placement = None
+    _stand(view, pods)
+
+
+def _demand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> Demand:
+    if view.problem and view.placement is None:
+        return NotReady(Reason.MISCONFIGURED, view.problem)
+    if view.terms is None or not any(each.terms.count for each in view.standing):
+        return Settled()
+    if view.terms.unsupported:
+        named = ", ".join(view.terms.unsupported)
+        return NotReady(Reason.UNSUPPORTED, f"not supported yet: {named}")
+    asked = demand(view.key, view.priority, created_at(cluster.metadata), view.standing)
+    if isinstance(asked, PendingGang):
+        return _repelled(pods, scene.cache) or asked
+    return asked
+
+
+def _repelled(pods: list[ObservedPod], cache: ClusterCache) -> NotReady | None:
+    """A pod that runs already may refuse company by required anti-affinity: not modelled yet."""
+    for other in cache.anti_affine():
+        for pod in pods:
+            if (
+                pod.gated
+                and pod.member is not None
+                and matches_existing_anti_affinity(
+                    other.anti_affinity, pod.namespace, pod.member.labels
+                )
+            ):
+                text = (
+                    f"pod {other.namespace}/{other.name} has required anti-affinity to {pod.name}"
+                )
+                return NotReady(Reason.UNSUPPORTED, text)
+    return None
+
+
+# --- what went wrong with released pods ---------------------------------------------------------
+
+
+def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
+    if view.placement is None:
+        return
+    now = scene.moment.now
+    for pod in repair.stranded(view, scene.cache.columns(), now, scene.patience.bind):
+        yield from _delete(view, pod, now)
+
+
+def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
+    """Give back the room of a gang that lost a part before it ever ran and found no other."""
+    torn = view.placement is not None and repair.is_torn(view) and repair.never_started(view)
+    if not torn:
+        view.torn_since = None
+        return
+    now = scene.moment.now
+    view.torn_since = now if view.torn_since is None else view.torn_since
+    if now - view.torn_since < scene.patience.torn:
+        return
+    for pod_set in view.standing:
+        for pod in pod_set.settled:
+            yield from _delete(view, pod, now)
+
+
+def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
+    if pod.uid not in view.inflight and view.attempts_at(pod.uid).not_before <= now:
+        view.inflight.add(pod.uid)
+        yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, pod.resource_version)
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+
+def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+    """Create the Gang, or bring its spec, then its status in line; one write at a time."""
+    if view.writing or view.write_attempts.not_before > scene.moment.now:
+        return []
+    spec = spec_of(view.cluster_uid, view.priority, view.terms)
+    if view.record is None:
+        view.writing = True
+        return [CreateGang(view.key, body_of(cluster, spec))]
+    meta = view.record.metadata
+    urgent = view.placement is not None and not view.durable
+    if spec != spec_recorded(view.record) and not urgent:
+        view.writing = True
+        return [PatchGangSpec(view.key, meta.uid, meta.resource_version, spec)]
+    return _write_status(view, scene)
+
+
+def _write_status(view: GangView, scene: Scene) -> list[Action]:
+    assert view.record is not None
+    not_ready = view.asked if isinstance(view.asked, NotReady) else None
+    status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
+    tell = _tell(view)
+    view.due = due_at(view, status)
+    if view.due is None or view.due > scene.moment.now:
+        return tell
+    view.writing, view.due = True, None
+    view.written_at = scene.moment.now
+    meta = view.record.metadata
+    return [*tell, WriteGangStatus(view.key, meta.uid, meta.resource_version, status)]
+
+
+def _tell(view: GangView) -> list[Action]:
+    """An Event for a reason that the record holds and the user was not told yet."""
+    reason = view.written.get("reason", "")
+    if reason == view.told or not reason:
+        return []
+    view.told = reason
+    if reason in UNTOLD:
+        return []
+    warning = view.placement is None
+    message = view.written.get("message", "")
+    return [EmitEvent(view.key, view.cluster_uid, warning, reason, message)]
+
+
+def wake_at(view: GangView, scene: Scene) -> float | None:
+    """When the gang is to be looked at again though nothing happens to it."""
+    now = scene.moment.now
+    moments = [a.not_before for a in view.attempts.values()]
+    moments += [since + scene.patience.bind for since in view.stuck_since.values()]
+    if view.torn_since is not None:
+        moments.append(view.torn_since + scene.patience.torn)
+    moments += [] if view.due is None else [view.due]
+    moments.append(view.write_attempts.not_before)
+    return min((moment for moment in moments if moment > now), default=None)
+
+
+# --- the pods -----------------------------------------------------------------------------------
+
+
+def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
+    """Fence what must be fenced; release what has a written seat."""
+    fenced = list(_fences(view, scene))
+    yield from fenced
+    if fenced or not view.durable or (view.problem and view.terms is None):
+        return
+    for pod, node in ready_for_release(view.standing):
+        if _free_to_act(view, pod, scene) and _fence_holds(view, pod):
+            view.targets[pod.uid] = node
+            view.inflight.add(pod.uid)
+            assert pod.raw is not None
+            yield ReleasePod(view.key, pod.raw, node)
+
+
+def _fences(view: GangView, scene: Scene) -> Iterator[Action]:
+    if view.placement is None:
+        return
+    seated = (seat for each in view.standing for seat in each.seated)
+    unseated = ((pod, "") for each in view.standing for pod in each.waiting)
+    for pod, node in (*seated, *unseated):
+        _require_fence(view, pod, node, scene.epoch)
+        if not _fence_holds(view, pod) and _free_to_act(view, pod, scene):
+            view.inflight.add(pod.uid)
+            assert pod.raw is not None
+            yield FencePod(view.key, pod.raw, view.fences[pod.uid])
+
+
+def _require_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) -> None:
+    """A pod whose release may be on its way from elsewhere, or to elsewhere, needs a new mark.
+
+    The token counts up within the term, because an annotation that stays the same would not
+    change the pod's resourceVersion.
+    """
+    sent_to = view.targets.get(pod.uid)
+    if sent_to is not None and sent_to != node and pod.uid not in view.inflight:
+        count = int(view.fences.get(pod.uid, f"{epoch}.0").rpartition(".")[2]) + 1
+        view.fences[pod.uid] = f"{epoch}.{count}"
+        del view.targets[pod.uid]
+    elif view.placement_epoch < epoch and pod.uid not in view.fences:
+        view.fences[pod.uid] = f"{epoch}.0"
+
+
+def _fence_holds(view: GangView, pod: ObservedPod) -> bool:
+    wanted = view.fences.get(pod.uid)
+    return wanted is None or (pod.member is not None and pod.member.fence == wanted)
+
+
+def _free_to_act(view: GangView, pod: ObservedPod, scene: Scene) -> bool:
+    tried = view.attempts.get(pod.uid)
+    return pod.uid not in view.inflight and (tried is None or tried.not_before <= scene.moment.now)
+
+
+def opted_out(view: GangView, scene: Scene) -> list[Action]:
+    """The gang was opted out while it waited: its pods go unpinned, its record goes away."""
+    actions: list[Action] = []
+    view.asked = Settled()
+    for pod in scene.cache.members(view.key, view.cluster_uid):
+        if pod.gated and pod.alive and pod.raw is not None and _free_to_act(view, pod, scene):
+            view.inflight.add(pod.uid)
+            actions.append(ReleasePod(view.key, pod.raw, ""))
+    record = scene.cache.gangs.get(view.key)
+    ready = not view.writing and view.write_attempts.not_before <= scene.moment.now
+    if record is not None and ready:
+        view.writing = True
+        actions.append(DeleteGang(view.key, record.metadata.uid))
+    return actions

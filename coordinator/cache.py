@@ -1,0 +1,163 @@
+"""What has been seen of the cluster, and what does it add up to?
+
+Observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
+What was decided but not yet seen lives in `state`, apart from this, so that a late watch
+event can never undo a decision. A pod event that is older than what is known (the answer to
+our own patch came first) or that speaks of a pod already gone is ignored.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from coordinator.observed import Amounts, ObservedPod
+from kube import objects
+from kube.codec import node
+from kube.objects import Gang, Namespace, PriorityClass, RayCluster
+from scheduling.columns import Columns, NodeTable
+from scheduling.model import GangKey, Node
+
+TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is seconds old, not hours
+
+
+class ClusterCache:
+    """The observed cluster. Methods that take an event return the gangs it may concern."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.pods: dict[tuple[str, str], ObservedPod] = {}
+        self.clusters: dict[GangKey, RayCluster] = {}
+        self.gangs: dict[GangKey, Gang] = {}
+        self.nodes: dict[str, Node] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
+        self._anti_affine: dict[str, ObservedPod] = {}
+        self._gone: dict[str, None] = {}
+
+    # --- pods -----------------------------------------------------------------------------
+
+    def put_pod(self, pod: ObservedPod) -> ObservedPod | None:
+        """Take in a pod; returns it, or None where it is older than what is known."""
+        known = self.pods.get(pod.key)
+        if pod.uid in self._gone or (known is not None and _older(pod, known)):
+            return None
+        if known is not None:
+            self._forget(known)
+        self.pods[pod.key] = pod
+        self._remember(pod)
+        return pod
+
+    def remove_pod(self, namespace: str, name: str, uid: str) -> ObservedPod | None:
+        """Forget a pod; returns what was known of it."""
+        self._bury(uid)
+        known = self.pods.get((namespace, name))
+        if known is None or known.uid != uid:
+            return None
+        del self.pods[known.key]
+        self._forget(known)
+        return known
+
+    def _remember(self, pod: ObservedPod) -> None:
+        self._count(pod, 1)
+        if pod.member is not None:
+            self._members[pod.member.gang][pod.uid] = pod
+        if pod.anti_affinity:
+            self._anti_affine[pod.uid] = pod
+
+    def _forget(self, pod: ObservedPod) -> None:
+        self._count(pod, -1)
+        self._anti_affine.pop(pod.uid, None)
+        if pod.member is not None:
+            members = self._members[pod.member.gang]
+            members.pop(pod.uid, None)
+            if not members:
+                del self._members[pod.member.gang]
+
+    def _count(self, pod: ObservedPod, sign: int) -> None:
+        if pod.holds:
+            self.table.use(pod.holds, pod.used, sign)
+
+    def _bury(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
+
+    def members(self, key: GangKey, cluster_uid: str) -> list[ObservedPod]:
+        """The pods of this very RayCluster (not of an earlier one of its name), by name."""
+        pods = self._members.get(key, {}).values()
+        mine = [p for p in pods if p.member is not None and p.member.cluster_uid == cluster_uid]
+        return sorted(mine, key=lambda pod: pod.name)
+
+    def anti_affine(self) -> Iterator[ObservedPod]:
+        """Pods on nodes whose required anti-affinity could refuse a newcomer."""
+        return iter(self._anti_affine.values())
+
+    # --- nodes and reservations -------------------------------------------------------------
+
+    def put_node(self, seen: objects.Node) -> bool:
+        """Take in a node; True where something a decision depends on changed.
+
+        Kubelets report every few seconds; nearly all of it is nothing to a decision.
+        """
+        new = node(seen)
+        if self.nodes.get(new.name) == new:
+            return False
+        self.nodes[new.name] = new
+        self.table.put_node(new)
+        return True
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; what pods take on it is counted again should it come back."""
+        self.nodes.pop(name, None)
+        self.table.remove_node(name)
+
+    def reserve(self, room: Iterable[tuple[str, Amounts, int]]) -> None:
+        """Add (or with negative counts take back) reserved room: (node, requests, pods)."""
+        for name, requests, count in room:
+            self.table.use(name, requests, count)
+
+    def columns(self) -> Columns:
+        """The nodes as they stand, reservations included."""
+        return self.table.snapshot()
+
+    # --- the rest ---------------------------------------------------------------------------
+
+    def put_gang(self, gang: Gang) -> bool:
+        """Take in a Gang object; False where it is older than what is known or already gone."""
+        key = GangKey(gang.metadata.namespace, gang.metadata.name)
+        known = self.gangs.get(key)
+        if gang.metadata.uid in self._gone:
+            return False
+        if known is not None and _stale(gang, known):
+            return False
+        self.gangs[key] = gang
+        return True
+
+    def remove_gang(self, key: GangKey, uid: str) -> None:
+        """Forget a Gang object; an empty uid means whichever it is."""
+        known = self.gangs.get(key)
+        if known is not None and uid in ("", known.metadata.uid):
+            del self.gangs[key]
+            self._bury(known.metadata.uid)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a namespace; empty where it is not known."""
+        namespace = self.namespaces.get(name)
+        return namespace.metadata.labels if namespace is not None else {}
+
+
+def _older(pod: ObservedPod, known: ObservedPod) -> bool:
+    return pod.uid == known.uid and _version(pod.resource_version) < _version(
+        known.resource_version
+    )
+
+
+def _stale(gang: Gang, known: Gang) -> bool:
+    old, new = known.metadata, gang.metadata
+    return old.uid == new.uid and _version(new.resource_version) <= _version(old.resource_version)
+
+
+def _version(resource_version: str) -> int:
+    # Comparable as integers since Kubernetes 1.35 (KEP-5504), and in every etcd-backed server
+    # before; one that is not a number counts as new, so that nothing is ever ignored for it.
+    return int(resource_version) if resource_version.isdecimal() else 1 << 62

@@ -1,0 +1,286 @@
+"""How is an action carried out, and how does its end come back?
+
+One task per action, a bounded number at a time. Right before each send the leader's term is
+asked: a process that was stopped for a minute must not send what it decided before. Every
+outcome becomes events. Where a patch failed or its outcome is unknown, the pod or the gang is
+read again first, so that the state machine decides on what is really there.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from functools import singledispatchmethod
+from typing import Any, Protocol
+
+import structlog
+
+from coordinator.actions import (
+    Action,
+    CreateGang,
+    DeleteGang,
+    DeletePod,
+    EmitEvent,
+    FencePod,
+    PatchGangSpec,
+    ReleasePod,
+    WriteGangStatus,
+)
+from coordinator.events import (
+    Event,
+    GangGone,
+    GangSeen,
+    PodGone,
+    PodPatchEnded,
+    PodSeen,
+    WriteEnded,
+)
+from coordinator.metrics import EVENTS_DROPPED, WRITES
+from coordinator.observed import observe
+from kube import names
+from kube.client import Client
+from kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
+from kube.objects import Gang, Pod
+from kube.patches import Operation, fence_patch, release_patch, unpinned_release_patch
+from kube.resources import EVENTS, GANGS, PODS
+from scheduling.model import GangKey
+
+log = structlog.get_logger()
+
+Feed = Callable[[Iterable[Event]], None]
+
+
+class Leadership(Protocol):
+    """The one question that is asked before each send."""
+
+    def valid(self) -> bool:
+        """Whether we may still write."""
+        ...
+
+
+class Executor:
+    """Carries out the actions of one term with at most `concurrency` requests under way.
+
+    Events on the RayCluster wait until nothing else does: they inform, the rest acts.
+    """
+
+    def __init__(
+        self, client: Client, term: Leadership, feed: Feed, *, identity: str, concurrency: int
+    ) -> None:
+        self._client = client
+        self._term = term
+        self._feed = feed
+        self._identity = identity
+        self._concurrency = concurrency
+        self._urgent: deque[Action] = deque()
+        self._courtesy: deque[EmitEvent] = deque(maxlen=10_000)
+        self._running: set[asyncio.Task[None]] = set()
+
+    def submit(self, actions: Iterable[Action]) -> None:
+        """Queue the actions and start as many as may run."""
+        for action in actions:
+            if isinstance(action, EmitEvent):
+                self._courtesy.append(action)
+            else:
+                self._urgent.append(action)
+        self._start_some()
+
+    async def close(self) -> None:
+        """Cancel what is under way; its outcome is for the next term to find out."""
+        self._urgent.clear()
+        self._courtesy.clear()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _start_some(self) -> None:
+        while len(self._running) < self._concurrency and (self._urgent or self._courtesy):
+            action = self._urgent.popleft() if self._urgent else self._courtesy.popleft()
+            task = asyncio.create_task(self._carry_out(action))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.result()  # a bug in an action must end the process, not vanish
+            self._start_some()
+
+    async def _carry_out(self, action: Action) -> None:
+        if self._term.valid():
+            self._feed(await self._do(action))
+
+    @singledispatchmethod
+    async def _do(self, action: Action) -> list[Event]:
+        raise TypeError(f"no way to carry out {action!r}")
+
+    @_do.register
+    async def _create_gang(self, action: CreateGang) -> list[Event]:
+        path = GANGS.path(action.key.namespace)
+        return await self._write_gang(
+            action.key, "create", self._client.create(path, action.body, as_=Gang)
+        )
+
+    @_do.register
+    async def _patch_spec(self, action: PatchGangSpec) -> list[Event]:
+        path = GANGS.path(action.key.namespace, action.key.name)
+        operations = [*_unchanged(action), {"op": "add", "path": "/spec", "value": action.spec}]
+        return await self._write_gang(
+            action.key, "spec", self._client.json_patch(path, operations, as_=Gang)
+        )
+
+    @_do.register
+    async def _write_status(self, action: WriteGangStatus) -> list[Event]:
+        path = GANGS.path(action.key.namespace, action.key.name, "status")
+        operations = [*_unchanged(action), {"op": "add", "path": "/status", "value": action.status}]
+        return await self._write_gang(
+            action.key, "status", self._client.json_patch(path, operations, as_=Gang)
+        )
+
+    @_do.register
+    async def _delete_gang(self, action: DeleteGang) -> list[Event]:
+        path = GANGS.path(action.key.namespace, action.key.name)
+        try:
+            await self._client.delete(path, uid=action.uid)
+        except KubeError as error:
+            WRITES.labels("gang_delete", _outcome(error)).inc()
+            return [*await self._read_gang(action.key), WriteEnded(action.key, str(error))]
+        WRITES.labels("gang_delete", "done").inc()
+        return [WriteEnded(action.key, None)]
+
+    async def _write_gang(self, key: GangKey, what: str, request: Awaitable[Gang]) -> list[Event]:
+        try:
+            gang = await request
+        except KubeError as error:
+            WRITES.labels(f"gang_{what}", _outcome(error)).inc()
+            log.info("gang write failed", gang=str(key), what=what, error=str(error))
+            return [*await self._read_gang(key), WriteEnded(key, str(error))]
+        WRITES.labels(f"gang_{what}", "done").inc()
+        return [GangSeen(gang), WriteEnded(key, None)]
+
+    async def _read_gang(self, key: GangKey) -> list[Event]:
+        try:
+            path = GANGS.path(key.namespace, key.name)
+            return [GangSeen(await self._client.get(path, as_=Gang))]
+        except NotFound:
+            return [GangGone(key)]
+        except KubeError:
+            return []  # the watch will tell
+
+    @_do.register
+    async def _release(self, action: ReleasePod) -> list[Event]:
+        operations = (
+            release_patch(action.pod, action.node)
+            if action.node
+            else unpinned_release_patch(action.pod)
+        )
+        return await self._patch_pod(action.gang, action.pod, "release", operations)
+
+    @_do.register
+    async def _fence(self, action: FencePod) -> list[Event]:
+        operations = fence_patch(action.pod, action.token)
+        return await self._patch_pod(action.gang, action.pod, "fence", operations)
+
+    async def _patch_pod(
+        self, gang: GangKey, pod: Pod, what: str, operations: list[Operation]
+    ) -> list[Event]:
+        meta = pod.metadata
+        path = PODS.path(meta.namespace, meta.name)
+        try:
+            patched = await self._client.json_patch(path, operations, as_=Pod)
+        except KubeError as error:
+            WRITES.labels(f"pod_{what}", _outcome(error)).inc()
+            return await self._after_failed_patch(gang, pod, what, error)
+        WRITES.labels(f"pod_{what}", "done").inc()
+        log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
+        return [PodSeen(observe(patched)), PodPatchEnded(gang, meta.uid, None)]
+
+    async def _after_failed_patch(
+        self, gang: GangKey, pod: Pod, what: str, error: KubeError
+    ) -> list[Event]:
+        meta = pod.metadata
+        log.info("pod patch failed", gang=str(gang), pod=meta.name, what=what, error=str(error))
+        try:
+            now = await self._client.get(PODS.path(meta.namespace, meta.name), as_=Pod)
+        except NotFound:
+            return [
+                PodGone(meta.namespace, meta.name, meta.uid),
+                PodPatchEnded(gang, meta.uid, str(error)),
+            ]
+        except KubeError:
+            return [PodPatchEnded(gang, meta.uid, str(error))]
+        # The very object that we tested is still there: it was the change that was refused.
+        unchanged = now.metadata.resource_version == meta.resource_version
+        refused = isinstance(error, Invalid | Forbidden) and unchanged
+        return [PodSeen(observe(now)), PodPatchEnded(gang, meta.uid, str(error), refused)]
+
+    @_do.register
+    async def _delete_pod(self, action: DeletePod) -> list[Event]:
+        path = PODS.path(action.namespace, action.name)
+        try:
+            await self._client.delete(
+                path, uid=action.uid, resource_version=action.resource_version
+            )
+        except NotFound:
+            WRITES.labels("pod_delete", "gone").inc()
+            gone = PodGone(action.namespace, action.name, action.uid)
+            return [gone, PodPatchEnded(action.gang, action.uid, None)]
+        except KubeError as error:
+            WRITES.labels("pod_delete", _outcome(error)).inc()
+            return [PodPatchEnded(action.gang, action.uid, str(error))]
+        WRITES.labels("pod_delete", "done").inc()
+        return [PodPatchEnded(action.gang, action.uid, None)]
+
+    @_do.register
+    async def _emit(self, action: EmitEvent) -> list[Event]:
+        try:
+            await self._client.create(
+                EVENTS.path(action.key.namespace), _event_object(action, self._identity)
+            )
+        except KubeError as error:
+            EVENTS_DROPPED.inc()
+            log.info("event not written", gang=str(action.key), error=str(error))
+        return []
+
+
+def _unchanged(action: PatchGangSpec | WriteGangStatus) -> list[Operation]:
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": action.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": action.resource_version},
+    ]
+
+
+def _outcome(error: KubeError) -> str:
+    match error:
+        case NotFound():
+            return "gone"
+        case Invalid() | Conflict():
+            return "conflict"
+        case _:
+            return "unknown" if error.outcome_unknown else "error"
+
+
+def _event_object(action: EmitEvent, identity: str) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "generateName": f"{action.key.name[:200]}.",
+            "namespace": action.key.namespace,
+        },
+        "eventTime": now,
+        "reportingController": "muster.dev/coordinator",
+        "reportingInstance": identity[:128],
+        "action": "Decide",
+        "reason": action.reason,
+        "note": action.message[:1024],
+        "type": "Warning" if action.warning else "Normal",
+        "regarding": {
+            "apiVersion": names.RAY_API_VERSION,
+            "kind": "RayCluster",
+            "namespace": action.key.namespace,
+            "name": action.key.name,
+            "uid": action.cluster_uid,
+        },
+    }

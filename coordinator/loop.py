@@ -1,0 +1,93 @@
+"""When is the state machine called, and with what?
+
+One task owns the state: it takes what has come in since it last looked, hands it over, and gives
+the actions to the executor. It decides nothing. A cycle follows the first reason for one by the
+debounce, or by twice the time that the last cycle took if that is longer, so that deciding never
+takes more than a third of the time.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from coordinator.actions import Action
+from coordinator.events import CycleDue, Event, TimePassed
+from coordinator.metrics import CYCLE_SECONDS, INBOX
+from coordinator.moment import Moment
+from coordinator.state import CoordinatorState
+
+BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
+
+
+class Loop:
+    """Feeds one state machine. `submit` takes its actions; it is replaced term by term."""
+
+    def __init__(self, state: CoordinatorState, debounce: float) -> None:
+        self.state = state
+        self.last_turn = time.monotonic()
+        self.submit: Callable[[Iterable[Action]], None] = _discard
+        self._debounce = debounce
+        self._inbox: deque[Event] = deque()
+        self._wake = asyncio.Event()
+        self._cycle_at: float | None = None
+        self._cycle_took = 0.0
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Queue events; they are handled in the order in which they were fed."""
+        self._inbox.extend(events)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Handle events until cancelled; an exception of the state machine is a bug and ends it."""
+        while True:
+            await self._sleep()
+            self._wake.clear()
+            self._turn()
+            await asyncio.sleep(0)
+
+    def _turn(self) -> None:
+        self.last_turn = now = time.monotonic()
+        events: list[Event] = []
+        while self._inbox and len(events) < BATCH:
+            events.append(self._inbox.popleft())
+        INBOX.set(len(self._inbox))
+        if self.state.next_wake is not None and self.state.next_wake <= now:
+            events.append(TimePassed())
+        if self._cycle_at is not None and self._cycle_at <= now and not self._inbox:
+            self._cycle(events, now)
+        elif events:
+            self.submit(self.state.handle(events, _moment(now)))
+        self._plan_cycle()
+        if self._inbox:
+            self._wake.set()
+
+    def _cycle(self, events: list[Event], now: float) -> None:
+        self._cycle_at = None
+        self.submit(self.state.handle([*events, CycleDue()], _moment(now)))
+        self._cycle_took = time.monotonic() - now
+        CYCLE_SECONDS.observe(self._cycle_took)
+
+    def _plan_cycle(self) -> None:
+        if self.state.cycle_wanted and self._cycle_at is None:
+            self._cycle_at = time.monotonic() + max(self._debounce, 2 * self._cycle_took)
+
+    async def _sleep(self) -> None:
+        moments = [at for at in (self._cycle_at, self.state.next_wake) if at is not None]
+        delay = min(moments) - time.monotonic() if moments else 1.0  # 1 s: the liveness beat
+        if delay <= 0 or self._wake.is_set():
+            return
+        try:
+            async with asyncio.timeout(min(delay, 1.0)):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+
+def _discard(actions: Iterable[Action]) -> None:
+    """Without a term there is nobody to act."""
+
+
+def _moment(now: float) -> Moment:
+    return Moment(now, datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))

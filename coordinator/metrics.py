@@ -1,0 +1,27 @@
+"""What does an operator's dashboard see of the coordinator?
+
+No label carries a pod or a gang: their number is unbounded.
+"""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+GANGS = Gauge("muster_gangs", "Gangs by phase, as the leader sees them", ["phase"])
+WAITING = Gauge("muster_gangs_waiting", "Gangs without room, by reason", ["reason"])
+LEADER = Gauge("muster_leader", "1 while this replica leads")
+EPOCH = Gauge("muster_leader_epoch", "Epoch of this replica's newest term")
+CYCLE_SECONDS = Histogram(
+    "muster_cycle_seconds",
+    "Time of one decision cycle over all gangs that ask for room",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+ADMISSION_WAIT = Histogram(
+    "muster_admission_wait_seconds",
+    "From the creation of a RayCluster to the write of its placement",
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
+)
+WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "outcome"])
+EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
+INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
+SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])
+SILENCE = Gauge("muster_watch_silence_seconds", "Since the watch last heard", ["resource"])
+RELISTS = Gauge("muster_watch_relists", "Lists that the watch took over", ["resource"])

@@ -1,0 +1,22 @@
+"""What time is it, and how long is what may mend itself waited for?"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When events are handled: monotonic seconds for deadlines, an RFC 3339 stamp for people."""
+
+    now: float
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Deadlines of the repair, in seconds."""
+
+    bind: float = 30.0
+    """Until a released pod that kube-scheduler calls unschedulable is deleted."""
+
+    torn: float = 300.0
+    """Until a gang that lost a part before it ever ran whole gives the rest back."""

@@ -1,0 +1,203 @@
+"""What does the coordinator keep of a pod that it saw?
+
+A cluster has tens of thousands of pods and the coordinator needs little of each: where it is
+and how much it takes. Of pods that belong to a Ray cluster it needs more, and the whole
+object only while our gate is on, because the release patch is built from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from kube import names
+from kube.codec import (
+    InvalidObject,
+    PodAntiAffinityTerm,
+    anti_affinity_terms,
+    pod_shape,
+    pod_used,
+    room_on,
+)
+from kube.objects import Pod
+from kube.patches import pinned_node
+from kube.ray import owner_cluster, pod_set_of, replica_of
+from scheduling.model import PODS, GangKey, NodeTerm, PodShape, Requirement
+
+Amounts = tuple[tuple[str, int], ...]
+
+# More pod slots than any node has: the node of a pod that cannot be read counts as full.
+UNREADABLE: Amounts = ((PODS, 1 << 40),)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """To which gang a pod belongs, and as what.
+
+    `cluster_uid` is that of the owner, so that pods of an earlier RayCluster of the same name
+    are told apart. `shape` is that of the pod as it came, without our pin; None where its
+    amounts cannot be read, which `invalid` then says.
+    """
+
+    gang: GangKey
+    cluster_uid: str
+    pod_set: str
+    replica: str
+    shape: PodShape | None
+    gates: tuple[str, ...]
+    pinned: str
+    fence: str
+    labels: Mapping[str, str]
+    priority: int
+    invalid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod reduced to what decisions need; `raw` only while our gate is on it.
+
+    `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    holds: str
+    terminal: bool
+    terminating: bool
+    ready: bool
+    unschedulable: str
+    used: Amounts
+    anti_affinity: tuple[PodAntiAffinityTerm, ...]
+    member: Membership | None
+    raw: Pod | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name: the key of the watch."""
+        return (self.namespace, self.name)
+
+    @property
+    def metadata(self) -> "ObservedPod":
+        """What a reflector asks of an object: its name, namespace, uid and resource version."""
+        return self
+
+    @property
+    def gated(self) -> bool:
+        """Whether our gate is on the pod."""
+        return self.raw is not None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it counts as a member: it neither ended nor is being deleted."""
+        return not self.terminal and not self.terminating
+
+    @property
+    def settled_on(self) -> str:
+        """The node that it is bound to, or pinned to without our gate; empty where none."""
+        if self.node or self.member is None or self.gated:
+            return self.node
+        return self.member.pinned
+
+    @property
+    def foreign_gates(self) -> tuple[str, ...]:
+        """The gates of others on the pod."""
+        gates = self.member.gates if self.member is not None else ()
+        return tuple(gate for gate in gates if gate != names.GATE)
+
+
+def observe(pod: Pod) -> ObservedPod:
+    """Reduce a pod. One whose amounts cannot be read takes room that no node has: its node
+    counts as full, which is the side to err on."""
+    member = _membership(pod)
+    gated = member is not None and names.GATE in member.gates
+    return ObservedPod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        resource_version=pod.metadata.resource_version,
+        node=pod.spec.node_name,
+        holds=room_on(pod),
+        terminal=pod.status.phase in ("Succeeded", "Failed"),
+        terminating=pod.metadata.deletion_timestamp is not None,
+        ready=_condition(pod, "Ready")[0] == "True",
+        unschedulable=_unschedulable(pod),
+        used=_used(pod),
+        anti_affinity=anti_affinity_terms(pod),
+        member=member,
+        raw=pod if gated else None,
+    )
+
+
+def _used(pod: Pod) -> Amounts:
+    try:
+        return _interned_amounts(tuple(sorted(pod_used(pod).items())))
+    except InvalidObject:
+        return UNREADABLE
+
+
+@lru_cache(maxsize=65_536)
+def _interned_amounts(amounts: Amounts) -> Amounts:
+    """Keep one copy of each value: 50,000 pods have a few dozen sets of amounts."""
+    return amounts
+
+
+@lru_cache(maxsize=65_536)
+def _interned_shape(shape: PodShape) -> PodShape:
+    """Keep one copy of each shape: its key is then worked out once."""
+    return shape
+
+
+def _membership(pod: Pod) -> Membership | None:
+    owner = owner_cluster(pod.metadata)
+    if owner is None:
+        return None
+    pinned = pinned_node(pod) or ""
+    shape, invalid = _shape(pod)
+    return Membership(
+        gang=GangKey(pod.metadata.namespace, owner.name),
+        cluster_uid=owner.uid,
+        pod_set=pod_set_of(pod.metadata.labels),
+        replica=replica_of(pod.metadata.labels),
+        shape=_interned_shape(without_pin(shape, pinned)) if shape and pinned else shape,
+        gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+        pinned=pinned,
+        fence=pod.metadata.annotations.get(names.FENCE, ""),
+        labels=pod.metadata.labels,
+        priority=pod.spec.priority or 0,
+        invalid=invalid,
+    )
+
+
+def _shape(pod: Pod) -> tuple[PodShape | None, str]:
+    try:
+        return _interned_shape(pod_shape(pod)), ""
+    except InvalidObject as error:
+        return None, str(error)
+
+
+def without_pin(shape: PodShape, node: str) -> PodShape:
+    """The shape as it was before the release added the pin to its terms.
+
+    A term that held nothing but the pin was made by the release, so the pod had none before.
+    """
+    pin = Requirement("metadata.name", "In", (node,))
+    terms = [
+        NodeTerm(labels=term.labels, fields=tuple(r for r in term.fields if r != pin))
+        for term in shape.node_affinity or ()
+    ]
+    kept = tuple(terms) if any(term.labels or term.fields for term in terms) else None
+    return replace(shape, node_affinity=kept)
+
+
+def _condition(pod: Pod, kind: str) -> tuple[str, str, str]:
+    for condition in pod.status.conditions:
+        if condition.type == kind:
+            return condition.status, condition.reason, condition.message
+    return "", "", ""
+
+
+def _unschedulable(pod: Pod) -> str:
+    status, reason, message = _condition(pod, "PodScheduled")
+    return message if (status, reason) == ("False", "Unschedulable") else ""

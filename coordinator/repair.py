@@ -1,0 +1,98 @@
+"""Does a placement still hold, and what is to be done where it does not?
+
+Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to
+somebody's pod. What nobody was released for is decided anew. A pod that was released to a node
+which cannot take it any more is deleted: a pin cannot be taken back, and KubeRay makes a new
+pod, gated. A gang that stays torn for too long gives everything back.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from coordinator.observed import ObservedPod
+from coordinator.slots import keep_nodes, slots_of, vacant_slots
+from coordinator.view import GangView
+from scheduling.columns import Columns
+from scheduling.feasibility import feasible
+from scheduling.model import Placement, PodShape
+
+
+def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set[str]:
+    """The nodes that cannot take what is still vacant on them.
+
+    A vacant slot without a pod is only asked whether its node exists: what the pod that is to
+    come tolerates is not known before it is there.
+    """
+    if view.placement is None:
+        return set()
+    vacant = {slot.node for slot in vacant_slots(view.placement, pods)}
+    gone = {node for node in vacant if node not in columns.index}
+    seated = (seat for pod_set in view.standing for seat in pod_set.seated)
+    refused = {node for pod, node in seated if not _takes(pod, node, columns)}
+    return gone | refused
+
+
+def _takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    if shape is None or node not in columns.index:
+        return False
+    return bool(feasible(shape, columns)[columns.index[node]]) and not overfull(
+        shape, node, columns
+    )
+
+
+def overfull(shape: PodShape, node: str, columns: Columns) -> bool:
+    """Whether more is promised on the node than it has, of something that the shape needs.
+
+    The pod's own reservation is among what is used, so a node that is exactly full is fine.
+    """
+    at = columns.index[node]
+    rows = [columns.row[name] for name, _ in shape.requests if name in columns.row]
+    return len(rows) < len(shape.requests) or bool(np.any(columns.free[rows, at] < 0))
+
+
+def without_nodes(placement: Placement, nodes: set[str]) -> Placement | None:
+    """The placement without its slots on these nodes; None where nothing is left of it."""
+    kept = keep_nodes(placement, lambda node: node not in nodes)
+    return kept if slots_of(kept) else None
+
+
+def stranded(
+    view: GangView, columns: Columns, now: float, patience: float
+) -> Iterator[ObservedPod]:
+    """Released pods that will not get onto their node.
+
+    Where the node is gone or refuses the pod's kind this is certain; where kube-scheduler says
+    that it does not fit, room may yet come back, so it is given `patience` seconds.
+    """
+    for pod_set in view.standing:
+        for pod in pod_set.settled:
+            if pod.node or not pod.settled_on:
+                view.stuck_since.pop(pod.uid, None)
+            elif _barred(pod, columns) or _stuck(view, pod, now, patience):
+                yield pod
+
+
+def _barred(pod: ObservedPod, columns: Columns) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    at = columns.index.get(pod.settled_on)
+    return at is None or (shape is not None and not bool(feasible(shape, columns)[at]))
+
+
+def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> bool:
+    if not pod.unschedulable:
+        view.stuck_since.pop(pod.uid, None)
+        return False
+    return now - view.stuck_since.setdefault(pod.uid, now) >= patience
+
+
+def is_torn(view: GangView) -> bool:
+    """Whether a part of the minimum runs or is on its way while the rest has no room."""
+    settled = any(pod_set.settled for pod_set in view.standing)
+    return settled and any(pod_set.missing for pod_set in view.standing)
+
+
+def never_started(view: GangView) -> bool:
+    """Whether some pod of the minimum has not been bound yet: nothing of value runs there."""
+    return any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)

@@ -1,0 +1,74 @@
+"""What can be set about the coordinator? Environment variables, prefix MUSTER_COORDINATOR_."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kube import names
+
+PREFIX = "MUSTER_COORDINATOR_"
+
+
+def _default_identity() -> str:
+    return f"{socket.gethostname()}_{os.getpid()}"
+
+
+class Settings(BaseSettings):
+    """The settings, validated together at the start."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    kubeconfig: Path | None = None
+    """Path of a kubeconfig; unset: KUBECONFIG, then the service account of the pod."""
+
+    namespace: str = names.DEFAULT_NAMESPACE
+    """Namespace of the Lease."""
+
+    identity: str = Field(default_factory=_default_identity, min_length=1)
+    """Name of this replica in the Lease; unique among the replicas."""
+
+    lease_duration: float = Field(default=15.0, gt=0)
+    """Seconds after which a silent leader may be replaced; client-go's number."""
+
+    renew_deadline: float = Field(default=10.0, gt=0)
+    """Seconds after which a leader that cannot renew stops, before it can be replaced."""
+
+    retry_period: float = Field(default=2.0, gt=0)
+    """Seconds between attempts at the Lease."""
+
+    debounce: float = Field(default=0.01, ge=0, le=5)
+    """Seconds between the first reason for a cycle and the cycle: pods come in bursts."""
+
+    concurrency: int = Field(default=16, ge=1, le=500)
+    """Writes under way at once; the API server's fairness queues start above some dozens."""
+
+    request_timeout: float = Field(default=10.0, gt=0)
+    """Seconds for one request."""
+
+    bind_patience: float = Field(default=30.0, gt=0)
+    """Seconds until a released pod that cannot be scheduled is deleted."""
+
+    torn_patience: float = Field(default=300.0, gt=0)
+    """Seconds until a gang that lost a part before it ran whole gives the rest back."""
+
+    listen_address: str = "127.0.0.1"
+    """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
+
+    listen_port: int = Field(default=8081, ge=0, le=65535)
+    """Port of the health and metrics endpoint."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least urgent log line that is written."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Settings":
+        if not self.retry_period < self.renew_deadline < self.lease_duration:
+            raise ValueError(
+                f"retry_period {self.retry_period} < renew_deadline {self.renew_deadline} < "
+                f"lease_duration {self.lease_duration} must hold, or two replicas could lead"
+            )
+        return self

@@ -1,0 +1,212 @@
+"""Which places of a placement are taken, which are vacant, and which pod gets which?
+
+A placement promises counts: so many pods of this shape of this pod set on this node. Each
+promised place is a slot. A pod that is pinned or bound takes a slot of its node; the vacant
+ones are the reservation, and go to the gated pods in the order of their names. All of it is
+arithmetic on values: the same placement and the same pods give the same answer in every
+coordinator, which is what lets another leader complete exactly what the last one began.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from coordinator.observed import Amounts, ObservedPod
+from scheduling.model import Assignment, Placement
+
+
+class Kind(NamedTuple):
+    """What the slots of one assignment are for."""
+
+    pod_set: str
+    replica: str
+    shape: str
+
+
+class Slot(NamedTuple):
+    """A place for a pod of one kind on one node."""
+
+    kind: Kind
+    node: str
+
+
+Slots = Counter[Slot]
+
+
+def slots_of(placement: Placement) -> Slots:
+    """All places that the placement promises."""
+    return Counter(
+        {
+            Slot(_kind(assignment), node): count
+            for assignment in placement.assignments
+            for node, count in assignment.nodes
+        }
+    )
+
+
+def _kind(assignment: Assignment) -> Kind:
+    return Kind(assignment.pod_set, assignment.replica, assignment.shape)
+
+
+def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
+    """The places that no pinned or bound pod has taken.
+
+    A pod whose shape is not (or no longer) the promised one still takes a place of its pod
+    set on its node: a resize in place must not make the gang look as if it had lost a seat.
+    """
+    vacant = slots_of(placement)
+    strays = [pod for pod in _settled(pods) if not _take(vacant, _own_slot(pod))]
+    for pod in strays:
+        _take(vacant, _any_slot(vacant, pod))
+    return +vacant
+
+
+def _settled(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
+    return (pod for pod in pods if pod.settled_on and not pod.terminal)
+
+
+def _own_slot(pod: ObservedPod) -> Slot | None:
+    member = pod.member
+    if member is None or member.shape is None:
+        return None
+    return Slot(Kind(member.pod_set, "", member.shape.key), pod.settled_on)
+
+
+def _any_slot(vacant: Slots, pod: ObservedPod) -> Slot | None:
+    member = pod.member
+    if member is None:
+        return None
+    here = (
+        slot
+        for slot, count in vacant.items()
+        if count > 0 and slot.node == pod.settled_on and slot.kind.pod_set == member.pod_set
+    )
+    return min(here, default=None)
+
+
+def _take(vacant: Slots, slot: Slot | None) -> bool:
+    if slot is None or vacant[slot] <= 0:
+        return False
+    vacant[slot] -= 1
+    return True
+
+
+def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) -> dict[str, str]:
+    """Give vacant slots to gated pods: uid -> node.
+
+    `kept` (uid -> node) are targets for which a release may already be on its way; they are
+    honoured first, so that no pod is ever sent to two nodes.
+    """
+    left = Counter(vacant)
+    queue = sorted(pods, key=_release_order)
+    given = {
+        pod.uid: kept[pod.uid]
+        for pod in queue
+        if pod.uid in kept and _take(left, _slot_on(pod, kept[pod.uid]))
+    }
+    nodes = _nodes_by_kind(left)
+    for pod in queue:
+        kind = kind_of(pod)
+        if pod.uid not in given and kind is not None and nodes[kind]:
+            given[pod.uid] = nodes[kind].pop()
+    return given
+
+
+def kind_of(pod: ObservedPod) -> Kind | None:
+    """The kind of slot that a gated pod needs; None where its shape cannot be read."""
+    member = pod.member
+    if member is None or member.shape is None:
+        return None
+    return Kind(member.pod_set, "", member.shape.key)
+
+
+def _slot_on(pod: ObservedPod, node: str) -> Slot | None:
+    kind = kind_of(pod)
+    return None if kind is None else Slot(kind, node)
+
+
+def _release_order(pod: ObservedPod) -> tuple[str, str]:
+    # Whole replicas first: the hosts of one replica stand together, replicas in name order.
+    return (pod.member.replica if pod.member else "", pod.name)
+
+
+def _nodes_by_kind(slots: Slots) -> defaultdict[Kind, list[str]]:
+    nodes: defaultdict[Kind, list[str]] = defaultdict(list)
+    for slot, count in sorted(slots.items(), reverse=True):
+        nodes[slot.kind].extend([slot.node] * count)
+    return nodes
+
+
+def reserved_room(
+    placement: Placement, pods: Iterable[ObservedPod]
+) -> Counter[tuple[str, Amounts]]:
+    """What the placement promises and no bound pod has taken: (node, requests) -> pods."""
+    requests = {_kind(a): a.requests for a in placement.assignments}
+    unbound = vacant_slots(placement, (pod for pod in pods if pod.node))
+    room: Counter[tuple[str, Amounts]] = Counter()
+    for slot, count in unbound.items():
+        room[(slot.node, requests[slot.kind])] += count
+    return room
+
+
+def keep_nodes(placement: Placement, keep: Callable[[str], bool]) -> Placement:
+    """The placement without the slots on nodes that `keep` refuses."""
+    return _rebuilt(placement, {s: n for s, n in slots_of(placement).items() if keep(s.node)})
+
+
+def trim(placement: Placement, pods: Iterable[ObservedPod], counts: Mapping[str, int]) -> Placement:
+    """Give up vacant slots of pod sets that have more slots than they may have pods.
+
+    `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations.
+    """
+    slots = slots_of(placement)
+    vacant = vacant_slots(placement, pods)
+    total: Counter[str] = Counter()
+    for slot, count in slots.items():
+        total[slot.kind.pod_set] += count
+    for slot in sorted(vacant, reverse=True):
+        pod_set = slot.kind.pod_set
+        give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
+        slots[slot] -= give_up
+        total[pod_set] -= give_up
+    return _rebuilt(placement, slots)
+
+
+def merged(first: Placement, second: Placement) -> Placement:
+    """Both placements as one: what was promised before, and what was decided now."""
+    slots = slots_of(first) + slots_of(second)
+    both = Placement(assignments=first.assignments + second.assignments)
+    return _rebuilt(both, slots)
+
+
+def _rebuilt(placement: Placement, slots: Mapping[Slot, int]) -> Placement:
+    nodes: defaultdict[Kind, dict[str, int]] = defaultdict(dict)
+    for slot, count in slots.items():
+        if count > 0:
+            nodes[slot.kind][slot.node] = count
+    kinds = {_kind(a): a for a in placement.assignments}
+    return Placement(
+        assignments=tuple(
+            replace(kinds[kind], nodes=tuple(sorted(nodes[kind].items()))) for kind in sorted(nodes)
+        )
+    )
+
+
+def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:
+    """The placement that the released pods of a gang tell of, when its record is lost."""
+    found: defaultdict[Kind, Counter[str]] = defaultdict(Counter)
+    requests: dict[Kind, Amounts] = {}
+    for pod in _settled(pods):
+        kind = kind_of(pod)
+        if kind is not None and pod.member is not None and pod.member.shape is not None:
+            found[kind][pod.settled_on] += 1
+            requests[kind] = pod.member.shape.requests
+    if not found:
+        return None
+    return Placement(
+        assignments=tuple(
+            Assignment(*kind, requests=requests[kind], nodes=tuple(sorted(found[kind].items())))
+            for kind in sorted(found)
+        )
+    )

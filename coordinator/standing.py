@@ -1,0 +1,108 @@
+"""Where does a gang stand: which of its pods run, have a seat, wait, or are missing?
+
+A standing is worked out anew from the pods, the placement and the RayCluster each time a gang
+changed; nothing of it is stored. Demand, status and release all read it off the same value.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator.observed import ObservedPod
+from coordinator.slots import Slots, assign, vacant_slots
+from kube.ray import GangTerms, PodSetTerms
+from scheduling.model import Placement
+
+NO_PLACEMENT = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetStanding:
+    """One pod set.
+
+    `settled`: without our gate, bound or on its way. `seated`: gated, with the node of its
+    slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others too.
+    `vacant`: slots that nobody has taken yet, those of the seated included.
+    """
+
+    terms: PodSetTerms
+    settled: tuple[ObservedPod, ...]
+    seated: tuple[tuple[ObservedPod, str], ...]
+    waiting: tuple[ObservedPod, ...]
+    blocked: tuple[ObservedPod, ...]
+    vacant: int
+
+    @property
+    def placed(self) -> int:
+        """Pods that need no decision: they have taken their room, or it is kept for them."""
+        return len(self.settled) + self.vacant
+
+    @property
+    def missing(self) -> int:
+        """How many pods of the minimum have no room yet."""
+        return max(0, self.terms.minimum - self.placed)
+
+    @property
+    def exist(self) -> int:
+        """How many pods of the set there are."""
+        unseated = len(self.waiting) + len(self.blocked)
+        return len(self.settled) + len(self.seated) + unseated
+
+    @property
+    def ready(self) -> int:
+        """How many pods are Ready."""
+        return sum(pod.ready for pod in self.settled)
+
+    @property
+    def bound(self) -> int:
+        """How many pods are on their node."""
+        return sum(bool(pod.node) for pod in self.settled)
+
+
+Standing = tuple[PodSetStanding, ...]
+
+
+def survey(
+    terms: GangTerms,
+    pods: Sequence[ObservedPod],
+    placement: Placement | None,
+    targets: Mapping[str, str],
+) -> Standing:
+    """Work out the standing; `targets` (uid -> node) are releases that may be on their way."""
+    vacant = vacant_slots(placement or NO_PLACEMENT, pods)
+    alive = [pod for pod in pods if pod.alive]
+    seats = assign((pod for pod in alive if pod.gated), vacant, targets)
+    return tuple(_pod_set(each, alive, vacant, seats) for each in terms.pod_sets)
+
+
+def _pod_set(
+    terms: PodSetTerms, alive: Iterable[ObservedPod], vacant: Slots, seats: Mapping[str, str]
+) -> PodSetStanding:
+    mine = [pod for pod in alive if pod.member is not None and pod.member.pod_set == terms.name]
+    gated = [pod for pod in mine if pod.gated]
+    unseated = [pod for pod in gated if pod.uid not in seats]
+    return PodSetStanding(
+        terms=terms,
+        settled=tuple(pod for pod in mine if not pod.gated),
+        seated=tuple((pod, seats[pod.uid]) for pod in gated if pod.uid in seats),
+        waiting=tuple(pod for pod in unseated if not pod.foreign_gates),
+        blocked=tuple(pod for pod in unseated if pod.foreign_gates),
+        vacant=_vacant_of(terms.name, vacant),
+    )
+
+
+def _vacant_of(pod_set: str, vacant: Slots) -> int:
+    return sum(count for slot, count in vacant.items() if slot.kind.pod_set == pod_set)
+
+
+def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
+    """The seated pods that may be released now, with their nodes; the head before the rest.
+
+    Workers wait in an init container until the head answers; a worker that starts first holds
+    its GPUs for nothing.
+    """
+    open_seats = [
+        (pod, node) for pod_set in standing for pod, node in pod_set.seated if not pod.foreign_gates
+    ]
+    heads = {id(p) for p, _ in standing[0].seated} if standing else set()
+    first = [(pod, node) for pod, node in open_seats if id(pod) in heads]
+    return first or open_seats

@@ -1,0 +1,349 @@
+"""What follows from what happened? The one state machine of the coordinator.
+
+Theory. There are two kinds of fact: what was observed (`ClusterCache`), and what the leader
+decided (one `GangView` per gang, only while a term lasts). Events change them in `handle`, and
+nowhere else. Afterwards every gang that an event concerned is brought forward by one rule set
+(`_advance`): look at where it stands, and ask for the next writes that are missing. It is
+level-triggered: an event that is lost, doubled or late changes when something happens, never
+what. The rules that keep a gang whole:
+
+1. A decision takes its room at once (the reservation), is written down next, and pods are
+   released only after the write was acknowledged.
+2. A pod goes to the node of its slot. Once a release was sent, another node needs a fence first;
+   so does a pod of a placement that an earlier term wrote.
+3. One write of a gang's own object is under way at a time, each tested against the version seen.
+4. A term's end throws all views away; the next leader reads them off the records.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from coordinator.actions import Action
+from coordinator.advance import Scene, advance, open_view, opt_in_of, opted_out, wake_at
+from coordinator.cache import ClusterCache
+from coordinator.events import (
+    ClusterGone,
+    ClusterSeen,
+    CycleDue,
+    Event,
+    GangGone,
+    GangSeen,
+    NamespaceGone,
+    NamespaceSeen,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodPatchEnded,
+    PodSeen,
+    PriorityClassGone,
+    PriorityClassSeen,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+    WriteEnded,
+)
+from coordinator.moment import Moment, Patience
+from coordinator.observed import Amounts, ObservedPod
+from coordinator.slots import merged, reserved_room
+from coordinator.status import QUIET_DELAY
+from coordinator.view import GangView
+from kube.objects import RayCluster
+from kube.ray import Answer
+from scheduling.cycle import run_cycle
+from scheduling.model import GangKey, PendingGang, Placement
+from scheduling.verdict import Admitted, Decision, Refusal
+
+NOTHING = Placement()
+
+
+@dataclass
+class CoordinatorState:
+    """All that the coordinator knows, and the one way to change it."""
+
+    patience: Patience = field(default_factory=Patience)
+    cache: ClusterCache = field(default_factory=ClusterCache)
+    views: dict[GangKey, GangView] = field(default_factory=dict)
+    epoch: int = 0
+    cycle_wanted: bool = False
+    wake_at: dict[GangKey, float] = field(default_factory=dict)
+    _dirty: set[GangKey] = field(default_factory=set)
+    _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
+
+    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
+        """Take in what happened and say what is to be done."""
+        due = False
+        for event in events:
+            self._take(event, moment)
+            due = due or isinstance(event, CycleDue)
+        if not self.epoch:
+            self._dirty.clear()
+            return []
+        actions = self._advance_dirty(moment)
+        if due:
+            self._run_cycle(moment)
+            actions += self._advance_dirty(moment)
+        return actions
+
+    @property
+    def next_wake(self) -> float | None:
+        """When time alone will have something to be done."""
+        return min(self.wake_at.values(), default=None)
+
+    # --- bringing forward -------------------------------------------------------------------
+
+    def _advance_dirty(self, moment: Moment) -> list[Action]:
+        scene = Scene(self.cache, self.epoch, self.patience, moment)
+        actions: list[Action] = []
+        while self._dirty:
+            keys = sorted(self._dirty, key=str)
+            self._dirty.clear()
+            for key in keys:
+                actions += self._advance(key, scene)
+        return actions
+
+    def _advance(self, key: GangKey, scene: Scene) -> list[Action]:
+        cluster = self.cache.clusters.get(key)
+        view = self._view(key, cluster, scene)
+        if view is None or cluster is None:
+            return []
+        before = _ready_to_ask(view)
+        if opt_in_of(cluster, self.cache).answer is Answer.NO:
+            view.placement = None
+            actions = opted_out(view, scene)
+        else:
+            actions = advance(view, cluster, scene)
+        self._reserve(view, self._room_of(view))
+        asks = _ready_to_ask(view)
+        self.cycle_wanted |= asks is not None and asks != before
+        self._wake(key, wake_at(view, scene))
+        return actions
+
+    def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
+        """The view of this very RayCluster, made where there is something to be seen to."""
+        view = self.views.get(key)
+        if view is not None and (cluster is None or view.cluster_uid != cluster.metadata.uid):
+            self._drop(view)
+            view = None
+        if view is None and cluster is not None and self._concerns_us(key, cluster):
+            view = self.views[key] = open_view(key, cluster, scene)
+        return view
+
+    def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:
+        if opt_in_of(cluster, self.cache).answer is not Answer.NO:
+            return cluster.spec.managed_by in ("", "ray.io/kuberay-operator")
+        ours = self.cache.members(key, cluster.metadata.uid)
+        return key in self.cache.gangs or any(pod.gated for pod in ours)
+
+    def _drop(self, view: GangView) -> None:
+        self._reserve(view, Counter())
+        del self.views[view.key]
+        self.wake_at.pop(view.key, None)
+
+    def _wake(self, key: GangKey, at: float | None) -> None:
+        if at is None:
+            self.wake_at.pop(key, None)
+        else:
+            self.wake_at[key] = at
+
+    def _room_of(self, view: GangView) -> Counter[tuple[str, Amounts]]:
+        pods = self.cache.members(view.key, view.cluster_uid)
+        return reserved_room(view.placement or NOTHING, pods)
+
+    def _reserve(self, view: GangView, room: Counter[tuple[str, Amounts]]) -> None:
+        """Make `room` what the gang keeps from others, in place of what it kept before."""
+        if room == view.reserved:
+            return
+        change = Counter(room)
+        change.subtract(view.reserved)
+        self.cache.reserve((node, requests, n) for (node, requests), n in change.items() if n)
+        self.cycle_wanted |= any(n < 0 for n in change.values())
+        for node in {node for node, _ in view.reserved} - {node for node, _ in room}:
+            self._holders[node].discard(view.key)
+        for node, _ in room:
+            self._holders[node].add(view.key)
+        view.reserved = room
+
+    # --- deciding ---------------------------------------------------------------------------
+
+    def _run_cycle(self, moment: Moment) -> None:
+        self.cycle_wanted = False
+        asked = (_ready_to_ask(view) for view in self.views.values())
+        pending = [each for each in asked if each is not None]
+        position = 0
+        for decision in run_cycle(pending, self.cache.columns()):
+            if isinstance(decision.verdict, Refusal):
+                position += 1
+            self._decided(decision, position, moment)
+
+    def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
+        view = self.views[decision.key]
+        match decision.verdict:
+            case Admitted(placement=placement) if placement.assignments:
+                view.refusal, view.position = None, 0
+                view.placement = merged(view.placement or NOTHING, placement)
+                view.placement_epoch = self.epoch
+                self._reserve(view, self._room_of(view))
+                self._dirty.add(decision.key)
+            case Refusal() as refusal:
+                self._refused(view, refusal, position, moment)
+
+    def _refused(self, view: GangView, refusal: Refusal, position: int, moment: Moment) -> None:
+        """Numbers that moved are written when the gang's quiet time is over, a new reason now."""
+        same_reason = view.refusal is not None and view.refusal.reason == refusal.reason
+        same = same_reason and view.refusal == refusal and view.position == position
+        view.refusal, view.position = refusal, position
+        if not same_reason:
+            self._dirty.add(view.key)
+        elif not same:
+            due = max(moment.now, view.written_at + QUIET_DELAY)
+            self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
+
+    # --- taking in -------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _take(self, event: Event, moment: Moment) -> None:
+        raise TypeError(f"unknown event {event!r}")
+
+    @_take.register
+    def _pod_seen(self, event: PodSeen, moment: Moment) -> None:
+        before = self.cache.pods.get(event.pod.key)
+        if self.cache.put_pod(event.pod) is not None:
+            self._pod_changed(before, event.pod)
+
+    @_take.register
+    def _pod_gone(self, event: PodGone, moment: Moment) -> None:
+        before = self.cache.remove_pod(event.namespace, event.name, event.uid)
+        if before is not None:
+            self._pod_changed(before, None)
+
+    def _pod_changed(self, before: ObservedPod | None, after: ObservedPod | None) -> None:
+        for pod in (before, after):
+            if pod is not None and pod.member is not None:
+                self._dirty.add(pod.member.gang)
+        freed = before.holds if before is not None else ""
+        taken = after.holds if after is not None else ""
+        if freed and freed != taken:
+            self.cycle_wanted = True
+        if taken and taken != freed:
+            self._dirty |= self._holders.get(taken, set())
+
+    @_take.register
+    def _node_seen(self, event: NodeSeen, moment: Moment) -> None:
+        if self.cache.put_node(event.node):
+            self._node_changed(event.node.metadata.name)
+
+    @_take.register
+    def _node_gone(self, event: NodeGone, moment: Moment) -> None:
+        self.cache.remove_node(event.name)
+        self._node_changed(event.name)
+
+    def _node_changed(self, name: str) -> None:
+        self.cycle_wanted = True
+        self._dirty |= self._holders.get(name, set())
+
+    @_take.register
+    def _cluster_seen(self, event: ClusterSeen, moment: Moment) -> None:
+        meta = event.cluster.metadata
+        key = GangKey(meta.namespace, meta.name)
+        self.cache.clusters[key] = event.cluster
+        self._dirty.add(key)
+
+    @_take.register
+    def _cluster_gone(self, event: ClusterGone, moment: Moment) -> None:
+        known = self.cache.clusters.get(event.key)
+        if known is not None and known.metadata.uid == event.uid:
+            del self.cache.clusters[event.key]
+        self._dirty.add(event.key)
+        self.cycle_wanted = True
+
+    @_take.register
+    def _gang_seen(self, event: GangSeen, moment: Moment) -> None:
+        if self.cache.put_gang(event.gang):
+            self._dirty.add(GangKey(event.gang.metadata.namespace, event.gang.metadata.name))
+
+    @_take.register
+    def _gang_gone(self, event: GangGone, moment: Moment) -> None:
+        self.cache.remove_gang(event.key, event.uid)
+        self._dirty.add(event.key)
+
+    @_take.register
+    def _namespace_seen(self, event: NamespaceSeen, moment: Moment) -> None:
+        name = event.namespace.metadata.name
+        before = self.cache.namespace_labels(name)
+        self.cache.namespaces[name] = event.namespace
+        if dict(before) != dict(event.namespace.metadata.labels):
+            self._dirty |= {key for key in self.cache.clusters if key.namespace == name}
+
+    @_take.register
+    def _namespace_gone(self, event: NamespaceGone, moment: Moment) -> None:
+        self.cache.namespaces.pop(event.name, None)
+
+    @_take.register
+    def _priority_class_seen(self, event: PriorityClassSeen, moment: Moment) -> None:
+        self.cache.priority_classes[event.priority_class.metadata.name] = event.priority_class
+        self._dirty |= set(self.views)
+
+    @_take.register
+    def _priority_class_gone(self, event: PriorityClassGone, moment: Moment) -> None:
+        self.cache.priority_classes.pop(event.name, None)
+        self._dirty |= set(self.views)
+
+    @_take.register
+    def _term_started(self, event: TermStarted, moment: Moment) -> None:
+        self.epoch = event.epoch
+        self._dirty = set(self.cache.clusters) | set(self.cache.gangs)
+        self.cycle_wanted = True
+
+    @_take.register
+    def _term_ended(self, event: TermEnded, moment: Moment) -> None:
+        for view in self.views.values():
+            self._reserve(view, Counter())
+        self.views.clear()
+        self.wake_at.clear()
+        self.epoch = 0
+        self.cycle_wanted = False
+
+    @_take.register
+    def _time_passed(self, event: TimePassed, moment: Moment) -> None:
+        due = {key for key, at in self.wake_at.items() if at <= moment.now}
+        for key in due:
+            del self.wake_at[key]
+        self._dirty |= due
+
+    @_take.register
+    def _write_ended(self, event: WriteEnded, moment: Moment) -> None:
+        view = self.views.get(event.key)
+        if view is None:
+            return
+        view.writing = False
+        if event.error is None:
+            view.write_attempts.failures = 0
+        else:
+            view.write_attempts.failed(moment.now, event.error)
+        self._dirty.add(event.key)
+
+    @_take.register
+    def _patch_ended(self, event: PodPatchEnded, moment: Moment) -> None:
+        view = self.views.get(event.gang)
+        if view is None:
+            return
+        view.inflight.discard(event.uid)
+        if event.error is None:
+            view.attempts.pop(event.uid, None)
+        else:
+            refusal = event.error if event.refused else ""
+            view.attempts_at(event.uid).failed(moment.now, refusal)
+        self._dirty.add(event.gang)
+
+    @_take.register
+    def _cycle_due(self, event: CycleDue, moment: Moment) -> None:
+        """Nothing to take in: the cycle runs once all events before it were followed up."""
+
+
+def _ready_to_ask(view: GangView) -> PendingGang | None:
+    """What the gang asks of a cycle, once there is a record that can hold the answer."""
+    if view.record is None or not isinstance(view.asked, PendingGang):
+        return None
+    return view.asked

@@ -1,0 +1,188 @@
+"""What does a gang's status say, and how urgent is it to write it?
+
+The status is worked out from the view alone. What a user decides on (the phase, the reason)
+and what other programs act on (the placement) is written at once; numbers that merely move
+wait, so that a queue of hundreds does not write hundreds of times for each gang that leaves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from coordinator.demand import NotReady, is_gathered
+from coordinator.standing import PodSetStanding
+from coordinator.view import GangView
+from kube.codec import placement_to_status
+from kube.objects import GangStatus
+from scheduling.model import Placement
+from scheduling.verdict import Reason
+
+GATHERING = "Gathering"
+QUEUED = "Queued"
+ADMITTED = "Admitted"
+RUNNING = "Running"
+
+SETTLE_DELAY = 1.0  # seconds until a gang that is neither decided nor refused is worth a write
+QUIET_DELAY = 10.0  # seconds between writes that only move a waiting gang's numbers
+AT_ONCE = ("phase", "reason", "placement")
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Phase, reason and message of a gang, as its user reads them."""
+
+    phase: str
+    reason: str
+    message: str
+
+
+def explain(view: GangView, not_ready: NotReady | None) -> Explained:
+    """Say where the gang is and why, the hindrance nearest to its start first."""
+    if view.placement is not None and view.durable:
+        return _explain_admitted(view)
+    if not_ready is not None:
+        gathered = bool(view.standing) and is_gathered(view.standing)
+        phase = QUEUED if gathered else GATHERING
+        return Explained(phase, not_ready.reason, not_ready.message)
+    if view.refusal is not None:
+        return Explained(QUEUED, view.refusal.reason, view.refusal.message)
+    return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
+
+
+def _explain_admitted(view: GangView) -> Explained:
+    refusals = sorted({a.refusal for a in view.attempts.values() if a.refusal})
+    if refusals:
+        return Explained(ADMITTED, Reason.RELEASE_REFUSED, refusals[0][:1024])
+    if all(each.ready >= each.terms.minimum for each in view.standing):
+        return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
+    pods = sum(each.placed for each in view.standing)
+    nodes = {
+        node for a in (view.placement.assignments if view.placement else ()) for node, _ in a.nodes
+    }
+    plural = "" if len(nodes) == 1 else "s"
+    return Explained(ADMITTED, Reason.ADMITTED, f"{pods} pods placed on {len(nodes)} node{plural}")
+
+
+def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:
+    """The whole status; `stamp` (RFC 3339) dates the conditions that changed."""
+    said = explain(view, not_ready)
+    ready = sum(each.ready for each in view.standing)
+    total = sum(each.terms.count for each in view.standing)
+    status: Status = {
+        "phase": said.phase,
+        "epoch": epoch,
+        "position": view.position if said.phase == QUEUED else 0,
+        "ready": f"{ready}/{total}",
+        "readyPods": ready,
+        "totalPods": total,
+        "reason": said.reason,
+        "message": said.message,
+        "podSets": [_pod_set_status(view, each) for each in view.standing],
+        "conditions": _conditions(view, said, stamp),
+    }
+    pruned_status: Status = pruned(status)
+    if view.placement is not None:
+        pruned_status["placement"] = placement_json(view.placement, view.placement_epoch)
+    return pruned_status
+
+
+@lru_cache(maxsize=4096)
+def placement_json(placement: Placement, epoch: int) -> Status:
+    """The placement as the record holds it; cached, because it seldom changes and may be long."""
+    found: Status = pruned(placement_to_status(placement, epoch))
+    return found
+
+
+def _pod_set_status(view: GangView, each: PodSetStanding) -> Status:
+    refused = {r.pod_set: r for r in view.refusal.pod_sets} if view.refusal else {}
+    said = refused.get(each.terms.name)
+    return {
+        "name": each.terms.name,
+        "count": each.terms.count,
+        "minimum": each.terms.minimum,
+        "released": len(each.settled),
+        "ready": each.ready,
+        "reason": view.refusal.reason if said and view.refusal else "",
+        "message": _fit_text(said.fit, said.wanted) if said else "",
+    }
+
+
+def _fit_text(fit: int, wanted: int) -> str:
+    return f"{fit} of {wanted} fit"
+
+
+def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
+    gathered = bool(view.standing) and is_gathered(view.standing)
+    admitted = said.phase in (ADMITTED, RUNNING)
+    wanted = {
+        "Gathered": (gathered, "Gathered" if gathered else said.reason),
+        "QuotaReserved": (admitted, "NoQuota" if admitted else said.reason),
+        "Admitted": (admitted, "Admitted" if admitted else said.reason),
+        "Ready": (said.phase == RUNNING, said.reason),
+    }
+    before = {c["type"]: c for c in view.written.get("conditions", ())}
+    return [
+        _condition(
+            kind, "True" if holds else "False", reason, said.message, before.get(kind), stamp
+        )
+        for kind, (holds, reason) in wanted.items()
+    ]
+
+
+def _condition(
+    kind: str,
+    status: str,
+    reason: str,
+    message: str,
+    before: Mapping[str, Any] | None,
+    stamp: str,
+) -> Status:
+    same = before is not None and before["status"] == status
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": "" if status == "True" else message,
+        "lastTransitionTime": before["lastTransitionTime"] if same and before else stamp,
+    }
+
+
+def recorded(status: GangStatus) -> Status:
+    """The status that a Gang object holds, in the form that `status_of` makes."""
+    found: Status = pruned(msgspec.to_builtins(status))
+    return found
+
+
+def pruned(value: Any) -> Any:
+    """The value without its empty parts: absent, null, zero and empty mean the same here."""
+    match value:
+        case dict():
+            kept = {key: pruned(each) for key, each in value.items()}
+            return {key: each for key, each in kept.items() if each not in (None, "", 0, [], {})}
+        case list() | tuple():
+            return [pruned(each) for each in value]
+        case _:
+            return value
+
+
+def due_at(view: GangView, status: Status) -> float | None:
+    """When the status is to be written; None where the record says the same already.
+
+    A gang that is about to be decided is not worth a write of its own: in a quiet cluster its
+    first status is the one with the placement.
+    """
+    if status == view.written:
+        return None
+    last = max(view.written_at, view.since)
+    if status["reason"] == Reason.PENDING:
+        return last + QUIET_DELAY
+    if not view.written and status["phase"] == GATHERING:
+        return last + SETTLE_DELAY
+    if any(status.get(field) != view.written.get(field) for field in AT_ONCE):
+        return 0.0
+    return last + (QUIET_DELAY if status["phase"] in (GATHERING, QUEUED) else SETTLE_DELAY)

@@ -1,0 +1,94 @@
+"""What does the leader know of a gang beyond what can be observed?
+
+Made when a term starts, thrown away when it ends: everything in it is either read off the
+Gang's record or lost without harm. A decided placement that is not yet written is here
+(`durable` False) and nowhere else, and no pod is released on it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator.demand import Demand, Settled
+from coordinator.observed import Amounts
+from coordinator.standing import Standing
+from kube.objects import Gang
+from kube.ray import GangTerms
+from scheduling.model import GangKey, Placement
+from scheduling.verdict import Refusal
+
+FIRST_RETRY = 0.05  # seconds; a failed test is mostly somebody's status patch, settled at once
+LAST_RETRY = 15.0
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Failed tries at one thing, and when the next may be made."""
+
+    failures: int = 0
+    not_before: float = 0.0
+    refusal: str = ""
+
+    def failed(self, now: float, refusal: str) -> None:
+        """Double the wait; `refusal` is what the API server said against the very change."""
+        self.not_before = now + min(LAST_RETRY, FIRST_RETRY * 2**self.failures)
+        self.failures = min(self.failures + 1, 16)
+        self.refusal = refusal
+
+
+@dataclass(slots=True)
+class GangView:
+    """The leader's view of one gang.
+
+    `placement_epoch` is the term that decided the placement: pods of an earlier term's are
+    fenced before they are released. `durable`: the record holds this very placement.
+    `targets` (pod uid -> node) are releases that were sent at least once; the node of such a
+    pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
+    carry before it is released. `inflight` are the uids of pods with a patch or delete under
+    way, `written` the status that the record holds, `asked` what the last cycle was asked.
+    """
+
+    key: GangKey
+    cluster_uid: str
+    since: float
+    terms: GangTerms | None = None
+    problem: str = ""
+    priority: int = 0
+    placement: Placement | None = None
+    placement_epoch: int = 0
+    durable: bool = False
+    standing: Standing = ()
+    asked: Demand = field(default_factory=Settled)
+    refusal: Refusal | None = None
+    position: int = 0
+    reserved: Counter[tuple[str, Amounts]] = field(default_factory=Counter)
+    targets: dict[str, str] = field(default_factory=dict)
+    fences: dict[str, str] = field(default_factory=dict)
+    inflight: set[str] = field(default_factory=set)
+    attempts: dict[str, Attempts] = field(default_factory=dict)
+    stuck_since: dict[str, float] = field(default_factory=dict)
+    torn_since: float | None = None
+    record: Gang | None = None
+    writing: bool = False
+    write_attempts: Attempts = field(default_factory=Attempts)
+    written: dict[str, Any] = field(default_factory=dict)
+    written_at: float = 0.0
+    due: float | None = None
+    told: str = ""
+
+    @property
+    def released_any(self) -> bool:
+        """Whether a pod of the gang is out of our hands, or may be."""
+        settled = any(pod_set.settled for pod_set in self.standing)
+        return settled or bool(self.inflight) or bool(self.targets)
+
+    def attempts_at(self, uid: str) -> Attempts:
+        """The failed tries at a pod; made on first use."""
+        return self.attempts.setdefault(uid, Attempts())
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is known of pods that are no more."""
+        for notes in (self.targets, self.fences, self.attempts, self.stuck_since):
+            for uid in notes.keys() - alive:
+                del notes[uid]
+        self.inflight &= alive
