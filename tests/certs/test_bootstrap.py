@@ -1,0 +1,224 @@
+"""Is the Secret made once, and the webhook's configuration filled from what is in it?"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jsonpatch
+import orjson
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
+
+from certs.bootstrap import BootstrapError, Target, bootstrap
+from certs.chain import Pair, belong_together, issue_leaf, new_authority, serves, signed_by
+from kube.auth import open_access
+from kube.client import Client
+from kube.errors import Forbidden, KubeError, NotFound
+
+Json = dict[str, Any]
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+TARGET = Target("muster-system", "muster-webhook", "muster-webhook-tls", "muster-webhook")
+
+
+def _status(code: int, reason: str) -> web.Response:
+    body = {"kind": "Status", "code": code, "reason": reason, "message": f"{reason} it is"}
+    return web.json_response(body, status=code)
+
+
+def _webhook(name: str, service: str) -> Json:
+    reference = {"namespace": "muster-system", "name": service, "path": "/mutate"}
+    return {"name": name, "clientConfig": {"service": reference}}
+
+
+class Cluster:
+    """An API server with room for one Secret and one configuration."""
+
+    def __init__(self) -> None:
+        self.secret: Json | None = None
+        self.configuration: Json | None = {
+            "webhooks": [_webhook("other", "other"), _webhook("pods.muster.dev", "muster-webhook")]
+        }
+        self.writes: list[str] = []
+        self.forbidden = False
+        self.before_create: Callable[[], None] = lambda: None
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        secrets = "/api/v1/namespaces/muster-system/secrets"
+        configuration = (
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster-webhook"
+        )
+        application.router.add_post(secrets, self._create)
+        application.router.add_get(f"{secrets}/muster-webhook-tls", self._get)
+        application.router.add_get(configuration, self._get_configuration)
+        application.router.add_patch(configuration, self._patch)
+        return application
+
+    def bundle(self, index: int) -> str | None:
+        assert self.configuration is not None
+        bundle: str | None = self.configuration["webhooks"][index]["clientConfig"].get("caBundle")
+        return bundle
+
+    def content(self, name: str) -> bytes:
+        assert self.secret is not None
+        return base64.b64decode(self.secret["data"][name])
+
+    async def _get(self, _: web.Request) -> web.Response:
+        if self.forbidden:
+            return _status(403, "Forbidden")
+        found = self.secret
+        return web.json_response(found) if found else _status(404, "NotFound")
+
+    async def _create(self, request: web.Request) -> web.Response:
+        self.before_create()
+        if self.secret is not None:
+            return _status(409, "AlreadyExists")
+        self.secret = orjson.loads(await request.read())
+        self.writes.append("secret")
+        return web.json_response(self.secret, status=201)
+
+    async def _get_configuration(self, _: web.Request) -> web.Response:
+        found = self.configuration
+        return web.json_response(found) if found else _status(404, "NotFound")
+
+    async def _patch(self, request: web.Request) -> web.Response:
+        self.configuration = jsonpatch.apply_patch(self.configuration, await request.read())
+        self.writes.append("configuration")
+        return web.json_response(self.configuration)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+async def client(cluster: Cluster, aiohttp_server: AiohttpServer) -> AsyncIterator[Client]:
+    server = await aiohttp_server(cluster.application())
+    async with Client(open_access(str(server.make_url("")))) as client:
+        yield client
+
+
+async def test_the_first_run_makes_a_pair_that_serves(cluster: Cluster, client: Client) -> None:
+    done = await bootstrap(client, TARGET, NOW)
+    pair = Pair(cluster.content("tls.crt"), cluster.content("tls.key"))
+    assert belong_together(pair)
+    assert serves(pair.certificate, TARGET.names)
+    assert signed_by(pair.certificate, cluster.content("ca.crt"))
+    assert cluster.secret is not None
+    assert cluster.secret["type"] == "kubernetes.io/tls"
+    assert set(cluster.secret["data"]) == {"ca.crt", "tls.crt", "tls.key"}
+    assert not any("PRIVATE" in line for line in done)
+
+
+async def test_only_our_webhook_gets_the_authority(cluster: Cluster, client: Client) -> None:
+    await bootstrap(client, TARGET, NOW)
+    assert cluster.bundle(0) is None
+    assert base64.b64decode(cluster.bundle(1) or "") == cluster.content("ca.crt")
+
+
+async def test_a_second_run_writes_nothing(cluster: Cluster, client: Client) -> None:
+    await bootstrap(client, TARGET, NOW)
+    await bootstrap(client, TARGET, NOW + timedelta(days=1))
+    assert cluster.writes == ["secret", "configuration"]
+
+
+async def test_a_cut_off_run_is_completed(cluster: Cluster, client: Client) -> None:
+    await bootstrap(client, TARGET, NOW)
+    del cluster.configuration["webhooks"][1]["clientConfig"]["caBundle"]  # type: ignore[index]
+    await bootstrap(client, TARGET, NOW)
+    assert base64.b64decode(cluster.bundle(1) or "") == cluster.content("ca.crt")
+
+
+async def test_who_comes_second_uses_the_pair_of_the_first(
+    cluster: Cluster, client: Client
+) -> None:
+    first = Cluster()
+    first.secret = _secret(_data())
+    cluster.before_create = lambda: setattr(cluster, "secret", first.secret)
+    await bootstrap(client, TARGET, NOW)
+    assert cluster.secret == first.secret
+    assert base64.b64decode(cluster.bundle(1) or "") == first.content("ca.crt")
+
+
+async def test_two_at_once_agree(cluster: Cluster, client: Client) -> None:
+    await asyncio.gather(*(bootstrap(client, TARGET, NOW) for _ in range(5)))
+    assert cluster.writes.count("secret") == 1
+    assert base64.b64decode(cluster.bundle(1) or "") == cluster.content("ca.crt")
+
+
+def _data(**replaced: bytes) -> dict[str, bytes]:
+    authority = new_authority("ca", NOW)
+    leaf = issue_leaf(authority, TARGET.names, NOW)
+    data = {"ca.crt": authority.certificate, "tls.crt": leaf.certificate, "tls.key": leaf.key}
+    return {**data, **{name.replace("_", "."): content for name, content in replaced.items()}}
+
+
+def _secret(data: dict[str, bytes]) -> Json:
+    return {"data": {name: base64.b64encode(content).decode() for name, content in data.items()}}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "ca.crt is missing"),
+        (_data(tls_key=b""), "tls.key is missing"),
+        (_data(tls_key=_data()["tls.key"]), "tls.key is not the key of tls.crt"),
+        (_data(ca_crt=_data()["ca.crt"]), "ca.crt did not sign tls.crt"),
+        (_data(tls_crt=b"rubbish"), "not a PEM certificate"),
+    ],
+)
+async def test_a_secret_that_cannot_be_used_is_named_and_kept(
+    cluster: Cluster, client: Client, data: dict[str, bytes], said: str
+) -> None:
+    cluster.secret = _secret(data)
+    with pytest.raises(BootstrapError, match=said):
+        await bootstrap(client, TARGET, NOW)
+    assert cluster.writes == []
+
+
+async def test_a_secret_for_another_service_is_named(cluster: Cluster, client: Client) -> None:
+    await bootstrap(client, TARGET, NOW)
+    other = Target("muster-system", "other", "muster-webhook-tls", "muster-webhook")
+    with pytest.raises(BootstrapError, match="is not for other"):
+        await bootstrap(client, other, NOW)
+
+
+async def test_an_expired_secret_is_named(cluster: Cluster, client: Client) -> None:
+    await bootstrap(client, TARGET, NOW)
+    with pytest.raises(BootstrapError, match="expired"):
+        await bootstrap(client, TARGET, NOW + timedelta(days=91))
+
+
+async def test_rubbish_instead_of_base64_is_named(cluster: Cluster, client: Client) -> None:
+    cluster.secret = {"data": {"ca.crt": "%%%"}}
+    with pytest.raises(BootstrapError, match=r"ca\.crt is not base64"):
+        await bootstrap(client, TARGET, NOW)
+
+
+async def test_a_configuration_without_our_webhook_is_named(
+    cluster: Cluster, client: Client
+) -> None:
+    cluster.configuration = {"webhooks": [_webhook("other", "other")]}
+    with pytest.raises(BootstrapError, match="no webhook calls Service"):
+        await bootstrap(client, TARGET, NOW)
+
+
+async def test_a_missing_configuration_is_an_error(cluster: Cluster, client: Client) -> None:
+    cluster.configuration = None
+    with pytest.raises(NotFound):
+        await bootstrap(client, TARGET, NOW)
+
+
+async def test_missing_rights_are_an_error(cluster: Cluster, client: Client) -> None:
+    cluster.forbidden = True
+    with pytest.raises(Forbidden) as caught:
+        await bootstrap(client, TARGET, NOW)
+    assert isinstance(caught.value, KubeError)
+    assert cluster.writes == []
