@@ -1,0 +1,312 @@
+"""Does the whole program come up, answer over TLS, change its certificate, and end cleanly?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
+
+from kube.names import GATE
+from tests.webhook import apiserver
+from tests.webhook.apiserver import FakeApiServer
+from tests.webhook.pki import HOST, Pki, shown
+from tests.webhook.samples import CLUSTER, Json, gates_after, labelled, worker
+from webhook.serve import serve
+from webhook.settings import Settings
+
+JSON = {"Content-Type": "application/json"}
+
+
+class WatchedApiServer(FakeApiServer):
+    """Streams what it holds as the answer to a watch, then falls silent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rays: list[Json] = []
+        self.spaces: list[Json] = []
+        self.synced = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def application(self) -> web.Application:
+        application = super().application()
+        application.router.add_get("/apis/ray.io/v1/rayclusters", self._watch(self.rays))
+        application.router.add_get("/api/v1/namespaces", self._watch(self.spaces))
+        application.on_shutdown.append(self._close)
+        return application
+
+    async def _close(self, _: web.Application) -> None:
+        self._closing.set()
+
+    def _watch(self, held: list[Json]) -> apiserver.Reply:
+        async def stream(request: web.Request) -> web.StreamResponse:
+            assert request.query["watch"] == "true"
+            answer = web.StreamResponse()
+            await answer.prepare(request)
+            await self.synced.wait()
+            ended = {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}
+            events = [{"type": "ADDED", "object": each} for each in held]
+            for event in [*events, {"type": "BOOKMARK", "object": {"metadata": ended}}]:
+                await answer.write(orjson.dumps(event) + b"\n")
+            await self._closing.wait()
+            return answer
+
+        return stream
+
+
+def _metadata(name: str, uid: str, **rest: Any) -> Json:
+    return {"metadata": {"name": name, "uid": uid, "resourceVersion": "1", **rest}}
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+@pytest.fixture
+def api() -> WatchedApiServer:
+    api = WatchedApiServer()
+    labels = dict(labelled().labels)
+    api.rays.append(_metadata(CLUSTER.name, CLUSTER.uid, namespace="demo", labels=labels))
+    api.spaces.append(_metadata("demo", "ns"))
+    return api
+
+
+@pytest.fixture
+async def kubeconfig(api: WatchedApiServer, aiohttp_server: AiohttpServer, tmp_path: Path) -> Path:
+    server = await aiohttp_server(api.application())
+    path = tmp_path / "kubeconfig"
+    # JSON is YAML.
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "fake",
+                "clusters": [{"name": "fake", "cluster": {"server": str(server.make_url(""))}}],
+                "users": [{"name": "fake", "user": {"token": "fake"}}],
+                "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
+            }
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def settings(pki: Pki, kubeconfig: Path, unused_tcp_port_factory: Callable[[], int]) -> Settings:
+    return Settings(
+        listen_address=ip_address(HOST),
+        listen_port=unused_tcp_port_factory(),
+        health_address=ip_address(HOST),
+        health_port=unused_tcp_port_factory(),
+        certificate_file=pki.certificate,
+        key_file=pki.key,
+        certificate_poll_seconds=0.1,
+        kubeconfig=kubeconfig,
+    )
+
+
+@pytest.fixture
+async def http(pki: Pki) -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(ssl=pki.client())
+    async with aiohttp.ClientSession(connector=connector) as session:
+        yield session
+
+
+class Program:
+    """The webhook as a task of this loop."""
+
+    def __init__(self, settings: Settings, http: aiohttp.ClientSession) -> None:
+        self.settings = settings
+        self._http = http
+        self.stop = asyncio.Event()
+        self.task = asyncio.create_task(serve(settings, self.stop))
+
+    async def health(self, path: str) -> tuple[int, str]:
+        url = f"http://{HOST}:{self.settings.health_port}{path}"
+        async with self._http.get(url) as answer:
+            return answer.status, await answer.text()
+
+    async def until_ready(self, said: str) -> None:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    if (await self.health("/readyz"))[1] == said:
+                        return
+                except aiohttp.ClientConnectorError:
+                    assert not self.task.done(), self.task
+                await asyncio.sleep(0.01)
+
+    async def review(self, review: Json) -> Json:
+        url = f"https://{HOST}:{self.settings.listen_port}/mutate"
+        async with self._http.post(url, data=orjson.dumps(review), headers=JSON) as answer:
+            answered: Json = await answer.json()
+            return answered
+
+    async def end(self) -> None:
+        self.stop.set()
+        async with asyncio.timeout(20):
+            await self.task
+
+
+@pytest.fixture
+async def program(settings: Settings, http: aiohttp.ClientSession) -> AsyncIterator[Program]:
+    program = Program(settings, http)
+    yield program
+    await program.end()
+
+
+async def test_it_is_ready_when_certificate_and_cache_are_there(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    await program.until_ready("not ready: cache, certificate\n")
+    pki.write()
+    await program.until_ready("not ready: cache\n")
+    assert (await program.health("/livez"))[0] == 200
+    api.synced.set()
+    await program.until_ready("ok\n")
+
+
+async def test_a_synced_cache_answers_without_a_get(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    api.synced.set()
+    await program.until_ready("ok\n")
+    assert gates_after(worker(), await program.review(worker())) == [GATE]
+    assert api.asked.total() == 0
+    metrics = (await program.health("/metrics"))[1]
+    assert 'muster_webhook_reviews_total{result="gated"} 1.0' in metrics
+    assert "muster_webhook_cache_synced 1.0" in metrics
+    assert "muster_webhook_certificate_expiry_timestamp_seconds 0.0" not in metrics
+
+
+async def test_before_the_cache_is_there_reviews_are_answered_all_the_same(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    api.cluster = apiserver.found(labels=dict(labelled().labels))
+    await program.until_ready("not ready: cache\n")
+    assert gates_after(worker(), await program.review(worker())) == [GATE]
+    assert api.asked.total() == 1
+
+
+async def test_an_api_server_that_fails_has_the_pod_refused(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    api.cluster = apiserver.status(500)
+    await program.until_ready("not ready: cache\n")
+    assert (await program.review(worker()))["response"]["allowed"] is False
+
+
+async def test_a_new_certificate_is_shown_under_way(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    await program.until_ready("not ready: cache\n")
+    renewed = pki.write()
+    async with asyncio.timeout(20):
+        while await _shown(program, pki) != renewed:
+            pass
+
+
+async def _shown(program: Program, pki: Pki) -> str:
+    port = program.settings.listen_port
+    _, writer = await asyncio.open_connection(HOST, port, ssl=pki.client())
+    writer.close()
+    return shown(writer.get_extra_info("ssl_object"))
+
+
+async def test_a_review_under_way_is_answered_before_the_end(
+    program: Program, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    api.cluster = held = apiserver.Held(apiserver.found(labels=dict(labelled().labels)))
+    await program.until_ready("not ready: cache\n")
+    review = asyncio.create_task(program.review(worker()))
+    async with asyncio.timeout(20):
+        await api.until_asked(1)
+    program.stop.set()
+    held.go.set()
+    assert gates_after(worker(), await review) == [GATE]
+    async with asyncio.timeout(20):
+        await program.task
+
+
+async def test_a_port_that_is_taken_ends_it(
+    settings: Settings, http: aiohttp.ClientSession
+) -> None:
+    with socket.create_server((HOST, settings.listen_port)):
+        program = Program(settings, http)
+        with pytest.raises(OSError, match="address already in use"):
+            await program.end()
+
+
+# ---- as a process
+
+
+def _environment(**variables: object) -> dict[str, str]:
+    ours = {f"MUSTER_WEBHOOK_{name}": str(value) for name, value in variables.items()}
+    return {**os.environ, **ours}
+
+
+def _run(**variables: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "webhook"],
+        env=_environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_bad_settings_end_it_with_2_and_all_faults() -> None:
+    done = _run(LISTEN_PORT="many", KEEPALIVE_SECONDS=5)
+    assert done.returncode == 2
+    assert "MUSTER_WEBHOOK_LISTEN_PORT: 'many'" in done.stderr
+    assert "MUSTER_WEBHOOK_KEEPALIVE_SECONDS: '5'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unusable_kubeconfig_ends_it_with_1(tmp_path: Path) -> None:
+    done = _run(KUBECONFIG=tmp_path / "none")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert json.loads(done.stderr.splitlines()[-1])["event"] == "cannot serve"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_cleanly(
+    settings: Settings, pki: Pki, http: aiohttp.ClientSession, number: signal.Signals
+) -> None:
+    pki.write()
+    chosen = {name.upper(): value for name, value in settings.model_dump().items()}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "webhook", env=_environment(**chosen), stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    lines: list[Json] = []
+    async with asyncio.timeout(30):
+        while not lines or lines[-1]["event"] != "serving":
+            lines.append(json.loads(await process.stderr.readline()))
+        process.send_signal(number)
+        rest = await process.stderr.read()
+        assert await process.wait() == 0
+    lines += [json.loads(line) for line in rest.splitlines()]
+    assert "stopping" in [line["event"] for line in lines]
+    assert "PRIVATE" not in str(lines)
