@@ -25,6 +25,7 @@ DEFAULT_HOSTS = 1
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
+_LABEL_VALUE = 63  # KubeRay writes the name into a label; no pod can have a longer one
 
 _PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -256,8 +257,10 @@ def _group_name_problems(groups: Iterable[WorkerGroup]) -> Iterator[Problem]:
     """A pod set is known by its name alone, also in the labels of its pods."""
     seen = {HEAD, ""}
     for group in groups:
-        if group.group_name in seen:
-            allowed = f"a name that no other group has, nor the head ({HEAD})"
+        if group.group_name in seen or len(group.group_name) > _LABEL_VALUE:
+            allowed = (
+                f"a name of 1 to {_LABEL_VALUE} characters that no other group has, nor {HEAD}"
+            )
             yield Problem("workerGroupSpecs.groupName", group.group_name, allowed)
         seen.add(group.group_name)
 

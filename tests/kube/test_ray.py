@@ -376,9 +376,15 @@ def test_topology_that_is_no_label_key_is_misconfigured(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "groups", [(GPU, GPU), ({**GPU, "groupName": "headgroup"},), ({**GPU, "groupName": ""},)]
+    "groups",
+    [
+        (GPU, GPU),
+        ({**GPU, "groupName": "headgroup"},),
+        ({**GPU, "groupName": ""},),
+        ({**GPU, "groupName": "g" * 64},),
+    ],
 )
-def test_pod_sets_cannot_share_a_name(groups: tuple[Json, ...]) -> None:
+def test_pod_sets_need_names_of_their_own(groups: tuple[Json, ...]) -> None:
     assert complaint(cluster(*groups)).startswith("workerGroupSpecs.groupName: ")
 
 
