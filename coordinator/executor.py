@@ -266,7 +266,7 @@ def _event_object(action: EmitEvent, identity: str) -> dict[str, Any]:
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "generateName": f"{action.key.name[:200]}.",
+            "generateName": f"{action.key.name}-",
             "namespace": action.key.namespace,
         },
         "eventTime": now,

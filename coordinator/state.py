@@ -56,6 +56,7 @@ from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal
 
 NOTHING = Placement()
+KUBERAY = "ray.io/kuberay-operator"  # who else manages a RayCluster makes no pods here
 
 
 @dataclass
@@ -132,7 +133,7 @@ class CoordinatorState:
 
     def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:
         if opt_in_of(cluster, self.cache).answer is not Answer.NO:
-            return cluster.spec.managed_by in ("", "ray.io/kuberay-operator")
+            return (cluster.spec.managed_by or KUBERAY) == KUBERAY
         ours = self.cache.members(key, cluster.metadata.uid)
         return key in self.cache.gangs or any(pod.gated for pod in ours)
 

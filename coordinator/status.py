@@ -43,7 +43,7 @@ class Explained:
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
-    if view.placement is not None and view.durable:
+    if view.placement is not None:
         return _explain_admitted(view)
     if not_ready is not None:
         gathered = bool(view.standing) and is_gathered(view.standing)

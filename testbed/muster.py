@@ -1,19 +1,178 @@
 """How do Muster's own programs come up on a testbed cluster?
 
-This is the one place that knows. It needs nothing but the cluster: `cluster.kubeconfig` and
-`cluster.user_kubeconfig("muster")` to connect, `cluster.ports.allocate()` for a free port,
-`cluster.directory` for files, `cluster.spawn(name, argv, env)` to start a program with a log file.
+This is the one place that knows. They run from this checkout with the rights that Muster's
+manifests give them and no others, out of the cluster: the API server calls the webhook on
+loopback. Only the addresses, the ports and the pace of the election differ from an installation.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import sys
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
 from testbed.cluster import Cluster
-from testbed.errors import TestbedError
+from testbed.options import Options
+from testbed.processes import Process
+from testbed.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+BASE = ROOT / "manifests" / "base"
+CRDS = tuple(sorted((ROOT / "manifests" / "crds").glob("*.yaml")))
+NAMESPACE = "muster-system"
+ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
+"""Seconds; a test that kills leaders must not wait out the 15 s of an installation."""
 
 
-def start_muster(cluster: Cluster, *, coordinators: int = 1) -> None:
-    """Apply Muster's manifests and start its programs from this checkout, until all are ready."""
-    raise TestbedError(
-        f"Muster's programs cannot be started yet (asked for {coordinators} coordinators on "
-        f"{cluster.server}): testbed/muster.py does not know how"
+def with_muster(options: Options | None = None) -> Options:
+    """The options with Muster's CRDs added, which must exist before the controller manager."""
+    chosen = options or Options()
+    return replace(chosen, crds=(*chosen.crds, *CRDS))
+
+
+@dataclass
+class Muster:
+    """The programs of one installation on one cluster."""
+
+    cluster: Cluster
+    webhook: Process
+    webhook_health: int
+    coordinators: list[Process] = field(default_factory=list)
+    coordinator_health: list[int] = field(default_factory=list)
+
+    def start_coordinator(
+        self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start one more replica; `settings` are named without their prefix."""
+        number = len(self.coordinators)
+        port = self.cluster.ports.allocate()
+        own = self.cluster.service_account_kubeconfig(NAMESPACE, "muster-coordinator")
+        chosen = {
+            "KUBECONFIG": str(kubeconfig or own),
+            "IDENTITY": f"coordinator-{number}",
+            "LISTEN_PORT": str(port),
+            **ELECTION_PACE,
+            **(settings or {}),
+        }
+        process = self.cluster.spawn(
+            f"coordinator-{number}",
+            [sys.executable, "-m", "coordinator"],
+            _environment("MUSTER_COORDINATOR_", chosen),
+        )
+        self.coordinators.append(process)
+        self.coordinator_health.append(port)
+        return process
+
+    def wait_ready(self) -> None:
+        """Wait until every program that runs is synced and serves."""
+        _wait_ready(self.webhook, self.webhook_health)
+        for process, port in zip(self.coordinators, self.coordinator_health, strict=True):
+            if process.running:
+                _wait_ready(process, port)
+
+    def leader(self) -> str:
+        """The identity of the coordinator that holds the Lease; empty while nobody does."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-coordinator"
+        if not self.cluster.api.exists(path):
+            return ""
+        lease = self.cluster.api.get(path)
+        return str(lease["spec"].get("holderIdentity") or "")
+
+    def wait_led(self) -> None:
+        """Wait until a coordinator leads."""
+        wait_until(lambda: bool(self.leader()), "a coordinator to lead")
+
+    def metrics(self, number: int = 0) -> str:
+        """The metrics page of one coordinator."""
+        return _get(self.coordinator_health[number], "/metrics")
+
+
+def start_muster(
+    cluster: Cluster,
+    *,
+    coordinators: int = 1,
+    kubeconfig: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Muster:
+    """Apply Muster's manifests and start its programs from this checkout, until all are ready.
+
+    `kubeconfig` replaces that of the coordinators (tests put a proxy in between), `settings` are
+    theirs too.
+    """
+    _apply_rights(cluster)
+    muster = _start_webhook(cluster)
+    for _ in range(coordinators):
+        muster.start_coordinator(kubeconfig, settings)
+    muster.wait_ready()
+    muster.wait_led()
+    return muster
+
+
+def _apply_rights(cluster: Cluster) -> None:
+    """The namespace, the service accounts and their roles, as an installation gets them."""
+    for name in ("namespace.yaml", "rbac.yaml"):
+        cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
+
+
+def _start_webhook(cluster: Cluster) -> Muster:
+    certificates = cluster.directory / "webhook-tls"
+    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
+    cluster.spawn("certs", [*issue, "--dir", str(certificates)]).wait(30)
+    port, health = cluster.ports.allocate(), cluster.ports.allocate()
+    settings = {
+        "KUBECONFIG": str(cluster.service_account_kubeconfig(NAMESPACE, "muster-webhook")),
+        "LISTEN_ADDRESS": "127.0.0.1",
+        "LISTEN_PORT": str(port),
+        "HEALTH_ADDRESS": "127.0.0.1",
+        "HEALTH_PORT": str(health),
+        "CERTIFICATE_FILE": str(certificates / "tls.crt"),
+        "KEY_FILE": str(certificates / "tls.key"),
+    }
+    process = cluster.spawn(
+        "webhook",
+        [sys.executable, "-m", "webhook"],
+        _environment("MUSTER_WEBHOOK_", settings),
     )
+    _wait_ready(process, health)
+    _register(cluster, f"https://127.0.0.1:{port}/mutate", certificates / "ca.crt")
+    return Muster(cluster, process, health)
+
+
+def _register(cluster: Cluster, url: str, ca_file: Path) -> None:
+    """The webhook's configuration of the manifests, pointed at loopback."""
+    configuration: dict[str, Any] = yaml.safe_load(
+        (BASE / "webhook-configuration.yaml").read_text()
+    )
+    bundle = base64.b64encode(ca_file.read_bytes()).decode()
+    for webhook in configuration["webhooks"]:
+        webhook["clientConfig"] = {"url": url, "caBundle": bundle}
+    cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
+
+
+def _environment(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
+    return {**{prefix + name: value for name, value in settings.items()}, "PYTHONPATH": str(ROOT)}
+
+
+def _wait_ready(process: Process, port: int) -> None:
+    def ready() -> bool:
+        process.expect_running()
+        return _get(port, "/readyz") != ""
+
+    wait_until(ready, f"{process.name} to be ready")
+
+
+def _get(port: int, path: str) -> str:
+    """What a program answers on its health port; empty where it does not say 200."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+    except OSError:
+        return ""
