@@ -205,11 +205,11 @@ def test_phases() -> None:
 def test_what_the_schema_takes_as_a_quantity_can_be_read(text: str) -> None:
     # A pattern bounds neither the length nor the value.
     assume(len(text) <= MAX_TEXT)
-    with contextlib.suppress(TooLarge):
+    with contextlib.suppress(TooLargeError):
         read_quantity(text)
 
 
-class TooLarge(Exception):
+class TooLargeError(Exception):
     pass
 
 
@@ -217,7 +217,7 @@ def read_quantity(text: str) -> int:
     try:
         return request_amount("memory", text)
     except BadQuantity as error:
-        raise TooLarge if "too large" in str(error) else error from error
+        raise TooLargeError if "too large" in str(error) else error from error
 
 
 @pytest.mark.parametrize("text", ["1", "1500m", "1.5", ".5", "8Gi", "1e3", "2E"])

@@ -1,0 +1,361 @@
+"""Do the manifests say what the programs expect, and grant what they use and no more?"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from certs.__main__ import into_the_cluster
+from coordinator.settings import Settings as CoordinatorSettings
+from kube import names
+from webhook.settings import Settings as WebhookSettings
+
+Json = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+BASE = MANIFESTS / "base"
+PROGRAMS = ("webhook", "coordinator", "certs")
+
+
+def documents(path: Path) -> list[Json]:
+    return [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+
+
+OBJECTS = [
+    each
+    for path in sorted(BASE.glob("*.yaml"))
+    if path.name != "kustomization.yaml"
+    for each in documents(path)
+]
+
+
+def one(kind: str, name: str) -> Json:
+    (found,) = [o for o in OBJECTS if (o["kind"], o["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def workload(program: str) -> Json:
+    return one("Job" if program == "certs" else "Deployment", f"muster-{program}")
+
+
+def pod_of(program: str) -> Json:
+    found: Json = workload(program)["spec"]["template"]["spec"]
+    return found
+
+
+def container_of(program: str) -> Json:
+    (found,) = pod_of(program)["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+# ---- the whole
+
+
+def test_kustomizations_name_every_file() -> None:
+    (base,) = documents(BASE / "kustomization.yaml")
+    files = {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
+    assert {*base["resources"]} == {*files, "../crds"}
+    (crds,) = documents(MANIFESTS / "crds" / "Kustomization")
+    assert {*crds["resources"]} == {path.name for path in (MANIFESTS / "crds").glob("*.yaml")}
+    assert base["namespace"] == names.DEFAULT_NAMESPACE
+
+
+API_VERSIONS = {
+    "Namespace": "v1",
+    "Service": "v1",
+    "ServiceAccount": "v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "Role": "rbac.authorization.k8s.io/v1",
+    "RoleBinding": "rbac.authorization.k8s.io/v1",
+    "ClusterRole": "rbac.authorization.k8s.io/v1",
+    "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
+}
+CLUSTER_SCOPED = {
+    "Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("found", OBJECTS, ids=lambda o: f"{o['kind']}-{o['metadata']['name']}")
+def test_every_object_has_its_version_and_place(found: Json) -> None:
+    assert found["apiVersion"] == API_VERSIONS[found["kind"]]
+    namespace = None if found["kind"] in CLUSTER_SCOPED else names.DEFAULT_NAMESPACE
+    assert found["metadata"].get("namespace") == namespace
+
+
+def test_names_are_not_used_twice() -> None:
+    keys = [(found["kind"], found["metadata"]["name"]) for found in OBJECTS]
+    assert len(keys) == len({*keys})
+
+
+def test_namespace() -> None:
+    found = one("Namespace", names.DEFAULT_NAMESPACE)
+    assert found["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+# ---- what calls the webhook
+
+
+def gate() -> Json:
+    (found,) = one("MutatingWebhookConfiguration", "muster-webhook")["webhooks"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_only_ray_pods_being_created_reach_the_webhook() -> None:
+    assert gate()["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods"],
+            "scope": "Namespaced",
+        }
+    ]
+    (selector,) = gate()["objectSelector"]["matchExpressions"]
+    assert (selector["key"], selector["operator"]) == (names.RAY_NODE_TYPE, "In")
+    assert tuple(selector["values"]) == names.RAY_NODE_TYPES
+
+
+def test_the_systems_namespaces_never_wait_for_the_webhook() -> None:
+    (selector,) = gate()["namespaceSelector"]["matchExpressions"]
+    assert (selector["key"], selector["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+    assert {*selector["values"]} == {"kube-system", names.DEFAULT_NAMESPACE}
+
+
+def test_a_missing_answer_refuses_and_a_review_has_no_side_effects() -> None:
+    found = gate()
+    assert found["failurePolicy"] == "Fail"
+    assert found["sideEffects"] == "None"
+    assert found["matchPolicy"] == "Equivalent"
+    assert found["reinvocationPolicy"] == "IfNeeded"
+    assert found["admissionReviewVersions"] == ["v1"]
+    assert WebhookSettings().lookup_deadline_seconds < found["timeoutSeconds"] <= 10
+    assert "caBundle" not in found["clientConfig"]  # applying again must not take it away
+
+
+def test_the_service_leads_to_the_webhook() -> None:
+    reference = gate()["clientConfig"]["service"]
+    service = one("Service", reference["name"])
+    assert reference["namespace"] == service["metadata"]["namespace"]
+    assert reference["path"] == "/mutate"
+    (port,) = service["spec"]["ports"]
+    assert reference["port"] == port["port"]
+    assert port["targetPort"] in {each["name"] for each in container_of("webhook")["ports"]}
+    labels = workload("webhook")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_ports_are_those_the_programs_listen_on() -> None:
+    def ports(program: str) -> dict[str, int]:
+        return {each["name"]: each["containerPort"] for each in container_of(program)["ports"]}
+
+    webhook = WebhookSettings()
+    assert ports("webhook") == {"https": webhook.listen_port, "health": webhook.health_port}
+    assert ports("coordinator") == {"health": CoordinatorSettings().listen_port}
+
+
+def test_the_certificate_lies_where_the_webhook_looks() -> None:
+    (mount,) = container_of("webhook")["volumeMounts"]
+    (volume,) = pod_of("webhook")["volumes"]
+    assert mount["name"] == volume["name"]
+    settings = WebhookSettings()
+    files = {Path(mount["mountPath"]) / each["path"] for each in volume["secret"]["items"]}
+    assert files == {settings.certificate_file, settings.key_file}
+    # Only with the group's right can a user that is not root read it.
+    assert volume["secret"]["defaultMode"] == 0o440
+    assert pod_of("webhook")["securityContext"]["fsGroup"]
+
+
+def test_the_certificate_job_fills_these_very_objects() -> None:
+    assert isinstance(into_the_cluster, click.Command)
+    default = {option.name: option.default for option in into_the_cluster.params}
+    assert container_of("certs")["args"] == ["certs", into_the_cluster.name]
+    assert default["namespace"] == names.DEFAULT_NAMESPACE
+    assert one("Service", str(default["service"]))
+    assert one("MutatingWebhookConfiguration", str(default["configuration"]))
+    (volume,) = pod_of("webhook")["volumes"]
+    assert volume["secret"]["secretName"] == default["secret"]
+
+
+# ---- how the programs run
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_is_started_by_its_name_and_account(program: str) -> None:
+    assert container_of(program)["args"][0] == program
+    assert container_of(program)["image"] == "muster"
+    assert pod_of(program)["serviceAccountName"] == f"muster-{program}"
+    assert pod_of(program)["automountServiceAccountToken"] is True
+    account = one("ServiceAccount", f"muster-{program}")
+    assert account["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_can_do_nothing_to_its_host(program: str) -> None:
+    assert container_of(program)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    context = pod_of(program)["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] == 65532
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & {*pod_of(program)}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_says_what_it_needs(program: str) -> None:
+    resources = container_of(program)["resources"]
+    assert {*resources["requests"]} == {"cpu", "memory"}
+    assert {*resources["limits"]} == {"memory"}
+
+
+@pytest.mark.parametrize("program", ["webhook", "coordinator"])
+def test_servers_are_two_spread_and_probed(program: str) -> None:
+    spec = workload(program)["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    budget = one("PodDisruptionBudget", f"muster-{program}")["spec"]
+    (spread,) = pod_of(program)["topologySpreadConstraints"]
+    assert spec["replicas"] == 2
+    assert budget["minAvailable"] == 1
+    for selector in (spec["selector"], budget["selector"], spread["labelSelector"]):
+        assert selector["matchLabels"] == labels
+    # On a cluster of one node both must run.
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    probes = {
+        kind: container_of(program)[f"{kind}Probe"]["httpGet"] for kind in ("liveness", "readiness")
+    }
+    assert probes == {
+        "liveness": {"path": "/livez", "port": "health"},
+        "readiness": {"path": "/readyz", "port": "health"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "settings"), [("webhook", WebhookSettings), ("coordinator", CoordinatorSettings)]
+)
+def test_settings_exist_and_are_taken(program: str, settings: Any) -> None:
+    prefix = settings.model_config["env_prefix"]
+    given: Json = {}
+    for variable in container_of(program)["env"]:
+        assert variable["name"].startswith(prefix)
+        given[variable["name"].removeprefix(prefix).lower()] = variable.get("value", "filled-in")
+    settings(**given)
+    assert {*given} <= {*settings.model_fields}
+
+
+def test_pods_have_time_to_end() -> None:
+    (delay,) = [v for v in container_of("webhook")["env"] if v["name"].endswith("DELAY_SECONDS")]
+    needed = float(delay["value"]) + WebhookSettings().drain_seconds
+    assert needed < pod_of("webhook")["terminationGracePeriodSeconds"]
+
+
+# ---- what the programs may do
+
+Rights = dict[tuple[str, str], set[str]]
+
+# (group, resource): the verbs, each with the place that needs it.
+USED: dict[str, Rights] = {
+    "webhook": {
+        # webhook/serve.py watches their metadata, webhook/cache.py reads one on a miss
+        ("ray.io", "rayclusters"): {"get", "list", "watch"},
+        ("", "namespaces"): {"get", "list", "watch"},
+    },
+    "coordinator": {
+        # coordinator/executor.py: get after a failed patch, patch to release and to fence,
+        # delete what is pinned to a dead node; coordinator/app.py: list and watch
+        ("", "pods"): {"get", "list", "watch", "patch", "delete"},
+        ("", "nodes"): {"list", "watch"},
+        ("", "namespaces"): {"list", "watch"},
+        ("ray.io", "rayclusters"): {"list", "watch"},
+        ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
+        ("muster.dev", "gangqueues"): {"list", "watch"},
+        # coordinator/executor.py: create, patch of the spec, delete of another's, get after a
+        # failed write; the status has its own right
+        ("muster.dev", "gangs"): {"get", "list", "watch", "create", "patch", "delete"},
+        ("muster.dev", "gangs/status"): {"patch"},
+        ("events.k8s.io", "events"): {"create"},
+        # kube/leader.py
+        ("coordination.k8s.io", "leases"): {"create", "get", "patch"},
+    },
+    "certs": {
+        # certs/bootstrap.py
+        ("", "secrets"): {"get", "create"},
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get", "patch"},
+    },
+}
+
+
+def roles_of(program: str) -> list[Json]:
+    """The roles that are bound to the account of a program."""
+    account = {
+        "kind": "ServiceAccount",
+        "name": f"muster-{program}",
+        "namespace": names.DEFAULT_NAMESPACE,
+    }
+    bindings = [o for o in OBJECTS if o["kind"].endswith("Binding") and account in o["subjects"]]
+    return [one(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings]
+
+
+def rules_of(program: str) -> list[Json]:
+    return [rule for role in roles_of(program) for rule in role["rules"]]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_may_do_what_it_does_and_nothing_else(program: str) -> None:
+    granted: Rights = {}
+    for rule in rules_of(program):
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                granted.setdefault((group, resource), set()).update(rule["verbs"])
+    assert granted == USED[program]
+
+
+def test_every_role_is_bound_once_to_its_own_account() -> None:
+    roles = [o for o in OBJECTS if o["kind"] in ("Role", "ClusterRole")]
+    bound = [role for program in PROGRAMS for role in roles_of(program)]
+    assert len(bound) == len(roles)
+    for found in OBJECTS:
+        if found["kind"].endswith("Binding"):
+            (subject,) = found["subjects"]
+            assert subject["name"] == found["roleRef"]["name"] == found["metadata"]["name"]
+            assert found["roleRef"]["kind"] == found["kind"].removesuffix("Binding")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_granted_by_asterisk(program: str) -> None:
+    for rule in rules_of(program):
+        assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+
+
+def test_single_objects_are_granted_by_name() -> None:
+    by_name = {
+        (program, resource): rule["resourceNames"]
+        for program in PROGRAMS
+        for rule in rules_of(program)
+        for resource in rule["resources"]
+        if "resourceNames" in rule
+    }
+    assert by_name == {
+        ("coordinator", "leases"): [names.LEASE_NAME],
+        ("certs", "secrets"): ["muster-webhook-tls"],
+        ("certs", "mutatingwebhookconfigurations"): ["muster-webhook"],
+    }
+
+
+@pytest.mark.parametrize(("program", "resource"), [("coordinator", "leases"), ("certs", "secrets")])
+def test_secrets_and_leases_only_in_the_own_namespace(program: str, resource: str) -> None:
+    holders = [r for r in roles_of(program) if any(resource in x["resources"] for x in r["rules"])]
+    assert [role["kind"] for role in holders] == ["Role"]
+
+
+def test_our_own_group_is_spelled_as_in_the_code() -> None:
+    text = (BASE / "coordinator-rbac.yaml").read_text(encoding="utf-8")
+    assert {*re.findall(r"\[(muster\.[a-z]+)\]", text)} == {names.GROUP}
