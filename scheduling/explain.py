@@ -133,8 +133,8 @@ def _stops(shape: PodShape, count: int, room: Room) -> str:
 def _free(short: Shortage) -> str:
     if not short.offered:
         return "no feasible node offers any"
-    verb = "is" if short.free == 1 else "are"
     free, largest = (_amount_down(short.resource, n) for n in (short.free, short.largest))
+    verb = "is" if free == "1" else "are"
     return f"{free} {verb} free, at most {largest} on one node"
 
 
@@ -158,20 +158,25 @@ def _together(wanted: Sequence[Wanted], room: Room) -> str:
     """Say what the best attempt lacked, for pod sets that fit one by one but not together."""
     demand = demand_of(Group(pod_set, "", shape, count) for pod_set, shape, count in wanted)
     attempts = [_attempt(demand, order, room) for order in greedy_orders(demand, room)]
-    missing, left = min(attempts, key=lambda attempt: sum(attempt[0].values()))
+    missing, left = min(attempts, key=lambda attempt: _severity(attempt[0], demand))
     names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
     said = [
-        f"{_pods(shape, wanted) - lack} of {_pods(shape, wanted)} {pod_set} fit beside the others: "
-        f"{_stops(shape, _pods(shape, wanted), left)}"
-        for pod_set, shape, lack in _first_of_each(wanted, missing)
+        _sentence((f"{pod_set} beside the others", shape, count), count - missing[shape], left)
+        for pod_set, shape, count in _first_of_each(wanted)
+        if missing[shape]
     ]
     return f"{names} fit alone but not together: {'; '.join(said)}"
 
 
-def _first_of_each(wanted: Sequence[Wanted], missing: dict[PodShape, int]) -> list[Wanted]:
-    """Return each shape that lacks pods once, under the first pod set that wants it."""
+def _severity(missing: dict[PodShape, int], demand: Demand) -> tuple[int, int]:
+    """Return how bad an attempt is: all pods missing, then the worst share, in thousandths."""
+    return sum(missing.values()), max(1000 * missing[shape] // count for shape, count in demand)
+
+
+def _first_of_each(wanted: Sequence[Wanted]) -> list[Wanted]:
+    """Return each shape once, with all its pods, under the first pod set that wants it."""
     first = {shape: pod_set for pod_set, shape, _ in reversed(wanted)}
-    return [(first[shape], shape, lack) for shape, lack in missing.items() if lack]
+    return [(pod_set, shape, _pods(shape, wanted)) for shape, pod_set in first.items()][::-1]
 
 
 def _attempt(demand: Demand, order: Sequence[int], room: Room) -> tuple[dict[PodShape, int], Room]:

@@ -16,8 +16,7 @@ from typing import assert_never
 import numpy as np
 
 from scheduling.columns import Amounts, Columns, Positions
-from scheduling.counting import exact_sum, pods_per_node
-from scheduling.feasibility import feasible
+from scheduling.counting import exact_sum
 from scheduling.model import Group, PodShape
 from scheduling.packing import order_nodes
 from scheduling.room import Room, Spread
@@ -88,7 +87,7 @@ def _placed_head_first(demand: Demand, room: Room) -> Placed | NoFit:
     """
     at = next(at for at, (_, count) in enumerate(demand) if count == 1)
     (head, _), (shape, count) = demand[at], demand[1 - at]
-    nodes, loss = head_cost(head, shape, room)
+    nodes, loss = room.remembered(("cost", head, shape), lambda: _head_cost(head, shape, room))
     bearable = loss <= room.total(shape) - count
     if not bearable.any():
         return NoFit()
@@ -100,19 +99,10 @@ def _placed_head_first(demand: Demand, room: Room) -> Placed | NoFit:
     return Placed(spreads if at == 0 else spreads[::-1], rest.room)
 
 
-def head_cost(head: PodShape, shape: PodShape, room: Room) -> tuple[Positions, Amounts]:
-    """Return the nodes that take the head, and how many pods of the shape it displaces there."""
-    return room.remembered(("head", head, shape), lambda: _head_cost(head, shape, room))
-
-
 def _head_cost(head: PodShape, shape: PodShape, room: Room) -> tuple[Positions, Amounts]:
+    """Return the nodes that take the head, and how many pods of the shape it displaces there."""
     nodes = np.flatnonzero(room.counts(head))
-    free = room.free[:, nodes]
-    for resource, amount in head.requests:
-        free[room.columns.row[resource]] -= amount
-    beside = pods_per_node(shape.requests, room.columns.row, free)
-    beside *= feasible(shape, room.columns)[nodes]
-    return nodes, room.counts(shape)[nodes] - beside
+    return nodes, (room.counts(shape) - room.counts(shape, beside=head))[nodes]
 
 
 def _placed_greedily(demand: Demand, room: Room) -> Placed | None:

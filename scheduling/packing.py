@@ -24,8 +24,9 @@ def order_nodes(shape: PodShape, room: Room, nodes: Positions, cost: Amounts) ->
     `nodes` are positions in order of name that take at least one pod; `cost` says for each what
     the rest of the gang loses by a pod of the shape there.
     """
-    tightness = room.counts(shape)[nodes]
-    return nodes[np.lexsort((tightness, cost, _idle_devices(shape, room)[nodes]))]
+    keys = (room.counts(shape)[nodes], cost, _idle_devices(shape, room)[nodes])
+    telling = [key for key in keys if np.any(key != key[:1])]
+    return nodes[np.lexsort(telling)] if telling else nodes
 
 
 def _idle_devices(shape: PodShape, room: Room) -> Amounts:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from scheduling.columns import Amounts, Columns, Positions
+from scheduling.columns import LIMIT, Amounts, Columns, Positions
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
@@ -35,7 +35,7 @@ class Room:
         self.columns = columns
         self.free = free
         self._changed: tuple[Positions, ...] = ()
-        self._counts: dict[PodShape, tuple[Amounts, int]] = {}
+        self._counts: dict[tuple[PodShape, PodShape | None], tuple[Amounts, int]] = {}
         self._remembered: dict[Hashable, object] = {}
 
     @classmethod
@@ -43,22 +43,36 @@ class Room:
         """Return all the room that the nodes have."""
         return cls(columns, columns.free)
 
-    def counts(self, shape: PodShape) -> Amounts:
-        """Return how many pods of the shape fit on each node; shared, never to be written."""
-        known, seen = self._counts.get(shape, (None, 0))
+    def counts(self, shape: PodShape, beside: PodShape | None = None) -> Amounts:
+        """Return how many pods of the shape fit on each node, next to one pod of `beside`.
+
+        The array is shared, never to be written.
+        """
+        known, seen = self._counts.get((shape, beside), (None, 0))
         if known is None:
-            known = self._counted(shape, slice(None))
+            known = self._counted(shape, beside, slice(None))
         elif seen < len(self._changed):
             at = np.concatenate(self._changed[seen:])
             known = known.copy()
-            known[at] = self._counted(shape, at)
-        self._counts[shape] = known, len(self._changed)
+            known[at] = self._counted(shape, beside, at)
+        self._counts[shape, beside] = known, len(self._changed)
         return known
 
-    def _counted(self, shape: PodShape, at: Positions | slice) -> Amounts:
-        fitting = pods_per_node(shape.requests, self.columns.row, self.free[:, at])
+    def _counted(self, shape: PodShape, beside: PodShape | None, at: Positions | slice) -> Amounts:
+        free = self.free[:, at]
+        if beside is not None:
+            free = free - self._column(beside)[:, None]
+        fitting = pods_per_node(shape.requests, self.columns.row, free)
         fitting *= feasible(shape, self.columns)[at]
         return fitting
+
+    def _column(self, shape: PodShape) -> Amounts:
+        """Return what one pod takes, row by row; a resource without a row fits nowhere anyway."""
+        column = np.zeros(len(self.columns.resources), dtype=np.int64)
+        for resource, amount in shape.requests:
+            if resource in self.columns.row:
+                column[self.columns.row[resource]] = min(amount, LIMIT)
+        return column
 
     def total(self, shape: PodShape) -> int:
         """Return how many pods of the shape fit in all, if nothing else comes."""
@@ -67,8 +81,7 @@ class Room:
     def without(self, shape: PodShape, spread: Spread) -> "Room":
         """Return what is left when these pods have taken theirs."""
         free = self.free.copy()
-        for resource, amount in shape.requests:
-            free[self.columns.row[resource], spread.nodes] -= amount * spread.pods
+        free[:, spread.nodes] -= self._column(shape)[:, None] * spread.pods
         left = Room(self.columns, free)
         left._changed = (*self._changed, spread.nodes)
         left._counts = dict(self._counts)

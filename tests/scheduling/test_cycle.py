@@ -1,0 +1,152 @@
+"""One cycle over the waiting gangs."""
+
+from scheduling.columns import Columns
+from scheduling.cycle import Settings, run_cycle
+from scheduling.model import Assignment, PendingGang
+from scheduling.verdict import Admitted, Reason, Refusal
+from tests.builders import columns, gang, group, node, shape
+from tests.scheduling.test_fit import PAIRED, PAIRING
+
+CPU = shape(cpu=1)
+
+
+def answers(world: Columns, *gangs: PendingGang) -> dict[str, str]:
+    """Return per gang, in the order decided, its reason or "Admitted"."""
+    return {
+        decision.key.name: decision.verdict.reason
+        if isinstance(decision.verdict, Refusal)
+        else "Admitted"
+        for decision in run_cycle(gangs, world)
+    }
+
+
+def admitted(world: Columns, one: PendingGang) -> Admitted:
+    [decision] = run_cycle([one], world)
+    assert isinstance(decision.verdict, Admitted)
+    return decision.verdict
+
+
+def test_two_clusters_that_do_not_both_fit_never_each_hold_half() -> None:
+    """Head and four workers of one cpu, twice, on one node of eight."""
+    pair = [
+        gang(name, group("head", 1, CPU), group("workers", 4, CPU), created=at)
+        for at, name in enumerate(("first", "second"))
+    ]
+    assert answers(columns(node("n", cpu=8)), *pair) == {
+        "first": "Admitted",
+        "second": Reason.INSUFFICIENT_RESOURCES,
+    }
+
+
+def test_a_refused_gang_does_not_block_those_behind_it() -> None:
+    """The built-in queue is best effort."""
+    large = gang("large", group("w", 9, CPU), created=1)
+    small = gang("small", group("w", 2, CPU), created=2)
+    assert answers(columns(node("n", cpu=8)), small, large) == {
+        "large": Reason.INSUFFICIENT_RESOURCES,
+        "small": "Admitted",
+    }
+
+
+def test_a_gang_without_pods_is_admitted() -> None:
+    """A suspended cluster asks for nothing."""
+    assert admitted(columns(), gang("empty")).placement.assignments == ()
+
+
+def test_an_unsupported_shape_is_refused_by_the_name_of_its_constraint() -> None:
+    """In the surplus as well; room makes no difference."""
+    odd = shape(unsupported=("podAffinity", "volumes"))
+    for one in (
+        gang("a", group("head", 1, CPU), group("w", 1, odd)),
+        gang("a", group("head", 1, CPU), surplus=((group("w", 1, odd),),)),
+    ):
+        [decision] = run_cycle([one], columns(node("n")))
+        assert decision.verdict == Refusal(
+            Reason.UNSUPPORTED, "not supported by Muster; w: podAffinity, volumes"
+        )
+
+
+def test_a_placement_names_pod_sets_replicas_shapes_and_nodes() -> None:
+    """Replicas of equal pods are handed out in order of name, node after node."""
+    host = shape(gpu=8)
+    one = gang(
+        "tpu", group("head", 1, CPU), *(group("w", 2, host, replica=f"r{at}") for at in (1, 0))
+    )
+    nodes = [node(f"n{at}", gpu=8) for at in range(4)]
+    placement = admitted(columns(*nodes), one).placement
+    assert placement.assignments == (
+        Assignment("head", "", CPU.key, CPU.requests, (("n0", 1),)),
+        Assignment("w", "r0", host.key, host.requests, (("n0", 1), ("n1", 1))),
+        Assignment("w", "r1", host.key, host.requests, (("n2", 1), ("n3", 1))),
+    )
+
+
+def test_several_shapes_in_one_pod_set_are_placed_together() -> None:
+    """A webhook that changed some of the pods makes two groups of one pod set."""
+    one = gang("a", group("w", 1, CPU), group("w", 1, shape(cpu=2)))
+    placement = admitted(columns(node("n", cpu=3)), one).placement
+    assert [(a.pod_set, a.nodes) for a in placement.assignments] == [("w", (("n", 1),))] * 2
+
+
+def test_surplus_fills_what_the_minimum_leaves() -> None:
+    """Equal single pods are placed at once, into the same assignment as the minimum."""
+    unit = (group("w", 1, CPU),)
+    verdict = admitted(
+        columns(node("n", cpu=5)), gang("a", group("w", 2, CPU), surplus=(unit,) * 9)
+    )
+    assert verdict.surplus == 3
+    assert [a.nodes for a in verdict.placement.assignments] == [(("n", 5),)]
+
+
+def test_a_unit_that_does_not_fit_lets_smaller_ones_pass() -> None:
+    """Units are whole; which of them were placed is said by position."""
+    units = tuple((group("w", n, CPU, replica=f"r{at}"),) for at, n in enumerate((2, 5, 1)))
+    verdict = admitted(columns(node("n", cpu=4)), gang("a", group("head", 1, CPU), surplus=units))
+    assert verdict.units == (0, 2)
+    assert [a.replica for a in verdict.placement.assignments] == ["", "r0", "r2"]
+
+
+def test_a_unit_of_two_shapes_is_whole_too() -> None:
+    """One of its shapes fits twice, both together once."""
+    unit = (group("w", 1, CPU, replica="r"), group("v", 1, shape(gpu=1), replica="r"))
+    world = columns(node("n", cpu=8, gpu=1))
+    verdict = admitted(world, gang("a", group("head", 1, CPU), surplus=(unit, unit)))
+    assert verdict.units == (0,)
+
+
+def test_a_search_that_runs_out_is_undecided() -> None:
+    """The gang waits; nothing is claimed about it."""
+    [decision] = run_cycle([gang("a", *PAIRED)], columns(*PAIRING), Settings(search_steps=0))
+    assert isinstance(decision.verdict, Refusal)
+    assert decision.verdict.reason == Reason.UNDECIDED
+    assert "bounded search" in decision.verdict.message
+
+
+def paired(pool: str) -> PendingGang:
+    """A gang that only the search can place, on nodes of its own."""
+    of = {cpu: shape(cpu=cpu, selector={"pool": pool}) for cpu in (4, 3)}
+    return gang(pool, group("x", 2, of[4]), group("y", 2, of[3]))
+
+
+def test_the_steps_of_a_cycle_are_shared_by_its_gangs() -> None:
+    """The first search leaves too few for the second, which is then Undecided, not refused."""
+    world = columns(
+        *(
+            node(f"{pool}-{at}", cpu=cpu, labels={"pool": pool})
+            for pool in "ab"
+            for at, cpu in enumerate((8, 6))
+        )
+    )
+    gangs = [paired("a"), paired("b")]
+    assert answers(world, *gangs) == {"a": "Admitted", "b": "Admitted"}
+    decisions = run_cycle(gangs, world, Settings(cycle_search_steps=4_000))
+    assert [isinstance(each.verdict, Admitted) for each in decisions] == [True, False]
+    assert isinstance(decisions[1].verdict, Refusal)
+    assert decisions[1].verdict.reason == Reason.UNDECIDED
+
+
+def test_equal_input_gives_equal_output() -> None:
+    """Decisions are values; two runs agree word for word."""
+    gangs = [gang(f"g{at}", group("h", 1, CPU), group("w", 3, shape(cpu=2))) for at in range(5)]
+    world = columns(node("a", cpu=9), node("b", cpu=9, gpu=1))
+    assert run_cycle(gangs, world) == run_cycle(gangs[::-1], world)

@@ -1,0 +1,172 @@
+"""What a waiting gang is told."""
+
+import pytest
+
+from scheduling.columns import Columns
+from scheduling.cycle import run_cycle
+from scheduling.model import Group
+from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
+from tests.builders import GPU, columns, gang, group, node, shape, taint
+
+GPUS = shape(cpu=8, gpu=8)
+WORKERS = group("gpu-workers", 4, GPUS)
+
+
+def refusal(world: Columns, *groups: Group) -> Refusal:
+    [decision] = run_cycle([gang("g", *groups)], world)
+    assert isinstance(decision.verdict, Refusal)
+    return decision.verdict
+
+
+@pytest.mark.parametrize(
+    ("world", "groups", "message"),
+    [
+        pytest.param(
+            columns(node("a", gpu=8), node("b", gpu=8), *(node(n, gpu=4) for n in "cde")),
+            [WORKERS],
+            "2 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
+            "12 are free, at most 4 on one node",
+            id="some fit, and the rest is scattered",
+        ),
+        pytest.param(
+            columns(node("a", cpu=2, gpu=1), node("b", cpu=1, gpu=1)),
+            [group("workers", 2, shape(cpu="1500m"))],
+            "1 of 2 workers fit: each needs 1500m cpu on one node; "
+            "1500m are free, at most 1 on one node",
+            id="cpu is written in milli where it is not whole",
+        ),
+        pytest.param(
+            columns(node("a", memory="16000Mi")),
+            [group("head", 1, shape(memory="16Gi"))],
+            "0 of 1 head fits: it needs 16Gi memory on one node; "
+            "15.6Gi are free, at most 15.6Gi on one node",
+            id="memory is written in Gi, what is free rounded down",
+        ),
+        pytest.param(
+            columns(node("a", memory="16Gi")),
+            [group("head", 1, shape(memory=2**34 + 1))],
+            "0 of 1 head fits: it needs 16.1Gi memory on one node; "
+            "16Gi are free, at most 16Gi on one node",
+            id="what is needed is rounded up",
+        ),
+        pytest.param(
+            columns(node("a", pods=3)),
+            [group("workers", 5, shape(cpu="1m"))],
+            "3 of 5 workers fit: each needs 1 pod slot on one node; "
+            "0 are free, at most 0 on one node",
+            id="pod slots are named",
+        ),
+        pytest.param(
+            columns(node("a"), node("b")),
+            [WORKERS],
+            "0 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
+            "no feasible node offers any",
+            id="nobody offers the device",
+        ),
+        pytest.param(
+            columns(
+                node("a", gpu=8, taints=(taint("x"),)),
+                node("b", gpu=8, taints=(taint("x"),)),
+                node("c", gpu=8),
+            ),
+            [group("gpu-workers", 4, shape(gpu=8, selector={"pool": "a"}))],
+            "0 of 4 gpu-workers fit: no node is feasible for them "
+            "(3 nodes: 2 have an untolerated taint, 1 does not match the node selector)",
+            id="no node is feasible",
+        ),
+        pytest.param(
+            columns(),
+            [group("head", 1, GPUS)],
+            "0 of 1 head fits: no node is feasible for it (there are no nodes)",
+            id="there are no nodes",
+        ),
+        pytest.param(
+            columns(node("a", gpu=4), node("b", gpu=8, unschedulable=True)),
+            [WORKERS],
+            "0 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
+            "4 are free, at most 4 on one node (left out: 1 is cordoned)",
+            id="nodes left out are counted",
+        ),
+        pytest.param(
+            columns(node("a", cpu=4, gpu=1)),
+            [group("head", 1, shape(cpu=8)), group("gpu-workers", 2, shape(gpu=1))],
+            "1 of 2 gpu-workers fit: each needs 1 nvidia.com/gpu on one node; "
+            "0 are free, at most 0 on one node. "
+            "0 of 1 head fits: it needs 8 cpu on one node; 4 are free, at most 4 on one node",
+            id="every pod set that is short has its sentence",
+        ),
+        pytest.param(
+            columns(node("a", cpu=8)),
+            [group("head", 1, shape(cpu=4)), group("workers", 2, shape(cpu=3))],
+            "head, workers fit alone but not together: 1 of 2 workers beside the others fit: "
+            "each needs 3 cpu on one node; 1 is free, at most 1 on one node",
+            id="they fit alone but not together",
+        ),
+        pytest.param(
+            columns(node("a", cpu=3)),
+            [group("x", 2, shape(cpu=1)), group("y", 2, shape(cpu=1))],
+            "1 of 2 y fit: each needs 1 cpu on one node; 0 are free, at most 0 on one node",
+            id="pod sets of one shape share what fits in order of name",
+        ),
+    ],
+)
+def test_message(world: Columns, groups: list[Group], message: str) -> None:
+    """In numbers, in the words of the design."""
+    assert refusal(world, *groups).message == message
+
+
+def test_numbers_stand_beside_the_message() -> None:
+    """Per pod set, for status and for tools."""
+    world = columns(node("a", gpu=12), node("b", gpu=4), node("c", unschedulable=True))
+    verdict = refusal(world, group("head", 1, shape(cpu=1)), WORKERS)
+    assert verdict.reason == Reason.INSUFFICIENT_RESOURCES
+    assert [(each.pod_set, each.fit, each.wanted) for each in verdict.pod_sets] == [
+        ("gpu-workers", 1, 4),
+        ("head", 1, 1),
+    ]
+    assert verdict.pod_sets[0] == PodSetRefusal(
+        pod_set="gpu-workers",
+        wanted=4,
+        fit=1,
+        requests=GPUS.requests,
+        resource=GPU,
+        each=8,
+        free=8,
+        largest=4,
+        rejections=(("NodeUnschedulable", 1), ("NodeResourcesFit", 1)),
+    )
+
+
+def test_no_feasible_node_has_its_own_reason() -> None:
+    """It is not a lack of room, and no room will help."""
+    assert (
+        refusal(columns(node("a", unschedulable=True)), WORKERS).reason == Reason.NO_FEASIBLE_NODE
+    )
+
+
+def test_a_message_is_bounded_and_says_what_it_left_out() -> None:
+    """Fifty pod sets do not make fifty sentences."""
+    groups = [group(f"workers-{at:02}", 2, shape(cpu=at + 1, gpu=1)) for at in range(50)]
+    message = refusal(columns(node("a", cpu=1)), *groups).message
+    assert len(message) <= MESSAGE_LIMIT
+    assert message.endswith("more")
+
+
+def test_a_message_of_one_endless_sentence_is_cut() -> None:
+    """Names can be long; the limit holds all the same."""
+    message = refusal(columns(node("a")), group("w" * 2000, 1, GPUS)).message
+    assert len(message) == MESSAGE_LIMIT
+    assert message.endswith("…")
+
+
+def test_equal_gangs_in_one_room_share_one_refusal() -> None:
+    """A thousand equal gangs are explained once."""
+    world = columns(node("a"))
+    first, second = run_cycle([gang("a", WORKERS), gang("b", WORKERS)], world)
+    assert first.verdict is second.verdict
+
+
+def test_a_message_does_not_change_while_the_room_does_not() -> None:
+    """No event storm: a new cycle on an equal world says the same words."""
+    said = {refusal(columns(node("a", gpu=4), node("b", gpu=4)), WORKERS).message for _ in range(3)}
+    assert len(said) == 1
