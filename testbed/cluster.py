@@ -22,12 +22,12 @@ from testbed.components import Ports, Site
 from testbed.crds import create_crds
 from testbed.credentials import MASTERS, Identity, write_kubeconfig, write_token_file
 from testbed.errors import TestbedError
-from testbed.health import is_healthy
+from testbed.health import endpoint, is_healthy
 from testbed.nodes import NodeSpec
 from testbed.options import Options, SchedulerConfig, scheduler_configuration
 from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
-from testbed.waiting import wait_until
+from testbed.waiting import START_SECONDS, wait_until
 
 ADMIN = "admin"
 _KUBERAY_ROLE = "kuberay-operator"
@@ -171,7 +171,7 @@ class Cluster:
     def wait_healthy(self, *names: str) -> None:
         """Wait until programs of the control plane answer, for example after a restart."""
         what = f"{', '.join(names)} to be healthy"
-        wait_until(lambda: all(self._is_healthy(name) for name in names), what)
+        wait_until(lambda: all(self._is_healthy(name) for name in names), what, START_SECONDS)
 
     def stop(self) -> None:
         """End every process; the files stay. Nothing is saved, so nothing is asked politely."""
@@ -265,13 +265,17 @@ class Cluster:
 
     def _is_healthy(self, name: str) -> bool:
         self.process(name).expect_running()
-        return is_healthy(name, self.site.ports, self.ca_file)
+        asked = endpoint(name, self.site.ports)
+        if asked is None:
+            raise TestbedError(f"{name!r} is no program of the control plane")
+        return is_healthy(asked, self.ca_file)
 
     def _wait_for_service_account(self, namespace: str) -> None:
         """Admission refuses pods until the controller manager has made this account."""
         if components.CONTROLLER_MANAGER in self.processes:
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-            wait_until(lambda: self.api.exists(path), f"the service account of {namespace}")
+            what = f"the service account of namespace {namespace}"
+            wait_until(lambda: self.api.exists(path), what, START_SECONDS)
 
 
 def _identities(options: Options) -> list[Identity]:

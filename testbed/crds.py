@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from testbed.api import Api, Json
-from testbed.waiting import wait_until
+from testbed.waiting import START_SECONDS, wait_until
 
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -33,7 +33,7 @@ def _create(api: Api, manifest: bytes) -> Json:
 def _wait_until_served(api: Api, spec: Json, version: str) -> None:
     # Discovery lists what is Established, and costs a hundredth of reading the definition.
     path, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
-    wait_until(lambda: plural in _served(api, path), f"{path}/{plural} to be served")
+    wait_until(lambda: plural in _served(api, path), f"{path}/{plural} to be served", START_SECONDS)
 
 
 def _served(api: Api, path: str) -> set[str]:

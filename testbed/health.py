@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import components
@@ -13,29 +14,36 @@ from testbed.components import Ports
 _TIMEOUT_SECONDS = 5.0
 
 
-def is_healthy(name: str, ports: Ports, ca_file: Path) -> bool:
-    """Ask one program for its health over loopback."""
-    plain = {
-        components.ETCD: (ports.etcd, "/health"),
-        components.KWOK: (ports.kwok, "/healthz"),
-        components.KUBERAY: (ports.kuberay_health, "/readyz"),
-    }
-    if name in plain:
-        port, path = plain[name]
-        return answers_ok(_plain_connection(port), path)
-    secured = {
-        components.API_SERVER: (ports.apiserver, "/readyz"),
-        components.CONTROLLER_MANAGER: (ports.controller_manager, "/healthz"),
-        components.SCHEDULER: (ports.scheduler, "/readyz"),
-    }
-    port, path = secured[name]
-    return answers_ok(_secured_connection(port, ca_file), path)
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a program says how it is."""
+
+    port: int
+    path: str
+    secured: bool = False
 
 
-def _plain_connection(port: int) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
+def endpoint(name: str, ports: Ports) -> Endpoint | None:
+    """Return the endpoint of one of the control plane's programs, None for any other program."""
+    return {
+        components.ETCD: Endpoint(ports.etcd, "/health"),
+        components.KWOK: Endpoint(ports.kwok, "/healthz"),
+        components.KUBERAY: Endpoint(ports.kuberay_health, "/readyz"),
+        components.API_SERVER: Endpoint(ports.apiserver, "/readyz", secured=True),
+        components.CONTROLLER_MANAGER: Endpoint(ports.controller_manager, "/healthz", secured=True),
+        components.SCHEDULER: Endpoint(ports.scheduler, "/readyz", secured=True),
+    }.get(name)
 
 
-def _secured_connection(port: int, ca_file: Path) -> http.client.HTTPConnection:
+def is_healthy(asked: Endpoint, ca_file: Path) -> bool:
+    """Ask for the program's health over loopback."""
+    return answers_ok(_connection(asked, ca_file), asked.path)
+
+
+def _connection(asked: Endpoint, ca_file: Path) -> http.client.HTTPConnection:
+    if not asked.secured:
+        return http.client.HTTPConnection("127.0.0.1", asked.port, timeout=_TIMEOUT_SECONDS)
     context = ssl.create_default_context(cafile=str(ca_file))
-    return http.client.HTTPSConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS, context=context)
+    return http.client.HTTPSConnection(
+        "127.0.0.1", asked.port, timeout=_TIMEOUT_SECONDS, context=context
+    )

@@ -19,15 +19,24 @@ import yaml
 
 from testbed.api import Api, Json
 from testbed.errors import TestbedError
-from testbed.waiting import wait_until
+from testbed.waiting import POLL_SECONDS, START_SECONDS, wait_until
 
 GPU = "nvidia.com/gpu"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # More connections than this make the API server no faster on a small machine.
-_WORKERS = 8
-_READY_SECONDS = 60.0
+_WORKERS = 4
+# Listing thousands of nodes again and again would slow down what is waited for.
+_POLL_SECONDS_PER_NODE = 0.0005
 # Taints that the control plane puts on a node which is not (yet) fit for use.
 _SYSTEM_TAINTS = "node.kubernetes.io/"
+# The controller manager copies the newer labels to the older ones, with a request for each node
+# that comes without.
+_PLATFORM_LABELS = {
+    "kubernetes.io/os": "linux",
+    "kubernetes.io/arch": "amd64",
+    "beta.kubernetes.io/os": "linux",
+    "beta.kubernetes.io/arch": "amd64",
+}
 # Ready is True on a good node, every other condition False.
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
@@ -99,12 +108,7 @@ def parse_taint(text: str) -> dict[str, str]:
 
 def node_object(spec: NodeSpec, now: dt.datetime) -> Json:
     """Build the node as it is created: with its resources, and Ready."""
-    labels = {
-        "kubernetes.io/hostname": spec.name,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        **spec.labels,
-    }
+    labels = {"kubernetes.io/hostname": spec.name, **_PLATFORM_LABELS, **spec.labels}
     capacity = _capacity(spec)
     return {
         "apiVersion": "v1",
@@ -159,7 +163,8 @@ def add_nodes(api: Api, specs: Sequence[NodeSpec]) -> None:
             done.result()
     names = {spec.name for spec in specs}
     what = f"{len(names)} nodes to be Ready and untainted"
-    wait_until(lambda: names <= _usable(api), what, _READY_SECONDS)
+    every = max(POLL_SECONDS, len(names) * _POLL_SECONDS_PER_NODE)
+    wait_until(lambda: names <= _usable(api), what, START_SECONDS, every)
 
 
 def _create_all(api: Api, bodies: Iterable[bytes]) -> None:

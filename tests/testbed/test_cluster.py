@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from testbed.errors import TestbedError
 from testbed.nodes import GPU, NodeSpec, copies
 from testbed.options import Options
 from testbed.pytest_plugin import MakeCluster
+from testbed.standing import birth
 from testbed.waiting import wait_until
 
 pytestmark = pytest.mark.controlplane
@@ -190,14 +190,6 @@ with Cluster.start(Path(sys.argv[1]), Options(kuberay=False)) as cluster:
 """
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_stays_when_the_owner_dies(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path / "root")]
@@ -209,4 +201,4 @@ def test_nothing_stays_when_the_owner_dies(number: signal.Signals, tmp_path: Pat
         assert len(pids) == 5
         owner.send_signal(number)
         owner.wait()
-    wait_until(lambda: not any(is_alive(pid) for pid in pids), "all processes to be gone")
+    wait_until(lambda: not any(birth(pid) for pid in pids), "all processes to be gone")

@@ -1,0 +1,148 @@
+"""Is a build named by what goes into it, done once, and never half visible?"""
+
+from __future__ import annotations
+
+import dataclasses
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed import build as building
+from testbed import recipes, toolchain
+from testbed.errors import TestbedError
+from testbed.recipes import RECIPES, Recipe, Target, content_key
+
+
+def silent(_line: str) -> None:
+    pass
+
+
+LINUX = Target("linux", "amd64")
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "modules"
+    (folder / "thing").mkdir(parents=True)
+    (folder / "thing" / "go.mod").write_text("module thing\n\ngo 1.21.3\n")
+    (folder / "thing" / "go.sum").write_text("")
+    monkeypatch.setattr(recipes, "MODULES", folder)
+    return folder
+
+
+THING = Recipe(name="thing", module="example.com/thing", packages=("example.com/thing/cmd",))
+
+
+def test_the_key_stays_when_nothing_changes(modules: Path) -> None:
+    assert content_key(THING, LINUX) == content_key(THING, LINUX)
+    assert content_key(THING, LINUX).startswith("thing-")
+
+
+@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+def test_the_key_changes_with_the_pinned_files(modules: Path, name: str) -> None:
+    before = content_key(THING, LINUX)
+    path = modules / "thing" / name
+    path.write_text(path.read_text() + "\n")
+    assert content_key(THING, LINUX) != before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        dataclasses.replace(THING, ldflags="-s"),
+        dataclasses.replace(THING, packages=("example.com/thing/other",)),
+        dataclasses.replace(THING, assets=("samples",)),
+    ],
+)
+def test_the_key_changes_with_the_recipe(modules: Path, changed: Recipe) -> None:
+    assert content_key(changed, LINUX) != content_key(THING, LINUX)
+
+
+def test_the_key_changes_with_the_target(modules: Path) -> None:
+    keys = {content_key(THING, Target(*pair)) for pair in (("linux", "arm64"), ("darwin", "amd64"))}
+    assert len(keys | {content_key(THING, LINUX)}) == 3
+
+
+def test_every_module_is_pinned() -> None:
+    for recipe in RECIPES:
+        assert recipe.module in (recipe.directory / "go.mod").read_text()
+        assert (recipe.directory / "go.sum").stat().st_size
+
+
+FAKE_GO = """#!/bin/sh
+# Stands in for Go: `go build ... -o DIR/ PACKAGES` makes one program, unless told to fail.
+[ -e "$(dirname "$0")/fails" ] && { echo "no such package"; exit 1; }
+echo built >> "$(dirname "$0")/calls"
+while [ "$1" != "-o" ]; do shift; done
+echo program > "$2/cmd"
+"""
+
+
+@pytest.fixture
+def fake_go(modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    go = tmp_path / "go" / "go"
+    go.parent.mkdir()
+    go.write_text(FAKE_GO)
+    go.chmod(go.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(building, "RECIPES", (THING,))
+    monkeypatch.setattr(toolchain, "find_go", lambda *_: go)
+    monkeypatch.setenv("MUSTER_TESTBED_CACHE", str(tmp_path / "cache"))
+    return go
+
+
+def test_a_second_build_needs_no_go(fake_go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    program = building.build(lines.append).program("cmd")
+    assert program.read_text() == "program\n"
+    assert any("built in" in line for line in lines)
+    fake_go.unlink()
+    assert building.build(pytest.fail).program("cmd") == program
+
+
+def test_two_builders_build_once(fake_go: Path) -> None:
+    builders = [threading.Thread(target=building.build, args=(silent,)) for _ in range(4)]
+    for builder in builders:
+        builder.start()
+    for builder in builders:
+        builder.join()
+    assert (fake_go.parent / "calls").read_text() == "built\n"
+
+
+def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(fake_go: Path) -> None:
+    (fake_go.parent / "fails").touch()
+    with pytest.raises(TestbedError, match="no such package"):
+        building.build(silent)
+    (fake_go.parent / "fails").unlink()
+    assert building.build(silent).program("cmd").exists()
+
+
+def test_an_unknown_program_is_an_error(fake_go: Path) -> None:
+    with pytest.raises(TestbedError, match="kubelet"):
+        building.build(silent).program("kubelet")
+
+
+def test_the_newest_go_that_a_module_asks_for_is_needed(modules: Path, tmp_path: Path) -> None:
+    newer = tmp_path / "go.mod"
+    newer.write_text("module newer\n\ngo 1.26\n")
+    mods = [modules / "thing" / "go.mod", newer]
+    assert toolchain.needed_version(mods) == (1, 26, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("go1.26.8", (1, 26, 8)), ("go1.27rc1", (1, 27, 0)), ("1.9", (1, 9, 0))],
+)
+def test_versions_of_go(text: str, version: tuple[int, ...]) -> None:
+    assert toolchain.parse_version(text) == version
+
+
+def test_an_old_go_outside_a_virtual_environment_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(toolchain, "_candidates", list)
+    monkeypatch.setattr("sys.prefix", "/usr")
+    monkeypatch.setattr("sys.base_prefix", "/usr")
+    with pytest.raises(TestbedError, match=r"no Go >= 1\.26\.0"):
+        toolchain.find_go((1, 26, 0), silent)
