@@ -117,7 +117,7 @@ def start_muster(
 
 def _apply_rights(cluster: Cluster) -> None:
     """The namespace, the service accounts and their roles, as an installation gets them."""
-    for name in ("namespace.yaml", "rbac.yaml"):
+    for name in ("namespace.yaml", "webhook-rbac.yaml", "coordinator-rbac.yaml"):
         cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
 
 
