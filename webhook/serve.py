@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,14 +16,16 @@ from aiohttp import web
 from kube.auth import load_access
 from kube.client import Client
 from kube.resources import NAMESPACES, RAY_CLUSTERS
-from kube.watch import Reflector, Selection
+from kube.watch import Reflector, Selection, settle_heap
 from webhook.app import Health, Webhook
 from webhook.cache import Cache, Marked, Reader
 from webhook.metrics import Metrics
-from webhook.settings import Address, Settings
+from webhook.settings import Settings
 from webhook.tls import HotCertificate
 
 log = structlog.get_logger(__name__)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class CertificateNews:
@@ -50,31 +54,52 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> None:
+    parts = _assemble(settings, client)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(_health_port(settings, parts.health))
+        tasks = await stack.enter_async_context(_in_background(parts.work))
+        stack.push_async_callback(parts.reader.close)
+        await stack.enter_async_context(_review_port(settings, parts))
+        log.info("serving", address=str(settings.listen_address), port=settings.listen_port)
+        await _until(stop, tasks)
+        parts.health.stop()
+        log.info("stopping")
+        # For as long as the Service may still send reviews here.
+        await asyncio.sleep(settings.shutdown_delay_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What runs, put together."""
+
+    webhook: Webhook
+    health: Health
+    certificate: HotCertificate
+    reader: Reader
+    work: tuple[Work, ...]
+
+
+def _assemble(settings: Settings, client: Client) -> _Parts:
     metrics = Metrics()
     watched = _reflectors(client)
     cache = Cache(*watched, metrics)
     metrics.watch_sync(lambda: cache.synced)
-    certificate = HotCertificate(
-        settings.certificate_file, settings.key_file, CertificateNews(metrics)
-    )
-    certificate.refresh()
-    limit = settings.lookups_in_flight
-    reader = Reader(client, settings.lookup_deadline_seconds, limit, metrics)
-    webhook = Webhook(settings, cache, reader, metrics)
+    certificate = _certificate(settings, metrics)
+    reader = Reader(client, settings.lookup_deadline_seconds, settings.lookups_in_flight, metrics)
     checks = (("cache", lambda: cache.synced), ("certificate", lambda: certificate.usable))
-    health = Health(checks, metrics)
-    work = [*(one.run for one in watched), lambda: certificate.watch(_poll(settings))]
-    async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_health_port(settings, health))
-        tasks = await stack.enter_async_context(_in_background(work))
-        stack.push_async_callback(reader.close)
-        await stack.enter_async_context(_review_port(settings, webhook, certificate))
-        log.info("serving", address=str(settings.listen_address), port=settings.listen_port)
-        await _until(stop, tasks)
-        health.stop()
-        log.info("stopping")
-        # For as long as the Service may still send reviews here.
-        await asyncio.sleep(settings.shutdown_delay_seconds)
+    renewal = partial(certificate.watch, settings.certificate_poll_seconds)
+    return _Parts(
+        Webhook(settings, cache, reader, metrics),
+        Health(checks, metrics),
+        certificate,
+        reader,
+        (*(one.run for one in watched), renewal, partial(_settle, watched)),
+    )
+
+
+def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
+    news = CertificateNews(metrics)
+    return HotCertificate(settings.certificate_file, settings.key_file, news)
 
 
 def _reflectors(client: Client) -> tuple[Reflector[Marked], Reflector[Marked]]:
@@ -87,6 +112,14 @@ def _reflectors(client: Client) -> tuple[Reflector[Marked], Reflector[Marked]]:
 
 def _nobody_listens(_: object) -> None:
     """Only the store is read."""
+
+
+async def _settle(watched: Iterable[Reflector[Marked]]) -> None:
+    """Spare the reviews the full collections of a heap that stays as it is."""
+    for one in watched:
+        await one.wait_synced()
+    settle_heap()
+    await asyncio.Event().wait()  # the others would take its end for theirs
 
 
 async def _until(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
@@ -103,7 +136,7 @@ async def _until(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def _in_background(
-    work: list[Callable[[], Coroutine[Any, Any, None]]],
+    work: Iterable[Work],
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     tasks = [asyncio.create_task(one()) for one in work]
     try:
@@ -115,11 +148,9 @@ async def _in_background(
 
 
 @contextlib.asynccontextmanager
-async def _review_port(
-    settings: Settings, webhook: Webhook, certificate: HotCertificate
-) -> AsyncIterator[None]:
+async def _review_port(settings: Settings, parts: _Parts) -> AsyncIterator[None]:
     runner = web.AppRunner(
-        webhook.application(),
+        parts.webhook.application(),
         access_log=None,
         keepalive_timeout=settings.keepalive_seconds,
         shutdown_timeout=settings.drain_seconds,
@@ -127,8 +158,7 @@ async def _review_port(
         auto_decompress=False,
     )
     async with _running(runner):
-        address, port = settings.listen_address, settings.listen_port
-        await _listen(runner, address, port, certificate)
+        await _listen(runner, settings, parts.certificate)
         yield
 
 
@@ -149,18 +179,18 @@ async def _running(runner: web.AppRunner) -> AsyncIterator[None]:
         await runner.cleanup()
 
 
-async def _listen(
-    runner: web.AppRunner, address: Address, port: int, certificate: HotCertificate
-) -> None:
+async def _listen(runner: web.AppRunner, settings: Settings, certificate: HotCertificate) -> None:
     # A Ray cluster of a thousand workers is created over few connections, but an API server that
     # comes back opens many at once.
-    site = web.TCPSite(runner, str(address), port, ssl_context=certificate.context, backlog=512)
+    site = web.TCPSite(
+        runner,
+        str(settings.listen_address),
+        settings.listen_port,
+        ssl_context=certificate.context,
+        backlog=512,
+    )
     await site.start()
 
 
 def _kubeconfig(settings: Settings) -> str | None:
     return None if settings.kubeconfig is None else str(settings.kubeconfig)
-
-
-def _poll(settings: Settings) -> float:
-    return settings.certificate_poll_seconds

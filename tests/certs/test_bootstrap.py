@@ -18,7 +18,7 @@ from certs.bootstrap import BootstrapError, Target, bootstrap
 from certs.chain import Pair, belong_together, issue_leaf, new_authority, serves, signed_by
 from kube.auth import open_access
 from kube.client import Client
-from kube.errors import Forbidden, KubeError, NotFound
+from kube.errors import Forbidden, Invalid, KubeError, NotFound
 
 Json = dict[str, Any]
 
@@ -47,6 +47,7 @@ class Cluster:
         self.writes: list[str] = []
         self.forbidden = False
         self.before_create: Callable[[], None] = lambda: None
+        self.before_patch: Callable[[], None] = lambda: None
 
     def application(self) -> web.Application:
         application = web.Application()
@@ -88,7 +89,11 @@ class Cluster:
         return web.json_response(found) if found else _status(404, "NotFound")
 
     async def _patch(self, request: web.Request) -> web.Response:
-        self.configuration = jsonpatch.apply_patch(self.configuration, await request.read())
+        self.before_patch()
+        try:
+            self.configuration = jsonpatch.apply_patch(self.configuration, await request.read())
+        except jsonpatch.JsonPatchException:
+            return _status(422, "Invalid")
         self.writes.append("configuration")
         return web.json_response(self.configuration)
 
@@ -208,6 +213,16 @@ async def test_a_configuration_without_our_webhook_is_named(
     cluster.configuration = {"webhooks": [_webhook("other", "other")]}
     with pytest.raises(BootstrapError, match="no webhook calls Service"):
         await bootstrap(client, TARGET, NOW)
+
+
+async def test_webhooks_that_change_places_are_not_mixed_up(
+    cluster: Cluster, client: Client
+) -> None:
+    assert cluster.configuration is not None
+    cluster.before_patch = cluster.configuration["webhooks"].reverse
+    with pytest.raises(Invalid):
+        await bootstrap(client, TARGET, NOW)
+    assert cluster.bundle(0) is cluster.bundle(1) is None
 
 
 async def test_a_missing_configuration_is_an_error(cluster: Cluster, client: Client) -> None:

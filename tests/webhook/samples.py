@@ -1,4 +1,9 @@
-"""Which reviews do the tests send? Pods as KubeRay makes them, and changes to them."""
+"""Which reviews do the tests send? What an API server sent, and changes to that.
+
+The folder holds the reviews of kube-apiserver 1.36.3 for the pods of KubeRay 1.6.2, as they came
+(with a webhook that asked for all pods, since ours is not sent the last three): the head of a
+cluster with an autoscaler, a worker, the submitter of a RayJob, redis-cleanup, and a plain pod.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from webhook.review import ClusterKey, Gone, Key, Marks, NamespaceKey
 Json = dict[str, Any]
 
 FOLDER = Path(__file__).parent / "reviews"
-OWNER_UID = "0c6f1a0e-5a61-4a1c-9e35-3f1b5c2e7a10"
+OWNER_UID = "b10795d3-b17e-49c8-872f-eb56a4f41edb"
 CLUSTER = ClusterKey("demo", "raycluster-kuberay", OWNER_UID)
 NAMESPACE = NamespaceKey("demo")
 NOTHING = Marks({}, {})

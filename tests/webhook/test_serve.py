@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
 import json
 import os
 import signal
@@ -241,10 +243,68 @@ async def test_a_review_under_way_is_answered_before_the_end(
     async with asyncio.timeout(20):
         await api.until_asked(1)
     program.stop.set()
+    await _until_refused(program.settings.listen_port)
     held.go.set()
     assert gates_after(worker(), await review) == [GATE]
     async with asyncio.timeout(20):
         await program.task
+
+
+async def _until_refused(port: int) -> None:
+    async with asyncio.timeout(20):
+        with contextlib.suppress(ConnectionRefusedError):
+            while True:
+                _, writer = await asyncio.open_connection(HOST, port)
+                writer.close()
+
+
+async def test_while_it_stops_it_says_so(
+    settings: Settings, http: aiohttp.ClientSession, pki: Pki
+) -> None:
+    pki.write()
+    program = Program(settings.model_copy(update={"shutdown_delay_seconds": 0.5}), http)
+    await program.until_ready("not ready: cache\n")
+    program.stop.set()
+    await program.until_ready("not ready: cache, stopping\n")
+    await program.end()
+
+
+async def test_a_connection_is_kept_for_the_next_review(program: Program, pki: Pki) -> None:
+    pki.write()
+    await program.until_ready("not ready: cache\n")
+    port = program.settings.listen_port
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=pki.client())
+    request = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+    for _ in range(3):
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 415 ")
+        await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+    writer.close()
+
+
+async def test_a_small_body_does_not_become_a_large_one(
+    program: Program, pki: Pki, http: aiohttp.ClientSession
+) -> None:
+    pki.write()
+    await program.until_ready("not ready: cache\n")
+    url = f"https://{HOST}:{program.settings.listen_port}/mutate"
+    packed = gzip.compress(orjson.dumps(worker()))
+    headers = {**JSON, "Content-Encoding": "gzip"}
+    async with http.post(url, data=packed, headers=headers) as answer:
+        assert (answer.status, (await answer.json())["message"][:8]) == (400, "not JSON")
+
+
+async def test_a_part_that_breaks_ends_it(
+    settings: Settings, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_down(_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("webhook.serve.Reflector.run", break_down)
+    with pytest.raises(KeyError, match="a bug"):
+        async with asyncio.timeout(20):
+            await serve(settings, asyncio.Event())
 
 
 async def test_a_port_that_is_taken_ends_it(
