@@ -44,6 +44,7 @@ from kube.ray import (
     OptIn,
     gang_terms,
     opt_in,
+    refused_pods,
     unknown_priority_class,
 )
 from scheduling.model import GangKey, PendingGang
@@ -206,7 +207,8 @@ def _demand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene:
     if view.terms.unsupported:
         named = ", ".join(view.terms.unsupported)
         return NotReady(Reason.UNSUPPORTED, f"not supported yet: {named}")
-    asked = demand(view.key, view.priority, created_at(cluster.metadata), view.standing)
+    created = created_at(cluster.metadata)
+    asked = demand(view.key, view.priority, created, view.standing, refused_pods(cluster))
     if isinstance(asked, PendingGang):
         return _repelled(pods, scene.cache) or asked
     return asked

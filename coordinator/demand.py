@@ -32,9 +32,11 @@ class NotReady:
 Demand = Settled | NotReady | PendingGang
 
 
-def demand(key: GangKey, priority: int, created: float, standing: Standing) -> Demand:
-    """Say what the gang asks for."""
-    hindrance = _unreadable(standing) or _blocked(standing) or _incomplete(standing)
+def demand(
+    key: GangKey, priority: int, created: float, standing: Standing, refused: str = ""
+) -> Demand:
+    """Say what the gang asks for; `refused` is what KubeRay says of pods it could not create."""
+    hindrance = _unreadable(standing) or _blocked(standing) or _incomplete(standing, refused)
     if hindrance is not None:
         return hindrance
     minimum = tuple(g for each in standing for g in _groups(each.terms.name, _wanted(each)))
@@ -67,7 +69,7 @@ def _blocked(standing: Standing) -> NotReady | None:
     return NotReady(Reason.FOREIGN_GATES, message)
 
 
-def _incomplete(standing: Standing) -> NotReady | None:
+def _incomplete(standing: Standing, refused: str) -> NotReady | None:
     if all(len(each.waiting) >= each.missing for each in standing):
         return None
     wanted = sum(each.terms.minimum for each in standing)
@@ -78,6 +80,8 @@ def _incomplete(standing: Standing) -> NotReady | None:
         if each.exist < each.terms.minimum
     )
     message = f"{exist} of {wanted} pods exist; missing: {sets or 'a pod whose seat was lost'}"
+    if refused:
+        return NotReady(Reason.PODS_REFUSED, f"{message}; KubeRay could not create more: {refused}")
     return NotReady(Reason.GANG_INCOMPLETE, message)
 
 

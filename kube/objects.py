@@ -313,11 +313,18 @@ class RayClusterSpec(_Part, frozen=True, gc=False):
     managed_by: str | None = None
 
 
+class RayClusterStatus(_Part, frozen=True, gc=False):
+    """What KubeRay says of a RayCluster; of the conditions only ReplicaFailure is read."""
+
+    conditions: OrNull[tuple[Condition, ...]] = ()
+
+
 class RayCluster(Slim, frozen=True, gc=False):
     """A RayCluster, also when a RayJob or RayService made it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: RayClusterSpec = RayClusterSpec()
+    status: RayClusterStatus = RayClusterStatus()
 
 
 class GangPodSet(Slim, frozen=True, gc=False):

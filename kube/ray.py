@@ -22,6 +22,8 @@ HEAD = names.RAY_HEAD_GROUP
 DEFAULT_MAX_REPLICAS = 2**31 - 1
 DEFAULT_HOSTS = 1
 
+_FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
+
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
@@ -140,6 +142,19 @@ def pod_set_of(labels: Labels) -> str:
 def replica_of(labels: Labels) -> str:
     """Name the replica of a pod of a multi-host group; empty for all others."""
     return labels.get(names.RAY_REPLICA_NAME, "")
+
+
+def refused_pods(cluster: RayCluster) -> str:
+    """Say why KubeRay could not create a pod when it last tried; empty where it could.
+
+    KubeRay puts its own word for the failure on a line before what the API server said.
+    """
+    for condition in cluster.status.conditions:
+        failed = condition.type == "ReplicaFailure" and condition.status == "True"
+        if failed and condition.reason in _FAILED_CREATES:
+            said = condition.message.removeprefix(condition.reason)
+            return " ".join(said.split()) or condition.reason
+    return ""
 
 
 def gang_terms(
