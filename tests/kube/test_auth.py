@@ -107,6 +107,17 @@ async def test_calls_refused_together_run_the_plugin_once_and_succeed(
     assert runs(tmp_path) == 2
 
 
+async def test_a_refusal_of_what_was_replaced_already_costs_nothing(
+    fake: FakeApi, tmp_path: Path
+) -> None:
+    user = write_plugin(tmp_path, lives=timedelta(hours=1))
+    access = await load_access(write_kubeconfig(tmp_path / "config", fake.url, user))
+    refused = await access.current()
+    renewed = await access.after_refusal(refused)
+    assert await access.after_refusal(refused) is renewed
+    assert runs(tmp_path) == 2
+
+
 async def test_a_call_refused_twice_is_unauthorized(fake: FakeApi, tmp_path: Path) -> None:
     user = write_plugin(tmp_path, lives=timedelta(hours=1))
     access = await load_access(write_kubeconfig(tmp_path / "config", fake.url, user))
@@ -147,7 +158,7 @@ async def test_in_cluster_files_are_read_again(fake: FakeApi, tmp_path: Path) ->
     assert (await access.current()).authorization == "bearer second", "half a write costs nothing"
 
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "ca.crt"))
-    (tmp_path / "token").write_text("third")
+    (tmp_path / "token").write_text("second\n")
     third = await access.current()
     assert third.ssl_context is not None
     assert third.ssl_context.get_ca_certs() != second.ssl_context.get_ca_certs()  # type: ignore[union-attr]

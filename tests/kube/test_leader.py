@@ -398,6 +398,33 @@ async def simulate(seed: int, replicas: int, trouble_for: float) -> None:
     await asyncio.gather(*api.going, return_exceptions=True)
 
 
+@pytest.mark.parametrize("retry_period", [2.0, 7.0, 9.0])
+def test_the_work_is_stopped_at_the_deadline_and_not_a_call_later(retry_period: float) -> None:
+    async def program() -> None:
+        loop = asyncio.get_running_loop()
+        way = Line(Chaos(random.Random(1), trouble=False))
+        times: list[float] = []
+
+        async def lead(term: Term) -> None:
+            times.append(loop.time())
+            way.cut_until = 1000.0
+            try:
+                await asyncio.sleep(999)
+            finally:
+                times.append(loop.time())
+
+        timing = Timing(15.0, 10.0, retry_period)
+        election = Election(way, "ns", "muster", "one", timing=timing, clock=loop.time)
+        task = asyncio.create_task(election.run(lead))
+        await asyncio.sleep(100)
+        task.cancel()
+        await asyncio.wait({task})
+        began, ended = times
+        assert ended - began <= 10.0
+
+    run_virtually(program())
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 3))
 def test_two_terms_are_never_valid_at_once(seed: int, replicas: int) -> None:

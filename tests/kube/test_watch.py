@@ -528,6 +528,47 @@ async def test_a_cut_connection_goes_on_from_where_it_was(either: FakeApi, clien
         assert running.reflector.counters.relists == 1
 
 
+@pytest.mark.parametrize("change", ["put", "remove"])
+async def test_each_event_moves_the_position(either: FakeApi, client: Client, change: str) -> None:
+    """What was told already must not come again: an old state would roll the new one back."""
+    either.put("pods", "a", value=1)
+    async with watching(client) as running:
+        if change == "put":
+            either.put("pods", "a", value=2)
+        else:
+            either.remove("pods", "a")
+        latest = str(either.version)
+        await eventually(running.has(a=2) if change == "put" else running.has())
+        either.end_watches()
+        await eventually(lambda: either.seen[-1].query.get("resourceVersion") == latest)
+
+
+async def test_what_came_just_before_an_error_is_told(fake: FakeApi, client: Client) -> None:
+    fake.put("pods", "a", value=1)
+    async with watching(client) as running:
+        await eventually(lambda: fake.seen[-1].verb == "watch")
+        fake.put("nodes", "n", namespace="")
+        obj = {"metadata": fake.put("nodes", "b")["metadata"] | {"uid": "b"}, "value": 1}
+        fake.objects["pods", "ns", "b"] = obj
+        gone = line("ERROR", failure(410, "Expired", "too old"))
+        fake.fail("watch", streams(line("ADDED", obj) + gone))
+        fake.end_watches()
+        await eventually(running.has(a=1, b=1))
+        await eventually(lambda: running.reflector.counters.relists == 2)
+        assert running.has(a=1, b=1)()
+
+
+async def test_a_list_cut_short_for_ever_is_no_hot_loop(fake: FakeApi, client: Client) -> None:
+    half = {"metadata": {"name": "x", "namespace": "ns", "uid": "x", "resourceVersion": "9"}}
+    fake.always["watch"] = streams(line("ADDED", half))
+    pace = Pace(backoff=Backoff(initial=0.01, maximum=10, jitter=0))
+    async with watching(client, pace=pace, sync=False) as running:
+        await eventually(lambda: running.reflector.counters.failures >= 5)
+        begun = [seen.at for seen in fake.seen]
+        gaps = [later - sooner for sooner, later in itertools.pairwise(begun)]
+        assert all(gap >= 0.01 * 2**n for n, gap in enumerate(gaps))
+
+
 async def test_a_cut_in_the_middle_of_an_event_loses_nothing(fake: FakeApi, client: Client) -> None:
     fake.put("pods", "a", value=1)
     async with watching(client) as running:
@@ -573,6 +614,7 @@ async def test_after_a_refresh_the_store_is_as_new_as_the_call(
             await running.reflector.refresh(5)
             assert running.has(a=number)()
             assert running.reflector.counters.relists > lists
+        assert running.reflector.counters.failures == 0, "to be asked is no failure"
 
 
 async def test_a_refresh_does_not_roll_back_what_the_watch_brings_meanwhile(
@@ -616,7 +658,8 @@ async def test_a_list_under_way_does_not_count_for_a_later_refresh(
         before = either.count(verb)
         first = asyncio.create_task(running.reflector.refresh(5))
         await eventually(lambda: either.count(verb) == before + 1)
-        second = asyncio.create_task(running.reflector.refresh(5))
+        # Sooner than the silence that would end the watch anyway.
+        second = asyncio.create_task(running.reflector.refresh(1))
         await asyncio.sleep(0.01)
         assert not second.done()
         held.set()
@@ -698,7 +741,10 @@ def test_the_events_always_add_up_to_the_store(steps: list[Pod | Meta | Picture[
             case Pod():
                 mirror(store.change(step))
             case Meta():
+                held = store.objects.get(("ns", step.name))
                 mirror(store.drop(step))
+                other = held is not None and held.metadata.uid != step.uid
+                assert (store.objects.get(("ns", step.name)) is held) == (other or held is None)
             case _:
                 mirror(store.replace(step))
                 readable = {key: one for key, one in store.objects.items() if key in step.objects}
