@@ -29,10 +29,10 @@ class Present(msgspec.Struct, frozen=True, gc=False):
 
 
 class Slim(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """Base of all structs here."""
+    """Base of all structs here; the others inherit `gc=False` and the spelling."""
 
 
-class _Part(Slim, frozen=True, gc=False):
+class _Part(Slim, frozen=True):
     """A struct with lists or maps in it: null becomes the empty value of the field."""
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ def _empties(kind: type[msgspec.Struct]) -> tuple[tuple[str, Callable[[], Any]],
     return known
 
 
-class OwnerReference(Slim, frozen=True, gc=False):
+class OwnerReference(Slim, frozen=True):
     """Who made an object."""
 
     api_version: str = ""
@@ -65,7 +65,7 @@ class OwnerReference(Slim, frozen=True, gc=False):
     controller: bool | None = None
 
 
-class ObjectMeta(_Part, frozen=True, gc=False):
+class ObjectMeta(_Part, frozen=True):
     """What every object says about itself."""
 
     name: str = ""
@@ -80,7 +80,7 @@ class ObjectMeta(_Part, frozen=True, gc=False):
     owner_references: OrNull[tuple[OwnerReference, ...]] = ()
 
 
-class Condition(Slim, frozen=True, gc=False):
+class Condition(Slim, frozen=True):
     """One condition of a status."""
 
     type: str = ""
@@ -89,7 +89,7 @@ class Condition(Slim, frozen=True, gc=False):
     message: str = ""
 
 
-class SelectorRequirement(_Part, frozen=True, gc=False):
+class SelectorRequirement(_Part, frozen=True):
     """One expression of a node selector term or of a label selector."""
 
     key: str = ""
@@ -97,20 +97,20 @@ class SelectorRequirement(_Part, frozen=True, gc=False):
     values: OrNull[tuple[str, ...]] = ()
 
 
-class NodeSelectorTerm(_Part, frozen=True, gc=False):
+class NodeSelectorTerm(_Part, frozen=True):
     """Expressions that must all hold; one without any matches no node."""
 
     match_expressions: OrNull[tuple[SelectorRequirement, ...]] = ()
     match_fields: OrNull[tuple[SelectorRequirement, ...]] = ()
 
 
-class NodeSelector(_Part, frozen=True, gc=False):
+class NodeSelector(_Part, frozen=True):
     """ORed terms."""
 
     node_selector_terms: OrNull[tuple[NodeSelectorTerm, ...]] = ()
 
 
-class NodeAffinity(Slim, frozen=True, gc=False):
+class NodeAffinity(Slim, frozen=True):
     """The preferred part only scores, nobody here reads it."""
 
     required: NodeSelector | None = msgspec.field(
@@ -118,14 +118,14 @@ class NodeAffinity(Slim, frozen=True, gc=False):
     )
 
 
-class LabelSelector(_Part, frozen=True, gc=False):
+class LabelSelector(_Part, frozen=True):
     """Labels and expressions that must all hold; without any it matches everything."""
 
     match_labels: OrNull[Labels] = {}
     match_expressions: OrNull[tuple[SelectorRequirement, ...]] = ()
 
 
-class PodAffinityTerm(_Part, frozen=True, gc=False):
+class PodAffinityTerm(_Part, frozen=True):
     """Which pods a pod wants near to it, or far from it; the topology key is not read."""
 
     label_selector: LabelSelector | None = None
@@ -133,7 +133,7 @@ class PodAffinityTerm(_Part, frozen=True, gc=False):
     namespace_selector: Present | None = None
 
 
-class PodAffinity(_Part, frozen=True, gc=False):
+class PodAffinity(_Part, frozen=True):
     """Affinity or anti-affinity between pods, the required part of it."""
 
     required: OrNull[tuple[PodAffinityTerm, ...]] = msgspec.field(
@@ -141,7 +141,7 @@ class PodAffinity(_Part, frozen=True, gc=False):
     )
 
 
-class Affinity(Slim, frozen=True, gc=False):
+class Affinity(Slim, frozen=True):
     """All that a pod says about where and near whom."""
 
     node_affinity: NodeAffinity | None = None
@@ -149,7 +149,7 @@ class Affinity(Slim, frozen=True, gc=False):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(Slim, frozen=True, gc=False):
+class Toleration(Slim, frozen=True):
     """A toleration as stored: an absent operator means Equal."""
 
     key: str = ""
@@ -158,38 +158,38 @@ class Toleration(Slim, frozen=True, gc=False):
     effect: str = ""
 
 
-class TopologySpreadConstraint(Slim, frozen=True, gc=False):
+class TopologySpreadConstraint(Slim, frozen=True):
     """Only whether it binds or merely scores."""
 
     when_unsatisfiable: str = ""
 
 
-class SchedulingGate(Slim, frozen=True, gc=False):
+class SchedulingGate(Slim, frozen=True):
     """One scheduling gate."""
 
     name: str = ""
 
 
-class ContainerPort(Slim, frozen=True, gc=False):
+class ContainerPort(Slim, frozen=True):
     """A port; without a host port it means nothing to the scheduler."""
 
     container_port: int = 0
     host_port: int = 0
 
 
-class ResourceRequirements(_Part, frozen=True, gc=False):
+class ResourceRequirements(_Part, frozen=True):
     """Requests; the API server has copied limits into requests where none were given."""
 
     requests: OrNull[Quantities] = {}
 
 
-class RestartRule(Slim, frozen=True, gc=False):
+class RestartRule(Slim, frozen=True):
     """What a container's exit does to the pod."""
 
     action: str = ""
 
 
-class Container(_Part, frozen=True, gc=False):
+class Container(_Part, frozen=True):
     """A container or init container."""
 
     name: str = ""
@@ -199,7 +199,7 @@ class Container(_Part, frozen=True, gc=False):
     ports: OrNull[tuple[ContainerPort, ...]] = ()
 
 
-class PodSpec(_Part, frozen=True, gc=False):
+class PodSpec(_Part, frozen=True):
     """What the scheduler reads of a pod. A volume maps `name` and the kind of its source."""
 
     node_name: str = ""
@@ -222,7 +222,7 @@ class PodSpec(_Part, frozen=True, gc=False):
     host_users: bool | None = None
 
 
-class ContainerStatus(_Part, frozen=True, gc=False):
+class ContainerStatus(_Part, frozen=True):
     """What a container was given (allocated) and what it runs with (resources)."""
 
     name: str = ""
@@ -230,7 +230,7 @@ class ContainerStatus(_Part, frozen=True, gc=False):
     resources: ResourceRequirements | None = None
 
 
-class PodStatus(_Part, frozen=True, gc=False):
+class PodStatus(_Part, frozen=True):
     """How a pod fares; `resources` and `allocated_resources` are those of the pod level."""
 
     phase: str = ""
@@ -242,7 +242,7 @@ class PodStatus(_Part, frozen=True, gc=False):
     resources: ResourceRequirements | None = None
 
 
-class Pod(Slim, frozen=True, gc=False):
+class Pod(Slim, frozen=True):
     """A pod."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -250,7 +250,7 @@ class Pod(Slim, frozen=True, gc=False):
     status: PodStatus = PodStatus()
 
 
-class NodeTaint(Slim, frozen=True, gc=False):
+class NodeTaint(Slim, frozen=True):
     """A taint as stored."""
 
     key: str = ""
@@ -258,20 +258,20 @@ class NodeTaint(Slim, frozen=True, gc=False):
     effect: str = ""
 
 
-class NodeSpec(_Part, frozen=True, gc=False):
+class NodeSpec(_Part, frozen=True):
     """What an administrator says of a node."""
 
     unschedulable: bool = False
     taints: OrNull[tuple[NodeTaint, ...]] = ()
 
 
-class NodeStatus(_Part, frozen=True, gc=False):
+class NodeStatus(_Part, frozen=True):
     """What the kubelet says of its node."""
 
     allocatable: OrNull[Quantities] = {}
 
 
-class Node(Slim, frozen=True, gc=False):
+class Node(Slim, frozen=True):
     """A node."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -279,13 +279,13 @@ class Node(Slim, frozen=True, gc=False):
     status: NodeStatus = NodeStatus()
 
 
-class Namespace(Slim, frozen=True, gc=False):
+class Namespace(Slim, frozen=True):
     """A namespace; its labels may opt its Ray clusters in."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-class PriorityClass(Slim, frozen=True, gc=False):
+class PriorityClass(Slim, frozen=True):
     """A priority class."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -293,7 +293,7 @@ class PriorityClass(Slim, frozen=True, gc=False):
     global_default: bool = False
 
 
-class WorkerGroup(Slim, frozen=True, gc=False):
+class WorkerGroup(Slim, frozen=True):
     """The numbers of a worker group; None where the RayCluster is silent."""
 
     group_name: str = ""
@@ -304,7 +304,7 @@ class WorkerGroup(Slim, frozen=True, gc=False):
     suspend: bool | None = None
 
 
-class RayClusterSpec(_Part, frozen=True, gc=False):
+class RayClusterSpec(_Part, frozen=True):
     """What of a RayCluster makes its gang; templates are never read."""
 
     worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
@@ -313,13 +313,13 @@ class RayClusterSpec(_Part, frozen=True, gc=False):
     managed_by: str | None = None
 
 
-class RayClusterStatus(_Part, frozen=True, gc=False):
+class RayClusterStatus(_Part, frozen=True):
     """What KubeRay says of a RayCluster; of the conditions only ReplicaFailure is read."""
 
     conditions: OrNull[tuple[Condition, ...]] = ()
 
 
-class RayCluster(Slim, frozen=True, gc=False):
+class RayCluster(Slim, frozen=True):
     """A RayCluster, also when a RayJob or RayService made it."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -327,7 +327,7 @@ class RayCluster(Slim, frozen=True, gc=False):
     status: RayClusterStatus = RayClusterStatus()
 
 
-class GangPodSet(Slim, frozen=True, gc=False):
+class GangPodSet(Slim, frozen=True):
     """A pod set of a gang as understood: how many pods it has, how many must start at once."""
 
     name: str = ""
@@ -335,7 +335,7 @@ class GangPodSet(Slim, frozen=True, gc=False):
     minimum: int = 0
 
 
-class GangSpec(_Part, frozen=True, gc=False):
+class GangSpec(_Part, frozen=True):
     """What Muster understood of a RayCluster."""
 
     queue: str = ""
@@ -344,7 +344,7 @@ class GangSpec(_Part, frozen=True, gc=False):
     pod_sets: OrNull[tuple[GangPodSet, ...]] = ()
 
 
-class GangCondition(Slim, frozen=True, gc=False):
+class GangCondition(Slim, frozen=True):
     """A condition of a gang, whole, because it is written back with its transition time."""
 
     type: str = ""
@@ -355,7 +355,7 @@ class GangCondition(Slim, frozen=True, gc=False):
     observed_generation: int = 0
 
 
-class GangPodSetStatus(Slim, frozen=True, gc=False):
+class GangPodSetStatus(Slim, frozen=True):
     """How far a pod set has come, and what it waits for."""
 
     name: str = ""
@@ -367,7 +367,7 @@ class GangPodSetStatus(Slim, frozen=True, gc=False):
     message: str = ""
 
 
-class PlacedShape(_Part, frozen=True, gc=False):
+class PlacedShape(_Part, frozen=True):
     """The nodes of the pods of one shape (and replica)."""
 
     shape: str = ""
@@ -376,21 +376,21 @@ class PlacedShape(_Part, frozen=True, gc=False):
     nodes: OrNull[Mapping[str, int]] = {}
 
 
-class PlacedPodSet(_Part, frozen=True, gc=False):
+class PlacedPodSet(_Part, frozen=True):
     """The assignments of one pod set."""
 
     name: str = ""
     assignments: OrNull[tuple[PlacedShape, ...]] = ()
 
 
-class GangPlacement(_Part, frozen=True, gc=False):
+class GangPlacement(_Part, frozen=True):
     """A placement as written down, with the epoch of the leader that wrote it."""
 
     epoch: int = 0
     pod_sets: OrNull[tuple[PlacedPodSet, ...]] = ()
 
 
-class GangStatus(_Part, frozen=True, gc=False):
+class GangStatus(_Part, frozen=True):
     """What Muster has decided and done about a gang."""
 
     phase: str = ""
@@ -406,7 +406,7 @@ class GangStatus(_Part, frozen=True, gc=False):
     placement: GangPlacement | None = None
 
 
-class Gang(Slim, frozen=True, gc=False):
+class Gang(Slim, frozen=True):
     """The gang of a RayCluster."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -414,13 +414,13 @@ class Gang(Slim, frozen=True, gc=False):
     status: GangStatus = GangStatus()
 
 
-class GangQueueSpec(_Part, frozen=True, gc=False):
+class GangQueueSpec(_Part, frozen=True):
     """Of a queue only what is in use so far: that it exists."""
 
     parent: str = ""
 
 
-class GangQueue(Slim, frozen=True, gc=False):
+class GangQueue(Slim, frozen=True):
     """A queue."""
 
     metadata: ObjectMeta = ObjectMeta()

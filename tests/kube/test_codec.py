@@ -529,6 +529,14 @@ def test_no_assignment_is_lost_in_any_order(found: list[Assignment]) -> None:
     assert sorted(back.assignments, key=repr) == sorted(found, key=repr)
 
 
+def test_amounts_and_nodes_come_sorted_whatever_order_they_were_written_in() -> None:
+    shape = {"requests": {"pods": "1", "cpu": "1"}, "nodes": {"n2": 1, "n1": 3}}
+    raw = {"podSets": [{"name": "gpu", "assignments": [shape]}]}
+    (found,) = placement_from_status(msgspec.convert(raw, GangPlacement)).assignments
+    assert found.requests == (("cpu", 1000), ("pods", 1))
+    assert found.nodes == (("n1", 3), ("n2", 1))
+
+
 def test_what_a_placement_looks_like() -> None:
     requests = (("cpu", 1500), ("memory", 2**30), ("pods", 1))
     placement = Placement((Assignment("gpu", "", "0123456789ab", requests, (("n1", 2),)),))
