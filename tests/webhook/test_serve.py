@@ -250,6 +250,22 @@ async def test_a_review_under_way_is_answered_before_the_end(
         await program.task
 
 
+async def test_a_review_that_hangs_does_not_hold_up_the_end_for_ever(
+    settings: Settings, http: aiohttp.ClientSession, pki: Pki, api: WatchedApiServer
+) -> None:
+    pki.write()
+    api.cluster = apiserver.for_ever
+    patient = {"drain_seconds": 0.1, "lookup_deadline_seconds": 29.0}
+    program = Program(settings.model_copy(update=patient), http)
+    await program.until_ready("not ready: cache\n")
+    review = asyncio.create_task(program.review(worker()))
+    async with asyncio.timeout(20):
+        await api.until_asked(1)
+    await program.end()
+    with pytest.raises(aiohttp.ClientError):
+        await review
+
+
 async def _until_refused(port: int) -> None:
     async with asyncio.timeout(20):
         with contextlib.suppress(ConnectionRefusedError):
