@@ -120,7 +120,7 @@ class _Build:
 
 def _build_once(build: _Build, say: Say) -> None:
     """Build under a lock; a second builder waits and then finds the work done."""
-    with _lock(build.result.with_name(f".{build.result.name}.lock"), build.title, say):
+    with locked(build.result.with_name(f".{build.result.name}.lock"), build.title, say):
         if build.result.exists():
             return
         started = time.monotonic()
@@ -132,7 +132,7 @@ def _build_once(build: _Build, say: Say) -> None:
 
 
 @contextlib.contextmanager
-def _lock(path: Path, title: str, say: Say) -> Iterator[None]:
+def locked(path: Path, title: str, say: Say) -> Iterator[None]:
     """Hold a file lock, which the system takes back when its holder dies."""
     with path.open("w") as handle:
         try:

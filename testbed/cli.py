@@ -13,8 +13,8 @@ from typing import ParamSpec
 import click
 
 from testbed import muster, nodes, standing
-from testbed.build import build
-from testbed.cluster import Cluster
+from testbed.build import cache_directory
+from testbed.cluster import Cluster, prepare
 from testbed.errors import TestbedError
 from testbed.health import endpoint
 from testbed.nodes import NodeSpec
@@ -65,9 +65,8 @@ def main() -> None:
 def build_command() -> None:
     """Build all programs that the cache lacks."""
     progress = _Progress()
-    artifacts = build(progress.say)
-    folder = next(iter(artifacts.folders.values())).parent
-    progress.say(f"all programs are in {folder}")
+    prepare(progress.say)
+    progress.say(f"all programs are in {cache_directory()}")
 
 
 @main.command()
@@ -130,7 +129,7 @@ def start_standing(
 ) -> Cluster:
     """Start a cluster that outlives this process; on any failure nothing of it stays running."""
     progress = _Progress()
-    build(progress.say)
+    prepare(progress.say)
     cluster = Cluster.start(_free_directory(name), options)
     progress.say(f"the control plane answers at {cluster.server}")
     try:

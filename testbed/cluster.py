@@ -11,15 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from testbed import components, nodes
 from testbed.api import Api
-from testbed.build import Artifacts, build
+from testbed.build import Artifacts, Say, build
 from testbed.components import Ports, Site
-from testbed.crds import create_crds
+from testbed.crds import Served, create_crds, wait_until_served
 from testbed.credentials import MASTERS, Identity, write_kubeconfig, write_token_file
 from testbed.errors import TestbedError
 from testbed.health import endpoint, is_healthy
@@ -27,6 +28,7 @@ from testbed.nodes import NodeSpec
 from testbed.options import Options, SchedulerConfig, scheduler_configuration
 from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
+from testbed.seed import Seed, ensure_seed
 from testbed.waiting import START_SECONDS, wait_until
 
 ADMIN = "admin"
@@ -37,7 +39,9 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 class Cluster:
     """A running control plane with its directory, ports, users and processes."""
 
-    def __init__(self, directory: Path, options: Options, programs: Artifacts) -> None:
+    def __init__(
+        self, directory: Path, options: Options, programs: Artifacts, seed: Seed | None
+    ) -> None:
         self.directory = directory
         self.options = options
         self.ports = PortAllocator()
@@ -45,16 +49,19 @@ class Cluster:
         ports = Ports(*(self.ports.allocate() for _ in Ports.__dataclass_fields__))
         self.site = Site(directory, ports, programs)
         self._identities = {identity.name: identity for identity in _identities(options)}
+        self._seed = seed
         self._guard = Watchdog()
 
     @classmethod
     def start(cls, root_dir: Path, options: Options | None = None) -> Cluster:
         """Start a cluster in a new or empty directory and return it when it is ready."""
-        programs = build(lambda line: print(line, file=sys.stderr, flush=True))
-        cluster = cls(root_dir.resolve(), options or Options(), programs)
+        chosen = options or Options()
+        programs, seed = prepare(lambda line: print(line, file=sys.stderr, flush=True))
+        cluster = cls(root_dir.resolve(), chosen, programs, seed if chosen.kuberay else None)
         try:
             cluster._bring_up()
-        except BaseException:
+        except BaseException as error:
+            error.add_note(f"The logs are in {cluster.logs}")
             cluster.stop()
             raise
         return cluster
@@ -210,15 +217,21 @@ class Cluster:
     # How it comes up
 
     def _bring_up(self) -> None:
+        self.start_api_server()
+        self._start_clients()
+        self.wait_healthy(*self.processes)
+        self._wait_for_service_account("default")
+
+    def start_api_server(self) -> None:
+        """Start etcd and the API server, and nothing that uses them."""
         self.logs.mkdir(parents=True)
+        if self._seed:
+            self._seed.plant(self.site.etcd_data)
         self.spawn(components.ETCD, components.etcd(self.site))
         self._write_credentials()
         self.wait_healthy(components.ETCD)
         self.spawn(components.API_SERVER, components.apiserver(self.site, self.options))
         self.wait_healthy(components.API_SERVER)
-        self._start_clients()
-        self.wait_healthy(*self.processes)
-        self._wait_for_service_account("default")
 
     def _write_credentials(self) -> None:
         self.site.pki.write()
@@ -236,8 +249,8 @@ class Cluster:
             self.spawn(components.SCHEDULER, components.scheduler(site, complete))
         if options.kwok:
             self.spawn(components.KWOK, components.kwok(site, options))
-        shipped = sorted(site.programs.crds.glob("*.yaml")) if options.kuberay else []
-        self.create_crds(*shipped, *options.crds)
+        wait_until_served(self.api, self._seed.served if self._seed else ())
+        self.create_crds(*options.crds)
         self.spawn(components.CONTROLLER_MANAGER, components.controller_manager(site, options))
         if options.kuberay:
             self._start_kuberay()
@@ -276,6 +289,28 @@ class Cluster:
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
             what = f"the service account of namespace {namespace}"
             wait_until(lambda: self.api.exists(path), what, START_SECONDS)
+
+
+def prepare(say: Say) -> tuple[Artifacts, Seed]:
+    """Make whatever clusters need beforehand and is not there yet."""
+    programs = build(say)
+    return programs, ensure_seed(programs, _grow_seed, say)
+
+
+def _grow_seed(programs: Artifacts, target: Path) -> list[Served]:
+    """Let an API server fill an empty etcd and take in KubeRay's CRDs; keep what etcd has then."""
+    bare = Options(kuberay=False, kwok=False, scheduler=False)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cluster(Path(folder) / "root", bare, programs, None) as cluster,
+    ):
+        cluster.start_api_server()
+        served = create_crds(cluster.api, sorted(programs.crds.glob("*.yaml")))
+        for name in (components.API_SERVER, components.ETCD):
+            cluster.process(name).stop()
+        # etcd keeps an empty log file at hand, as large as the one in use.
+        shutil.copytree(cluster.site.etcd_data, target, ignore=shutil.ignore_patterns("*.tmp"))
+    return served
 
 
 def _identities(options: Options) -> list[Identity]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
+from typing import NamedTuple
 
 from testbed.api import Api, Json
 from testbed.waiting import START_SECONDS, wait_until
@@ -14,14 +15,26 @@ from testbed.waiting import START_SECONDS, wait_until
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def create_crds(api: Api, files: Iterable[Path]) -> None:
+class Served(NamedTuple):
+    """One version of a kind that the API server offers."""
+
+    group_version: str
+    plural: str
+
+
+def create_crds(api: Api, files: Iterable[Path]) -> list[Served]:
     """Create CRDs, one to a file, and wait until the API server serves every one."""
     with ThreadPoolExecutor() as pool:
         definitions = list(pool.map(lambda path: _create(api, path.read_bytes()), files))
-    for definition in definitions:
-        for version in definition["spec"]["versions"]:
-            if version["served"]:
-                _wait_until_served(api, definition["spec"], version["name"])
+    offered = [served for definition in definitions for served in _offered(definition["spec"])]
+    wait_until_served(api, offered)
+    return offered
+
+
+def wait_until_served(api: Api, offered: Iterable[Served]) -> None:
+    """Wait until the kinds of CRDs that exist can be used."""
+    for served in offered:
+        _wait_for_one(api, served)
 
 
 def _create(api: Api, manifest: bytes) -> Json:
@@ -30,14 +43,20 @@ def _create(api: Api, manifest: bytes) -> Json:
         return session.call("POST", _COLLECTION, manifest, "application/yaml")
 
 
-def _wait_until_served(api: Api, spec: Json, version: str) -> None:
+def _offered(spec: Json) -> list[Served]:
+    plural = spec["names"]["plural"]
+    versions = [version["name"] for version in spec["versions"] if version["served"]]
+    return [Served(f"{spec['group']}/{version}", plural) for version in versions]
+
+
+def _wait_for_one(api: Api, served: Served) -> None:
     # Discovery lists what is Established, and costs a hundredth of reading the definition.
-    path, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
-    wait_until(lambda: plural in _served(api, path), f"{path}/{plural} to be served", START_SECONDS)
+    what = f"{served.plural} of {served.group_version} to be served"
+    wait_until(lambda: served.plural in _listed(api, served.group_version), what, START_SECONDS)
 
 
-def _served(api: Api, path: str) -> set[str]:
+def _listed(api: Api, group_version: str) -> set[str]:
     with api.session() as session:
-        status, answer = session.request("GET", path)
+        status, answer = session.request("GET", f"/apis/{group_version}")
     found = json.loads(answer)["resources"] if status == HTTPStatus.OK else ()
     return {resource["name"] for resource in found}

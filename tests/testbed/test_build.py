@@ -11,8 +11,10 @@ import pytest
 
 from testbed import build as building
 from testbed import recipes, toolchain
+from testbed.crds import Served
 from testbed.errors import TestbedError
 from testbed.recipes import RECIPES, Recipe, Target, content_key
+from testbed.seed import ensure_seed
 
 
 def silent(_line: str) -> None:
@@ -116,6 +118,24 @@ def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(fake_go: Pa
         building.build(silent)
     (fake_go.parent / "fails").unlink()
     assert building.build(silent).program("cmd").exists()
+
+
+def test_a_seed_is_grown_once_and_planted_often(fake_go: Path, tmp_path: Path) -> None:
+    programs = building.build(silent)
+    grown: list[Path] = []
+
+    def grow(_programs: building.Artifacts, target: Path) -> list[Served]:
+        grown.append(target)
+        target.mkdir()
+        (target / "db").write_text("state")
+        return [Served("example.com/v1", "things")]
+
+    for place in (tmp_path / "first", tmp_path / "second"):
+        seed = ensure_seed(programs, grow, silent)
+        seed.plant(place)
+        assert (place / "db").read_text() == "state"
+        assert seed.served == [Served("example.com/v1", "things")]
+    assert len(grown) == 1
 
 
 def test_an_unknown_program_is_an_error(fake_go: Path) -> None:
