@@ -35,7 +35,8 @@ def _errors_are_messages(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except TestbedError as error:
-            raise click.ClickException(str(error)) from error
+            notes = getattr(error, "__notes__", ())
+            raise click.ClickException("\n".join([str(error), *notes])) from error
 
     return run
 
