@@ -100,22 +100,34 @@ class CoordinatorState:
         while self._dirty:
             keys = sorted(self._dirty, key=str)
             self._dirty.clear()
+            self._balance(keys)
             for key in keys:
                 actions += self._advance(key, scene)
         return actions
+
+    def _balance(self, keys: Iterable[GangKey]) -> None:
+        """Turn the reservations of pods that were bound into use, before anybody looks.
+
+        Counted twice, such a pod would make its node look overfull to its own gang and others.
+        """
+        for key in keys:
+            view = self.views.get(key)
+            if view is not None:
+                self._reserve(view, self._room_of(view))
 
     def _advance(self, key: GangKey, scene: Scene) -> list[Action]:
         cluster = self.cache.clusters.get(key)
         view = self._view(key, cluster, scene)
         if view is None or cluster is None:
             return []
-        before = _ready_to_ask(view)
+        before, held = _ready_to_ask(view), view.placement
         if opt_in_of(cluster, self.cache).answer is Answer.NO:
             view.placement = None
             actions = opted_out(view, scene)
         else:
             actions = advance(view, cluster, scene)
-        self._reserve(view, self._room_of(view))
+        if view.placement is not held:
+            self._reserve(view, self._room_of(view))
         asks = _ready_to_ask(view)
         self.cycle_wanted |= asks is not None and asks != before
         self._wake(key, wake_at(view, scene))
@@ -129,6 +141,7 @@ class CoordinatorState:
             view = None
         if view is None and cluster is not None and self._concerns_us(key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
+            self._reserve(view, self._room_of(view))
         return view
 
     def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:

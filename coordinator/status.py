@@ -125,7 +125,7 @@ def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
         "Admitted": (admitted, "Admitted" if admitted else said.reason),
         "Ready": (said.phase == RUNNING, said.reason),
     }
-    before = {c["type"]: c for c in view.written.get("conditions", ())}
+    before = {c.get("type"): c for c in view.written.get("conditions", ())}
     return [
         _condition(
             kind, "True" if holds else "False", reason, said.message, before.get(kind), stamp
@@ -142,13 +142,13 @@ def _condition(
     before: Mapping[str, Any] | None,
     stamp: str,
 ) -> Status:
-    same = before is not None and before["status"] == status
+    since = before.get("lastTransitionTime") if before and before.get("status") == status else None
     return {
         "type": kind,
         "status": status,
         "reason": reason,
         "message": "" if status == "True" else message,
-        "lastTransitionTime": before["lastTransitionTime"] if same and before else stamp,
+        "lastTransitionTime": since or stamp,
     }
 
 

@@ -1,0 +1,273 @@
+"""An API server in memory, as far as the coordinator can tell: objects, tests, watches, faults.
+
+Objects are JSON and never changed in place, so an event may hold one for as long as it likes.
+"""
+
+import copy
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import jsonpatch
+import msgspec
+
+from kube.errors import (
+    ApiError,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerError,
+    Timeout,
+    TooManyRequests,
+    Unreachable,
+)
+
+Json = dict[str, Any]
+
+PLURALS = {
+    "Pod": "pods",
+    "Node": "nodes",
+    "Namespace": "namespaces",
+    "PriorityClass": "priorityclasses",
+    "RayCluster": "rayclusters",
+    "Gang": "gangs",
+    "Event": "events",
+}
+WATCHED = ("pods", "nodes", "namespaces", "priorityclasses", "rayclusters", "gangs")
+_PATH = re.compile(
+    r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
+    r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
+)
+
+
+class Key(NamedTuple):
+    plural: str
+    namespace: str
+    name: str
+
+
+class Change(NamedTuple):
+    """One change of one object: `old` is None for a creation, `new` for a removal."""
+
+    key: Key
+    old: Json | None
+    new: Json | None
+
+
+class Watch:
+    """What one watcher has not been told yet: in order within a resource, not between them."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, deque[Change]] = {plural: deque() for plural in WATCHED}
+
+    def waiting(self) -> list[str]:
+        return [plural for plural, queue in self.queues.items() if queue]
+
+
+class Api:
+    """The objects, and what happened to them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, Json] = {}
+        self.history: list[Change] = []
+        self.watches: list[Watch] = []
+        self.refusals: dict[str, ApiError] = {}  # pod -> what its patches are refused with
+        self.now = 0.0
+        self._revision = 0
+        self._uids = 0
+
+    # ---- reading
+
+    def all(self, plural: str) -> Iterator[Json]:
+        return (obj for key, obj in sorted(self.objects.items()) if key.plural == plural)
+
+    def get(self, key: Key) -> Json:
+        if key not in self.objects:
+            raise NotFound(404, "NotFound", f"{key.plural} {key.name} not found")
+        return self.objects[key]
+
+    def watch(self) -> Watch:
+        """Begin a watch with the list of all that there is."""
+        watch = Watch()
+        for key, obj in sorted(self.objects.items()):
+            if key.plural in WATCHED:
+                watch.queues[key.plural].append(Change(key, None, obj))
+        self.watches.append(watch)
+        return watch
+
+    # ---- writing
+
+    def create(self, obj: Json) -> Json:
+        obj = copy.deepcopy(obj)
+        meta = obj["metadata"]
+        self._uids += 1
+        if "generateName" in meta:
+            meta["name"] = f"{meta.pop('generateName')}{self._uids:05}"
+        key = key_of(obj)
+        if key in self.objects:
+            raise Conflict(409, "AlreadyExists", f"{key.name} exists")
+        meta |= {"uid": f"uid-{self._uids}", "generation": 1, "creationTimestamp": self._stamp()}
+        return self._store(key, obj)
+
+    def patch(self, key: Key, operations: list[Json], subresource: str = "") -> Json:
+        old = self.get(key)
+        if key.name in self.refusals and not subresource:
+            raise self.refusals[key.name]
+        try:
+            asked = jsonpatch.apply_patch(old, operations)
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+            raise Invalid(422, "Invalid", f"the patch does not apply: {error}") from error
+        return self._update(key, old, asked, subresource)
+
+    def change(self, obj: Json, change: Callable[[Json], object], subresource: str = "") -> Json:
+        """Change the newest version of an object, as somebody who retries until it is done."""
+        key = key_of(obj)
+        asked = copy.deepcopy(self.get(key))
+        change(asked)
+        return self._update(key, self.get(key), asked, subresource)
+
+    def delete(self, key: Key, uid: str | None = None, version: str | None = None) -> None:
+        old = self.get(key)
+        meta = old["metadata"]
+        if uid not in (None, meta["uid"]) or version not in (None, meta["resourceVersion"]):
+            raise Conflict(409, "Conflict", "the precondition failed")
+        if key.plural == "pods" and old["spec"].get("nodeName"):
+            self.change(old, lambda pod: pod["metadata"].setdefault("deletionTimestamp", "now"))
+        else:
+            self.remove(key)
+
+    def remove(self, key: Key) -> None:
+        """Take the object away, whatever it is doing."""
+        old = self.objects.pop(key)
+        self._revision += 1
+        last = copy.deepcopy(old)
+        last["metadata"]["resourceVersion"] = str(self._revision)
+        self._tell(Change(key, last, None))
+
+    def _update(self, key: Key, old: Json, asked: Json, subresource: str) -> Json:
+        status = asked.get("status")
+        if key.plural == "gangs" and subresource == "status":
+            _check_epoch(old, status or {})
+            new = {**old, "status": status}
+        elif key.plural == "gangs":
+            new = {**asked, "status": old.get("status")}
+        else:
+            new = asked
+        if new == old:
+            return old
+        new = copy.deepcopy(new)
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] += 1
+        return self._store(key, new)
+
+    def _store(self, key: Key, obj: Json) -> Json:
+        self._revision += 1
+        obj["metadata"]["resourceVersion"] = str(self._revision)
+        old = self.objects.get(key)
+        self.objects[key] = obj
+        self._tell(Change(key, old, obj))
+        return obj
+
+    def _tell(self, change: Change) -> None:
+        self.history.append(change)
+        for watch in self.watches:
+            if change.key.plural in WATCHED:
+                watch.queues[change.key.plural].append(change)
+
+    def _stamp(self) -> str:
+        minutes, seconds = divmod(int(self.now), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"2026-01-01T{hours % 24:02}:{minutes:02}:{seconds:02}Z"
+
+
+def key_of(obj: Json) -> Key:
+    meta = obj["metadata"]
+    return Key(PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"])
+
+
+def _check_epoch(old: Json, status: Json) -> None:
+    before = (old.get("status") or {}).get("epoch", 0)
+    if status.get("epoch", 0) < before:
+        raise Invalid(422, "Invalid", "status.epoch must not decrease")
+
+
+class Outcome(Enum):
+    """How a write ends: at the server, and as the coordinator hears it."""
+
+    DONE = auto()
+    LOST = auto()  # done, but its answer never comes
+    HELD = auto()  # nobody knows where it is; it will arrive when somebody lets it go
+    UNSENT = auto()  # no connection
+    THROTTLED = auto()
+    BROKEN = auto()  # a 500 that did nothing
+
+
+def _fault(outcome: Outcome) -> Exception:
+    """What the coordinator hears instead of an answer."""
+    match outcome:
+        case Outcome.UNSENT:
+            return Unreachable("connection refused", sent=False)
+        case Outcome.THROTTLED:
+            return TooManyRequests(429, "TooManyRequests", "later")
+        case Outcome.BROKEN:
+            return ServerError(500, "InternalError", "etcdserver: request timed out")
+        case _:
+            return Timeout("no answer within 10 s")
+
+
+class Client:
+    """The client of one replica: `outcome` is that of its next write, `deaf` of its reads."""
+
+    def __init__(self, api: Api) -> None:
+        self.outcome = Outcome.DONE
+        self.deaf = False
+        self.held: deque[Callable[[], Json | None]] = deque()
+        self._api = api
+
+    async def get(self, path: str, *, as_: type[Any]) -> Any:
+        if self.deaf:
+            raise Timeout("no answer within 10 s")
+        return msgspec.convert(self._api.get(_parsed(path)[0]), as_)
+
+    async def create(self, path: str, obj: Json, *, as_: type[Any] | None = None) -> Any:
+        assert _parsed(path)[0].namespace == obj["metadata"].get("namespace", "")
+        done = self._write(lambda: self._api.create(obj))
+        return msgspec.convert(done, as_) if as_ is not None else b""
+
+    async def json_patch(self, path: str, operations: list[Json], *, as_: type[Any]) -> Any:
+        key, subresource = _parsed(path)
+        done = self._write(lambda: self._api.patch(key, operations, subresource))
+        return msgspec.convert(done, as_)
+
+    async def delete(
+        self, path: str, *, uid: str | None = None, resource_version: str | None = None
+    ) -> bytes:
+        key, _ = _parsed(path)
+        self._write(lambda: self._api.delete(key, uid, resource_version))
+        return b""
+
+    def let_go(self) -> ApiError | None:
+        """Have the oldest held write arrive; say what the server answers into the void."""
+        try:
+            self.held.popleft()()
+        except ApiError as error:
+            return error
+        return None
+
+    def _write(self, write: Callable[[], Json | None]) -> Json | None:
+        outcome, self.outcome = self.outcome, Outcome.DONE
+        if outcome is Outcome.HELD:
+            self.held.append(write)
+        if outcome in (Outcome.DONE, Outcome.LOST):
+            done = write()
+        if outcome is not Outcome.DONE:
+            raise _fault(outcome)
+        return done
+
+
+def _parsed(path: str) -> tuple[Key, str]:
+    found = _PATH.fullmatch(path)
+    assert found, path
+    return Key(found["plural"], found["ns"] or "", found["name"] or ""), found["sub"] or ""

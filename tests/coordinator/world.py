@@ -1,0 +1,417 @@
+"""A whole cluster in memory: toy KubeRay, kube-scheduler, kubelets and garbage collector around
+an API server, and one or more replicas of the coordinator, each driven step by step.
+"""
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import msgspec
+
+from coordinator.actions import Action, EmitEvent, ReleasePod
+from coordinator.app import (
+    _cluster_event,
+    _gang_event,
+    _namespace_event,
+    _node_event,
+    _pod_event,
+    _priority_event,
+)
+from coordinator.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
+from coordinator.executor import Executor
+from coordinator.moment import Moment
+from coordinator.observed import observe
+from coordinator.state import CoordinatorState
+from kube import names, objects
+from kube.client import Client as RealClient
+from kube.codec import node as codec_node
+from kube.codec import pod_used, room_on
+from kube.patches import gate_patch, pinned_node
+from kube.ray import opt_in
+from kube.watch import Changed, Deleted
+from scheduling.columns import Columns
+from scheduling.feasibility import feasible
+from scheduling.model import GangKey
+from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
+from tests.coordinator.builders import TEAM, pod_of
+
+STEPS = 400  # rounds after which a world that does not come to rest is broken
+
+_READERS: dict[str, tuple[type[Any], Any]] = {
+    "pods": (objects.Pod, _pod_event),
+    "nodes": (objects.Node, _node_event),
+    "namespaces": (objects.Namespace, _namespace_event),
+    "priorityclasses": (objects.PriorityClass, _priority_event),
+    "rayclusters": (objects.RayCluster, _cluster_event),
+    "gangs": (objects.Gang, _gang_event),
+}
+
+
+def event_of(change: Change) -> Event:
+    """What the reflector of a resource makes of a change."""
+    kind, translate = _READERS[change.key.plural]
+    obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
+    if kind is objects.Pod:
+        obj = observe(obj)
+    told = Changed(obj) if change.new is not None else Deleted(obj)
+    return cast(Event, translate(told))
+
+
+class Replica:
+    """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.client = Client(api)
+        self.todo: list[Action] = []
+        self.log: list[Action] = []
+        self.emitted: list[EmitEvent] = []
+        self.leading = False
+        self._executor = Executor(
+            cast(RealClient, self.client), self, self._hear, identity="test", concurrency=1
+        )
+        self.restart()
+
+    def valid(self) -> bool:
+        return self.leading
+
+    def restart(self) -> None:
+        """Begin anew with lists, as after a crash; what was in flight stays in flight."""
+        self.state = CoordinatorState()
+        self.todo = []
+        self.leading = False
+        self.watch: Watch = self.api.watch()
+
+    # ---- hearing
+
+    def handle(self, events: Iterable[Event]) -> list[Action]:
+        actions = self.state.handle(list(events), self._moment())
+        self.log += actions
+        self.todo += [action for action in actions if not isinstance(action, EmitEvent)]
+        self.emitted += [action for action in actions if isinstance(action, EmitEvent)]
+        return actions
+
+    def hear(self, plural: str, most: int = 1 << 30) -> None:
+        """Be told the next changes of one resource."""
+        queue = self.watch.queues[plural]
+        self.handle([event_of(queue.popleft()) for _ in range(min(most, len(queue)))])
+
+    def hear_all(self) -> None:
+        for plural in self.watch.waiting():
+            self.hear(plural)
+
+    def cycle(self) -> None:
+        if self.state.cycle_wanted:
+            self.handle([CycleDue()])
+
+    def tick(self) -> None:
+        at = self.state.next_wake
+        if at is not None and at <= self.api.now:
+            self.handle([TimePassed()])
+
+    def _hear(self, events: Iterable[Event]) -> None:
+        self.handle(events)
+
+    def _moment(self) -> Moment:
+        return Moment(self.api.now, self.api._stamp())
+
+    # ---- leading
+
+    def lead(self, epoch: int) -> None:
+        """Begin a term: all that was written to gangs and Ray pods before it is seen first."""
+        self.hear("gangs")
+        self.hear("pods")
+        self.leading = True
+        self.handle([TermStarted(epoch)])
+
+    def resign(self) -> None:
+        self.leading = False
+        self.todo = []
+        self.handle([TermEnded()])
+
+    # ---- acting
+
+    def act(self, at: int = 0, outcome: Outcome = Outcome.DONE, *, deaf: bool = False) -> Action:
+        """Carry out one action with the real executor."""
+        action = self.todo.pop(at)
+        for event in self.carried_out(action, outcome, deaf=deaf):
+            self.handle([event])
+        return action
+
+    def carried_out(self, action: Action, outcome: Outcome, *, deaf: bool = False) -> list[Event]:
+        self.client.outcome, self.client.deaf = outcome, deaf
+        doing = self._executor._do(action)
+        try:
+            doing.send(None)
+        except StopIteration as done:
+            return cast(list[Event], done.value)
+        finally:
+            self.client.deaf = False
+        raise AssertionError("an executor that waits for something else than the client")
+
+    def act_all(self) -> None:
+        while self.todo:
+            self.act()
+
+    def act_all_but(self, *kinds: type[Action]) -> None:
+        """Carry out everything except these kinds of action."""
+        while others := [at for at, each in enumerate(self.todo) if not isinstance(each, kinds)]:
+            self.act(others[0])
+
+    def releases(self) -> list[tuple[str, str]]:
+        """Pod and node of every release that was asked for so far."""
+        return [(a.pod.metadata.name, a.node) for a in self.log if isinstance(a, ReleasePod)]
+
+
+class World:
+    """The API server and everybody who works on it."""
+
+    def __init__(self, *start: Json, replicas: int = 1) -> None:
+        self.api = Api()
+        self.epoch = 0
+        self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
+        for obj in start:
+            self.api.create(obj)
+        self.replicas = [Replica(self.api) for _ in range(replicas)]
+        self.elect(0)
+
+    @property
+    def leader(self) -> Replica:
+        return self.replicas[0]
+
+    def elect(self, index: int) -> Replica:
+        """Have a replica lead; whether the earlier leader knows is its own matter."""
+        self.epoch += 1
+        replica = self.replicas[index]
+        replica.hear_all()
+        replica.lead(self.epoch)
+        return replica
+
+    # ---- users
+
+    def create(self, *objs: Json) -> None:
+        for obj in objs:
+            self.api.create(obj)
+
+    def delete(self, plural: str, name: str, namespace: str = TEAM) -> None:
+        where = "" if plural == "nodes" else namespace
+        self.api.delete(Key(plural, where, name))
+
+    def edit(self, name: str, *, namespace: str = TEAM, **spec: object) -> None:
+        """Change the spec of a RayCluster."""
+        cluster = self.api.get(Key("rayclusters", namespace, name))
+        self.api.change(cluster, lambda obj: obj["spec"].update(spec))
+
+    def scale(self, name: str, replicas: int) -> None:
+        cluster = self.api.get(Key("rayclusters", TEAM, name))
+        groups = copy.deepcopy(cluster["spec"]["workerGroupSpecs"])
+        groups[0]["replicas"] = replicas
+        self.edit(name, workerGroupSpecs=groups)
+
+    # ---- looking
+
+    def gang(self, name: str) -> Json:
+        return self.api.get(Key("gangs", TEAM, name))
+
+    def status(self, name: str) -> Json:
+        return self.gang(name).get("status") or {}
+
+    def pods(self, cluster: str = "") -> list[Json]:
+        pods = [pod for pod in self.api.all("pods") if names.RAY_CLUSTER in _labels(pod)]
+        return [pod for pod in pods if cluster in ("", _labels(pod)[names.RAY_CLUSTER])]
+
+    def bound(self, cluster: str = "") -> Counter[str]:
+        """How many pods of a Ray cluster are on which node."""
+        return Counter(pod["spec"]["nodeName"] for pod in self.pods(cluster) if _node(pod))
+
+    def gated(self, cluster: str = "") -> int:
+        return sum(is_gated(pod) for pod in self.pods(cluster))
+
+    # ---- everybody's work
+
+    def controllers(self) -> None:
+        for step in (self.collect_garbage, self.kuberay, self.schedule, self.kubelets):
+            step()
+
+    def settle(self, *, seconds: float = 0.0) -> None:
+        """Have everybody work until nothing changes any more, then let time pass, and again."""
+        self._come_to_rest()
+        end = self.api.now + seconds
+        while self.api.now < end:
+            self.api.now = min(end, self._next_moment(end))
+            self._come_to_rest()
+
+    def _next_moment(self, end: float) -> float:
+        wakes = (replica.state.next_wake for replica in self.replicas if replica.leading)
+        return min((max(at, self.api.now + 0.001) for at in wakes if at is not None), default=end)
+
+    def _come_to_rest(self) -> None:
+        for _ in range(STEPS):
+            before = len(self.api.history)
+            self.controllers()
+            busy = [self._work(replica) for replica in self.replicas]
+            if not any(busy) and len(self.api.history) == before:
+                return
+        raise AssertionError("the world does not come to rest")
+
+    def _work(self, replica: Replica) -> bool:
+        """One round of a replica; says whether it had anything to do."""
+        due = replica.state.next_wake is not None and replica.state.next_wake <= self.api.now
+        busy = bool(replica.watch.waiting() or replica.todo or replica.state.cycle_wanted or due)
+        replica.hear_all()
+        replica.act_all()
+        replica.tick()
+        if replica.leading:
+            replica.cycle()
+        replica.act_all()
+        return busy and replica.leading
+
+    # ---- the toys
+
+    def kuberay(self) -> None:
+        for cluster in list(self.api.all("rayclusters")):
+            for pod_set, pods, wanted in self._sets(cluster):
+                self._reconcile(cluster, pod_set, pods, wanted)
+
+    def _sets(self, cluster: Json) -> Iterator[tuple[Json, list[Json], int]]:
+        spec, uid = cluster["spec"], cluster["metadata"]["uid"]
+        head = {"groupName": names.RAY_HEAD_GROUP, "replicas": 1, **spec["headGroupSpec"]}
+        every = [head, *spec["workerGroupSpecs"]]
+        for each in every:
+            wanted = 0 if spec.get("suspend") or each.get("suspend") else each["replicas"]
+            mine = [p for p in self._of(uid) if _labels(p)[names.RAY_GROUP] == each["groupName"]]
+            yield each, mine, wanted
+        kept = {each["groupName"] for each in every}
+        for pod in [p for p in self._of(uid) if _labels(p)[names.RAY_GROUP] not in kept]:
+            self._delete(pod)
+
+    def _of(self, uid: str) -> list[Json]:
+        owned = (p for p in self.api.all("pods") if _owner(p) == uid)
+        return [pod for pod in owned if "deletionTimestamp" not in pod["metadata"]]
+
+    def _reconcile(self, cluster: Json, pod_set: Json, pods: list[Json], wanted: int) -> None:
+        hosts = pod_set.get("numOfHosts") or 1
+        replicas: dict[str, list[Json]] = {}
+        for pod in pods:
+            name = _labels(pod).get(names.RAY_REPLICA_NAME) or pod["metadata"]["name"]
+            replicas.setdefault(name, []).append(pod)
+        whole = {name for name, each in replicas.items() if len(each) == hosts}
+        for name in [*(replicas.keys() - whole), *sorted(whole)[wanted:]]:
+            for pod in replicas[name]:
+                self._delete(pod)
+        for _ in range(len(whole), wanted):
+            self._make_replica(cluster, pod_set, hosts)
+
+    def _make_replica(self, cluster: Json, pod_set: Json, hosts: int) -> None:
+        name, self._made = f"{pod_set['groupName']}-{self._made:04}", self._made + 1
+        for _ in range(hosts):
+            self._make_pod(cluster, pod_set, name if hosts > 1 else "")
+
+    _made = 0
+
+    def _make_pod(self, cluster: Json, pod_set: Json, replica: str) -> None:
+        template = pod_set["template"]
+        gates = [gate["name"] for gate in template["spec"].get("schedulingGates", ())]
+        pod = pod_of(cluster, pod_set["groupName"], "", template, replica, gates)
+        del pod["metadata"]["name"]
+        pod["metadata"]["generateName"] = f"{cluster['metadata']['name']}-{pod_set['groupName']}-"
+        self.api.create(self._reviewed(cluster, pod))
+
+    def _reviewed(self, cluster: Json, pod: Json) -> Json:
+        """What the webhook does."""
+        meta = cluster["metadata"]
+        namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
+        answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
+        if not answer.gated or not gate_patch(pod):
+            return pod
+        gates = [*pod["spec"].get("schedulingGates", ()), {"name": names.GATE}]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+
+    def _delete(self, pod: Json) -> None:
+        self.api.delete(key_of(pod))
+
+    def schedule(self) -> None:
+        """Bind ungated pods where they may go and fit; say of the others that they do not."""
+        for raw in list(self.api.all("pods")):
+            gates = raw["spec"].get("schedulingGates")
+            if not (_node(raw) or gates or "deletionTimestamp" in raw["metadata"]):
+                self._schedule_one(raw)
+
+    def _schedule_one(self, raw: Json) -> None:
+        pod = msgspec.convert(raw, objects.Pod)
+        node = next(iter(self._candidates(pod)), "")
+        if node:
+            self.api.change(raw, lambda obj: obj["spec"].update(nodeName=node))
+        else:
+            self._condition(raw, "PodScheduled", "False", "Unschedulable", "0 nodes available")
+
+    def _candidates(self, pod: objects.Pod) -> Iterator[str]:
+        seen = observe(pod)
+        nodes = [msgspec.convert(obj, objects.Node) for obj in self.api.all("nodes")]
+        columns = Columns.of((codec_node(each) for each in nodes), self.used())
+        shape = seen.member.shape if seen.member is not None else None
+        assert shape is not None, "only Ray pods go through the toy scheduler"
+        pin = pinned_node(pod)
+        for at, allowed in enumerate(feasible(shape, columns)):
+            fits = all(columns.free[columns.row[name], at] >= n for name, n in shape.requests)
+            if allowed and fits and pin in (None, columns.names[at]):
+                yield columns.names[at]
+
+    def used(self) -> dict[str, dict[str, int]]:
+        """What pods take, by node."""
+        sums: dict[str, Counter[str]] = {}
+        for raw in self.api.all("pods"):
+            pod = msgspec.convert(raw, objects.Pod)
+            if room_on(pod):
+                sums.setdefault(room_on(pod), Counter()).update(pod_used(pod))
+        return {node: dict(used) for node, used in sums.items()}
+
+    def kubelets(self) -> None:
+        for pod in list(self.api.all("pods")):
+            if not _node(pod) or names.RAY_CLUSTER not in _labels(pod):
+                continue
+            if "deletionTimestamp" in pod["metadata"]:
+                self.api.remove(key_of(pod))
+            else:
+                self._condition(pod, "Ready", "True", "", "")
+
+    def _condition(self, pod: Json, kind: str, status: str, reason: str, message: str) -> None:
+        new = {"type": kind, "status": status, "reason": reason, "message": message}
+
+        def change(obj: Json) -> None:
+            others = [c for c in obj["status"].get("conditions", ()) if c["type"] != kind]
+            obj["status"]["conditions"] = [*others, new]
+
+        self.api.change(pod, change)
+
+    def collect_garbage(self) -> None:
+        """What is owned goes with its owner; pods of a node go with the node."""
+        uids = {obj["metadata"]["uid"] for obj in self.api.all("rayclusters")}
+        nodes = {obj["metadata"]["name"] for obj in self.api.all("nodes")}
+        for obj in [*self.api.all("gangs"), *self.api.all("pods")]:
+            if _owner(obj) and _owner(obj) not in uids:
+                self.api.delete(key_of(obj))
+            elif obj["kind"] == "Pod" and _node(obj) and _node(obj) not in nodes:
+                self.api.remove(key_of(obj))
+
+
+def is_gated(pod: Json) -> bool:
+    return {"name": names.GATE} in pod["spec"].get("schedulingGates", ())
+
+
+def _labels(obj: Json) -> dict[str, str]:
+    return cast(dict[str, str], obj["metadata"].get("labels", {}))
+
+
+def _node(pod: Json) -> str:
+    return cast(str, pod["spec"].get("nodeName", ""))
+
+
+def _owner(obj: Json) -> str:
+    owners = obj["metadata"].get("ownerReferences") or [{"uid": ""}]
+    return cast(str, owners[0]["uid"])
+
+
+def key(name: str) -> GangKey:
+    return GangKey(TEAM, name)
