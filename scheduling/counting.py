@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scheduling.columns import LIMIT, Amounts
+from scheduling.columns import Amounts
 
 Requests = tuple[tuple[str, int], ...]
 
@@ -22,7 +22,7 @@ def pods_per_node(requests: Requests, row: Mapping[str, int], free: Amounts) -> 
     fitting = np.full(free.shape[1], MOST, dtype=np.int64)
     for resource, amount in requests:
         at = row.get(resource)
-        if at is None or amount > LIMIT:
+        if at is None:
             return np.zeros(free.shape[1], dtype=np.int64)
         np.minimum(fitting, free[at] // amount, out=fitting)
     return np.maximum(fitting, 0, out=fitting)

@@ -22,12 +22,12 @@ from scheduling.verdict import Admitted, Decision, Refusal, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What bounds a cycle, in steps of some 10 ns: a search can never block the loop."""
+    """What bounds a cycle, in steps of some 20 ns: a search can never block the loop."""
 
-    search_steps: int = 8_000_000
+    search_steps: int = 4_000_000
     """What the exact search for one gang may take; then the gang is Undecided."""
 
-    cycle_search_steps: int = 32_000_000
+    cycle_search_steps: int = 12_000_000
     """What all searches of a cycle may take together."""
 
 

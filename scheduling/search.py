@@ -27,7 +27,7 @@ NEVER = -(2**40)
 """A value no sum of pods can lift above zero."""
 
 STEPS_PER_JOIN = 1000
-"""What joining one node costs beside its mixes, in steps of some 10 ns each."""
+"""What joining one node costs beside its mixes, in steps of some 20 ns each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class _Join:
         self.counts = [count for _, count in others]
         self.kinds = kinds
         self.states = _mixes(self.counts)
-        self.joined: list[tuple[int, Kind, Positions]] = []
+        self.joined: list[tuple[int, Kind, Amounts]] = []
 
     def run(self, value: int, spent: int, steps: int) -> Found | Nothing | OutOfSteps:
         """Join nodes until the demand is met, all are joined, or the steps are used up."""
@@ -176,11 +176,12 @@ class _Join:
                 spent += cost
                 if before is None or spent > steps:
                     return OutOfSteps(spent)
-                grown, choice = self._joined(most, kind, before)
+                grown = (np.take(most, before) + kind.beside[:, None]).max(axis=0)
+                grown.clip(NEVER, self.wanted, out=grown)
                 if np.array_equal(grown, most):
                     break
+                self.joined.append((node, kind, most))
                 most = grown
-                self.joined.append((node, kind, choice))
                 if most[-1] >= self.wanted:
                     return Found(self._spreads(value), spent)
         return Nothing(spent)
@@ -192,24 +193,17 @@ class _Join:
             before += stride * np.maximum(self.states[None, :, at] - kind.mixes[:, None, at], 0)
         return before
 
-    def _joined(self, most: Amounts, kind: Kind, before: Positions) -> tuple[Amounts, Positions]:
-        sums = most[before] + kind.beside[:, None]
-        choice = sums.argmax(axis=0)
-        grown = np.take_along_axis(sums, choice[None, :], axis=0)[0]
-        return grown.clip(NEVER, self.wanted), choice
-
     def _spreads(self, value: int) -> tuple[Spread, ...]:
-        """Walk back through the choices; whatever is placed beyond the demand is left out."""
-        lacking = [*self.counts, self.wanted]
-        strides = _strides(self.counts).tolist()
+        """Walk back from the last node; whatever is placed beyond the demand is left out."""
+        lacking = np.array([*self.counts, self.wanted], dtype=np.int64)
         placed: list[list[tuple[int, int]]] = [[] for _ in lacking]
-        for node, kind, choice in reversed(self.joined):
-            state = sum(s * n for s, n in zip(strides, lacking[:-1], strict=True))
-            mix = int(choice[state])
-            held = [*kind.mixes[mix].tolist(), int(kind.beside[mix])]
-            for at, pods in enumerate(map(min, held, lacking)):
-                lacking[at] -= pods
-                placed[at] += [(node, pods)] if pods else []
+        for node, kind, most in reversed(self.joined):
+            before = np.maximum(lacking[:-1] - kind.mixes, 0) @ _strides(self.counts)
+            mix = int((most[before] + kind.beside).argmax())
+            pods = np.minimum([*kind.mixes[mix], kind.beside[mix]], lacking)
+            lacking -= pods
+            for at in np.flatnonzero(pods).tolist():
+                placed[at].append((node, int(pods[at])))
         spreads = [_spread(each) for each in placed]
         return (*spreads[:value], spreads[-1], *spreads[value:-1])
 

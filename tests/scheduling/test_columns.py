@@ -1,9 +1,11 @@
 """The table of nodes and what it draws."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from scheduling.columns import LIMIT, Columns, NodeTable
+from scheduling.columns import LIMIT, MASKS_KEPT, Columns, NodeTable, Traits
 from tests.builders import GPU, columns, node, shape
 
 
@@ -67,6 +69,22 @@ def test_a_new_resource_becomes_a_row() -> None:
     made = table("a")
     made.use("a", [("example.com/fpga", 1)], +1)
     assert cell(made.snapshot(), "free", "example.com/fpga", "a") == -1
+
+
+def test_what_only_an_early_pod_names_becomes_a_row_with_its_node() -> None:
+    """A pod may name a resource before its node is known, and the node may not offer it."""
+    made = NodeTable()
+    made.use("a", [("example.com/fpga", 2)], +1)
+    made.put_node(node("a"))
+    assert cell(made.snapshot(), "used", "example.com/fpga", "a") == 2
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Nodes may stay unchanged for weeks while gangs with ever new constraints pass."""
+    traits = Traits(())
+    for number in range(MASKS_KEPT + 10):
+        assert traits.remembered(number, partial(int, number)) == number
+    assert len(traits._remembered) <= MASKS_KEPT
 
 
 def test_a_snapshot_never_changes() -> None:

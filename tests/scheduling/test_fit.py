@@ -155,6 +155,13 @@ def test_the_head_shares_a_machine_with_its_workers_rather_than_open_another() -
     }
 
 
+def test_the_head_may_come_last_by_name() -> None:
+    """Spreads are in the order of the demand, whichever of the two is the single pod."""
+    nodes = [node("a", cpu=16, gpu=8), node("b", cpu=16, gpu=8)]
+    found = where(nodes, group("gpu-workers", 2, GPU_WORKER), group("head", 1, HEAD))
+    assert found == {"gpu-workers": {"a": 1, "b": 1}, "head": {"a": 1}}
+
+
 def test_broken_machines_are_filled_before_whole_ones_are_opened() -> None:
     """The tightest node first: whole machines stay whole."""
     nodes = [node("a", gpu=8), node("b", gpu=2), node("c", gpu=3)]

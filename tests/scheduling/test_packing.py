@@ -40,6 +40,13 @@ from tests.builders import columns, node, shape
             "ba",
             id="for device pods tightness decides",
         ),
+        pytest.param(
+            shape(cpu=4, gpu=1),
+            [node("a", cpu=8, gpu=2), node("b", cpu=4, gpu=4)],
+            [0, 0],
+            "ba",
+            id="for device pods their own count decides, not how many devices are idle",
+        ),
         pytest.param(shape(cpu=1), [node("b"), node("a")], [0, 0], "ab", id="then the name"),
         pytest.param(shape(cpu=1), [], [], "", id="no node has no order"),
     ],

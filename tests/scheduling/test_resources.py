@@ -176,6 +176,14 @@ def one(restartable: bool = False, **requests: int) -> ContainerRequests:
             id="side-cars add up",
         ),
         pytest.param(
+            [one(cpu=1)],
+            [one(True, cpu=2), one(True, cpu=3), one(cpu=4)],
+            {},
+            {},
+            {"cpu": 9},
+            id="an init container runs beside all the side-cars before it",
+        ),
+        pytest.param(
             [one(cpu=3)],
             [],
             {"cpu": 1, "memory": 7},
