@@ -469,7 +469,7 @@ class Reflector(Generic[T]):
             async with self._interruptible():
                 await self._list_and_watch()
         except KubeError as error:
-            if _fell_behind(error):
+            if _fell_behind(error) or self._was_deaf(error):
                 self._position = ""
             return error
         finally:
@@ -633,6 +633,11 @@ class Reflector(Generic[T]):
         if events:
             self.counters.events += len(events)
             self._sink(events)
+
+    def _was_deaf(self, error: KubeError) -> bool:
+        # A watch from a version that a restored server has yet to reach is accepted and silent
+        # for ever, without even bookmarks (measured on 1.36); a list is the way out.
+        return isinstance(error, Timeout) and self._opened_at is not None and not self._heard
 
     def _lived(self) -> float:
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
