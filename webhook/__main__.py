@@ -9,9 +9,9 @@ import sys
 import structlog
 
 from kube.errors import KubeError
-from webhook.logs import log_json
+from kube.program import SettingsError, load_settings, log_json
 from webhook.serve import serve
-from webhook.settings import Settings, SettingsError, load_settings
+from webhook.settings import PREFIX, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ async def _main(settings: Settings) -> None:
 def main() -> int:
     """Run the webhook; the exit code is 2 for bad settings and 1 when it cannot serve."""
     try:
-        settings = load_settings()
+        settings = load_settings(Settings, PREFIX)
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201  (how to log is a setting, too)
         return _BAD_SETTINGS

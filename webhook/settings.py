@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "MUSTER_WEBHOOK_"
@@ -45,25 +45,3 @@ class Settings(BaseSettings):
     shutdown_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     drain_seconds: float = Field(default=10.0, gt=0, le=120)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-
-
-class SettingsError(ValueError):
-    """One or more settings cannot be used; the text has a line for each of them."""
-
-
-def load_settings() -> Settings:
-    """Read the settings from the environment; all faults are reported together."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise SettingsError("\n".join(_faults(error))) from error
-
-
-def _faults(error: ValidationError) -> list[str]:
-    """Return one line for each variable: a value that may have two types fails once in each."""
-    faults: dict[str, tuple[str, list[str]]] = {}
-    for detail in error.errors():
-        variable = PREFIX + str(detail["loc"][0]).upper()
-        _, allowed = faults.setdefault(variable, (repr(detail["input"]), []))
-        allowed.append(detail["msg"])
-    return [f"{name}: {value}: {'; '.join(said)}" for name, (value, said) in faults.items()]

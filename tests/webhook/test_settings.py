@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook.settings import SettingsError, load_settings
+from kube.program import SettingsError, load_settings
+from webhook.settings import PREFIX, Settings
 
 
 def test_the_defaults_are_usable() -> None:
-    settings = load_settings()
+    settings = load_settings(Settings, PREFIX)
     assert settings.lookup_deadline_seconds == 2.0
     assert settings.body_limit_bytes == 8 * 1024 * 1024
     assert settings.keepalive_seconds > 90
@@ -21,7 +22,7 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_WEBHOOK_LISTEN_ADDRESS", "127.0.0.1")
     monkeypatch.setenv("MUSTER_WEBHOOK_LISTEN_PORT", "7443")
     monkeypatch.setenv("MUSTER_WEBHOOK_KUBECONFIG", "there")
-    settings = load_settings()
+    settings = load_settings(Settings, PREFIX)
     assert settings.listen_address == ip_address("127.0.0.1")
     assert settings.listen_port == 7443
     assert settings.kubeconfig == Path("there")
@@ -33,7 +34,7 @@ def test_all_faults_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("MUSTER_WEBHOOK_KEEPALIVE_SECONDS", "75")
     monkeypatch.setenv("MUSTER_WEBHOOK_LOG_LEVEL", "loud")
     with pytest.raises(SettingsError) as caught:
-        load_settings()
+        load_settings(Settings, PREFIX)
     lines = dict(line.split(": ", 1) for line in str(caught.value).splitlines())
     assert "'99999'" in lines["MUSTER_WEBHOOK_LISTEN_PORT"]
     assert "65535" in lines["MUSTER_WEBHOOK_LISTEN_PORT"]
@@ -51,4 +52,4 @@ def test_what_kubernetes_puts_beside_a_service_does_no_harm(
     monkeypatch.setenv("MUSTER_WEBHOOK_PORT_443_TCP_ADDR", "10.96.0.12")
     monkeypatch.setenv("MUSTER_WEBHOOK_SERVICE_HOST", "10.96.0.12")
     monkeypatch.setenv("MUSTER_WEBHOOK_SERVICE_PORT", "443")
-    assert load_settings().listen_port == 9443
+    assert load_settings(Settings, PREFIX).listen_port == 9443
