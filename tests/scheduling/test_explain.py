@@ -103,6 +103,19 @@ def refusal(world: Columns, *groups: Group) -> Refusal:
             id="they fit alone but not together",
         ),
         pytest.param(
+            columns(node("a", cpu=8, gpu=3), node("b", cpu=1, gpu=3), node("c", cpu=1, gpu=3)),
+            [group("workers", 1, shape(cpu=8, gpu=4))],
+            "0 of 1 workers fits: it needs 4 nvidia.com/gpu on one node; "
+            "9 are free, at most 3 on one node",
+            id="the resource that stops the most nodes is named",
+        ),
+        pytest.param(
+            columns(node("a", cpu=8), node("b", cpu=3), used={"a": {"cpu": 12_000}}),
+            [group("head", 1, shape(cpu=4))],
+            "0 of 1 head fits: it needs 4 cpu on one node; 3 are free, at most 3 on one node",
+            id="an overcommitted node takes nothing from what others have free",
+        ),
+        pytest.param(
             columns(node("a", cpu=3)),
             [group("x", 2, shape(cpu=1)), group("y", 2, shape(cpu=1))],
             "1 of 2 y fit: each needs 1 cpu on one node; 0 are free, at most 0 on one node",
