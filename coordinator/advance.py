@@ -24,10 +24,10 @@ from coordinator.cache import ClusterCache
 from coordinator.demand import Demand, NotReady, Settled, demand
 from coordinator.moment import Moment, Patience
 from coordinator.observed import ObservedPod
-from coordinator.slots import placement_from_pins, slots_of, trim
+from coordinator.slots import placement_from_pins, slots_of, trim, without_nodes
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
-from coordinator.standing import ready_for_release, survey
-from coordinator.status import due_at, placement_json, recorded, status_of
+from coordinator.standing import is_ready, ready_for_release, survey
+from coordinator.status import RUNNING, due_at, placement_json, recorded, status_of
 from coordinator.view import GangView
 from kube import names
 from kube.codec import (
@@ -38,7 +38,6 @@ from kube.codec import (
 )
 from kube.objects import Gang, RayCluster
 from kube.ray import (
-    Answer,
     GangTerms,
     Misconfigured,
     OptIn,
@@ -80,14 +79,18 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     record = scene.cache.gangs.get(key)
     if record is not None and is_of(record, view.cluster_uid):
         _adopt(view, record)
+    pods = scene.cache.members(key, view.cluster_uid)
     if view.placement is None:
-        view.placement = placement_from_pins(scene.cache.members(key, view.cluster_uid))
+        view.placement = placement_from_pins(pods)
+        view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not to be given up
+    if view.placement is not None:
+        view.fences = {pod.uid: f"{scene.epoch}.0" for pod in pods if pod.gated}
     return view
 
 
 def _adopt(view: GangView, record: Gang) -> None:
     _read_record(view, record)
-    view.told = record.status.reason
+    view.told, view.ran = record.status.reason, record.status.phase == RUNNING
     if record.status.placement is None:
         return
     try:
@@ -153,10 +156,6 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
 
 
 def _terms(cluster: RayCluster, cache: ClusterCache) -> tuple[GangTerms | None, str]:
-    answer = opt_in_of(cluster, cache)
-    if answer.answer is Answer.BAD:
-        allowed = 'allowed: "true" or "false"'
-        return None, f'{answer.where} {names.OPT_IN} is "{answer.value}"; {allowed}'
     terms = gang_terms(cluster, cache.namespace_labels(cluster.metadata.namespace))
     if isinstance(terms, Misconfigured):
         return None, terms.message
@@ -184,26 +183,28 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
     view.durable = view.placement is not None and view.written.get("placement") == placement_json(
         view.placement, view.placement_epoch
     )
+    view.ran = view.placement is not None and (view.ran or is_ready(view.standing))
 
 
 def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
     """Decide anew what cannot be had any more: all of it while nothing was released."""
-    columns = scene.cache.columns()
-    lost = repair.lost_nodes(view, pods, columns)
-    if not lost or view.placement is None:
-        return
-    if view.released_any:
-        view.placement = repair.without_nodes(view.placement, lost)
-    else:
+    lost = repair.lost_nodes(view, pods, scene.cache.columns())
+    if lost and view.placement is not None:
+        left = without_nodes(view.placement, pods, lost)
+        view.placement = left if slots_of(left) else None
+        _stand(view, pods)
+    if view.placement is not None and not view.released_any and repair.is_short(view):
         view.placement = None
-    _stand(view, pods)
+        _stand(view, pods)
 
 
 def _demand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> Demand:
     if view.problem and view.placement is None:
         return NotReady(Reason.MISCONFIGURED, view.problem)
-    if view.terms is None or not any(each.terms.count for each in view.standing):
+    if view.terms is None:
         return Settled()
+    if not any(each.terms.count for each in view.standing):
+        return NotReady(Reason.GANG_INCOMPLETE, "the RayCluster is suspended: it wants no pods")
     if view.terms.unsupported:
         named = ", ".join(view.terms.unsupported)
         return NotReady(Reason.UNSUPPORTED, f"not supported yet: {named}")
@@ -245,8 +246,7 @@ def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
 
 def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
     """Give back the room of a gang that lost a part before it ever ran and found no other."""
-    torn = view.placement is not None and repair.is_torn(view) and repair.never_started(view)
-    if not torn:
+    if not repair.is_torn(view):
         view.torn_since = None
         return
     now = scene.moment.now
@@ -259,8 +259,10 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
 
 
 def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
-    if pod.uid not in view.inflight and view.attempts_at(pod.uid).not_before <= now:
+    wanted = pod.uid not in view.deleted and pod.uid not in view.inflight
+    if wanted and view.attempts_at(pod.uid).not_before <= now:
         view.inflight.add(pod.uid)
+        view.deleted.add(pod.uid)
         yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, pod.resource_version)
 
 
@@ -345,15 +347,15 @@ def _fences(view: GangView, scene: Scene) -> Iterator[Action]:
     seated = (seat for each in view.standing for seat in each.seated)
     unseated = ((pod, "") for each in view.standing for pod in each.waiting)
     for pod, node in (*seated, *unseated):
-        _require_fence(view, pod, node, scene.epoch)
+        _require_new_fence(view, pod, node, scene.epoch)
         if not _fence_holds(view, pod) and _free_to_act(view, pod, scene):
             view.inflight.add(pod.uid)
             assert pod.raw is not None
             yield FencePod(view.key, pod.raw, view.fences[pod.uid])
 
 
-def _require_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) -> None:
-    """A pod whose release may be on its way from elsewhere, or to elsewhere, needs a new mark.
+def _require_new_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) -> None:
+    """A pod whose release may be on its way to another node needs a new mark.
 
     The token counts up within the term, because an annotation that stays the same would not
     change the pod's resourceVersion.
@@ -363,8 +365,6 @@ def _require_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) -> N
         count = int(view.fences.get(pod.uid, f"{epoch}.0").rpartition(".")[2]) + 1
         view.fences[pod.uid] = f"{epoch}.{count}"
         del view.targets[pod.uid]
-    elif view.placement_epoch < epoch and pod.uid not in view.fences:
-        view.fences[pod.uid] = f"{epoch}.0"
 
 
 def _fence_holds(view: GangView, pod: ObservedPod) -> bool:

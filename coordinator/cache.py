@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator.observed import Amounts, ObservedPod
 from kube import objects
-from kube.codec import node
+from kube.codec import InvalidObject, node
 from kube.objects import Gang, Namespace, PriorityClass, RayCluster
 from scheduling.columns import Columns, NodeTable
 from scheduling.model import GangKey, Node
@@ -99,9 +99,13 @@ class ClusterCache:
 
         Kubelets report every few seconds; nearly all of it is nothing to a decision.
         """
-        new = node(seen)
-        if self.nodes.get(new.name) == new:
+        new = _readable(seen)
+        known = self.nodes.get(seen.metadata.name)
+        if known == new:
             return False
+        if new is None:
+            self.remove_node(seen.metadata.name)
+            return True
         self.nodes[new.name] = new
         self.table.put_node(new)
         return True
@@ -134,11 +138,15 @@ class ClusterCache:
         return True
 
     def remove_gang(self, key: GangKey, uid: str) -> None:
-        """Forget a Gang object; an empty uid means whichever it is."""
+        """Forget a Gang object; an empty uid means whichever it is.
+
+        That whichever is not buried: the answer may have been overtaken by a new object.
+        """
         known = self.gangs.get(key)
         if known is not None and uid in ("", known.metadata.uid):
             del self.gangs[key]
-            self._bury(known.metadata.uid)
+        if uid:
+            self._bury(uid)
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; empty where it is not known."""
@@ -146,10 +154,20 @@ class ClusterCache:
         return namespace.metadata.labels if namespace is not None else {}
 
 
+def _readable(seen: objects.Node) -> Node | None:
+    """The node in the words of the core; one whose amounts cannot be read offers nothing."""
+    try:
+        return node(seen)
+    except InvalidObject:
+        return None
+
+
 def _older(pod: ObservedPod, known: ObservedPod) -> bool:
-    return pod.uid == known.uid and _version(pod.resource_version) < _version(
-        known.resource_version
-    )
+    """Whether the pod is no news: the echo of our own patch, or what was before it."""
+    if pod.uid != known.uid:
+        return False
+    old, new = known.resource_version, pod.resource_version
+    return new == old or _version(new) < _version(old)
 
 
 def _stale(gang: Gang, known: Gang) -> bool:

@@ -47,8 +47,9 @@ def demand(
 
 
 def is_gathered(standing: Standing) -> bool:
-    """Whether every pod of the minimum exists."""
-    return all(each.exist >= each.terms.minimum for each in standing)
+    """Whether every pod of the minimum exists, and there is a minimum."""
+    wanted = any(each.terms.minimum for each in standing)
+    return wanted and all(each.exist >= each.terms.minimum for each in standing)
 
 
 def _unreadable(standing: Standing) -> NotReady | None:
@@ -92,12 +93,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _wanted(each: PodSetStanding) -> Sequence[ObservedPod]:
-    return _in_order(each.waiting)[: each.missing]
-
-
-def _in_order(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
-    """Whole replicas stand together, replicas and pods in the order of their names."""
-    return sorted(pods, key=lambda pod: (pod.member.replica if pod.member else "", pod.name))
+    return each.waiting[: each.missing]
 
 
 def _groups(pod_set: str, pods: Iterable[ObservedPod]) -> Iterator[Group]:
@@ -110,7 +106,7 @@ def _groups(pod_set: str, pods: Iterable[ObservedPod]) -> Iterator[Group]:
 
 def _surplus_units(each: PodSetStanding) -> Iterator[tuple[Group, ...]]:
     """Whole replicas above the minimum, as many as the RayCluster asks for."""
-    rest = _in_order(each.waiting)[each.missing :]
+    rest = each.waiting[each.missing :]
     room = each.terms.count - each.placed - each.missing
     for pods in _replicas(rest, each.terms.hosts):
         room -= len(pods)

@@ -146,7 +146,7 @@ class Executor:
             WRITES.labels("gang_delete", _outcome(error)).inc()
             return [*await self._read_gang(action.key), WriteEnded(action.key, str(error))]
         WRITES.labels("gang_delete", "done").inc()
-        return [WriteEnded(action.key, None)]
+        return [GangGone(action.key, action.uid), WriteEnded(action.key, None)]
 
     async def _write_gang(self, key: GangKey, what: str, request: Awaitable[Gang]) -> list[Event]:
         try:

@@ -155,13 +155,15 @@ def _membership(pod: Pod) -> Membership | None:
         return None
     pinned = pinned_node(pod) or ""
     shape, invalid = _shape(pod)
+    gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+    ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
     return Membership(
         gang=GangKey(pod.metadata.namespace, owner.name),
         cluster_uid=owner.uid,
         pod_set=pod_set_of(pod.metadata.labels),
         replica=replica_of(pod.metadata.labels),
-        shape=_interned_shape(without_pin(shape, pinned)) if shape and pinned else shape,
-        gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+        shape=_interned_shape(without_pin(shape, pinned)) if shape and ours else shape,
+        gates=gates,
         pinned=pinned,
         fence=pod.metadata.annotations.get(names.FENCE, ""),
         labels=pod.metadata.labels,
@@ -184,7 +186,7 @@ def without_pin(shape: PodShape, node: str) -> PodShape:
     """
     pin = Requirement("metadata.name", "In", (node,))
     terms = [
-        NodeTerm(labels=term.labels, fields=tuple(r for r in term.fields if r != pin))
+        NodeTerm(term.labels, term.fields[:-1] if term.fields[-1:] == (pin,) else term.fields)
         for term in shape.node_affinity or ()
     ]
     kept = tuple(terms) if any(term.labels or term.fields for term in terms) else None

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from coordinator.observed import ObservedPod
-from coordinator.slots import keep_nodes, slots_of, vacant_slots
+from coordinator.slots import vacant_slots
 from coordinator.view import GangView
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
-from scheduling.model import Placement, PodShape
+from scheduling.model import PodShape
 
 
 def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set[str]:
@@ -52,12 +52,6 @@ def overfull(shape: PodShape, node: str, columns: Columns) -> bool:
     return len(rows) < len(shape.requests) or bool(np.any(columns.free[rows, at] < 0))
 
 
-def without_nodes(placement: Placement, nodes: set[str]) -> Placement | None:
-    """The placement without its slots on these nodes; None where nothing is left of it."""
-    kept = keep_nodes(placement, lambda node: node not in nodes)
-    return kept if slots_of(kept) else None
-
-
 def stranded(
     view: GangView, columns: Columns, now: float, patience: float
 ) -> Iterator[ObservedPod]:
@@ -88,11 +82,13 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
 
 
 def is_torn(view: GangView) -> bool:
-    """Whether a part of the minimum runs or is on its way while the rest has no room."""
+    """Whether a gang that never ran whole has a part on its way while the rest has no room."""
+    if view.placement is None or view.ran:
+        return False
     settled = any(pod_set.settled for pod_set in view.standing)
-    return settled and any(pod_set.missing for pod_set in view.standing)
+    return settled and is_short(view)
 
 
-def never_started(view: GangView) -> bool:
-    """Whether some pod of the minimum has not been bound yet: nothing of value runs there."""
-    return any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)
+def is_short(view: GangView) -> bool:
+    """Whether a pod of the minimum has no room."""
+    return any(pod_set.missing for pod_set in view.standing)

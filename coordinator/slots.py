@@ -8,7 +8,7 @@ coordinator, which is what lets another leader complete exactly what the last on
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -95,11 +95,11 @@ def _take(vacant: Slots, slot: Slot | None) -> bool:
 def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) -> dict[str, str]:
     """Give vacant slots to gated pods: uid -> node.
 
-    `kept` (uid -> node) are targets for which a release may already be on its way; they are
-    honoured first, so that no pod is ever sent to two nodes.
+    The pods are served in the order given. `kept` (uid -> node) are targets for which a release
+    may already be on its way; they are honoured first, so that no pod is ever sent to two nodes.
     """
     left = Counter(vacant)
-    queue = sorted(pods, key=_release_order)
+    queue = list(pods)
     given = {
         pod.uid: kept[pod.uid]
         for pod in queue
@@ -126,11 +126,6 @@ def _slot_on(pod: ObservedPod, node: str) -> Slot | None:
     return None if kind is None else Slot(kind, node)
 
 
-def _release_order(pod: ObservedPod) -> tuple[str, str]:
-    # Whole replicas first: the hosts of one replica stand together, replicas in name order.
-    return (pod.member.replica if pod.member else "", pod.name)
-
-
 def _nodes_by_kind(slots: Slots) -> defaultdict[Kind, list[str]]:
     nodes: defaultdict[Kind, list[str]] = defaultdict(list)
     for slot, count in sorted(slots.items(), reverse=True):
@@ -141,18 +136,23 @@ def _nodes_by_kind(slots: Slots) -> defaultdict[Kind, list[str]]:
 def reserved_room(
     placement: Placement, pods: Iterable[ObservedPod]
 ) -> Counter[tuple[str, Amounts]]:
-    """What the placement promises and no bound pod has taken: (node, requests) -> pods."""
+    """What the placement promises and no pod holds yet: (node, requests) -> pods."""
     requests = {_kind(a): a.requests for a in placement.assignments}
-    unbound = vacant_slots(placement, (pod for pod in pods if pod.node))
+    unbound = vacant_slots(placement, (pod for pod in pods if pod.holds))
     room: Counter[tuple[str, Amounts]] = Counter()
     for slot, count in unbound.items():
         room[(slot.node, requests[slot.kind])] += count
     return room
 
 
-def keep_nodes(placement: Placement, keep: Callable[[str], bool]) -> Placement:
-    """The placement without the slots on nodes that `keep` refuses."""
-    return _rebuilt(placement, {s: n for s, n in slots_of(placement).items() if keep(s.node)})
+def without_nodes(
+    placement: Placement, pods: Iterable[ObservedPod], nodes: Container[str]
+) -> Placement:
+    """The placement without what is vacant on these nodes; what was taken there stays taken."""
+    slots = slots_of(placement)
+    for slot, count in vacant_slots(placement, pods).items():
+        slots[slot] -= count if slot.node in nodes else 0
+    return _rebuilt(placement, slots)
 
 
 def trim(placement: Placement, pods: Iterable[ObservedPod], counts: Mapping[str, int]) -> Placement:

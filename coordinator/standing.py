@@ -4,6 +4,7 @@ A standing is worked out anew from the pods, the placement and the RayCluster ea
 changed; nothing of it is stored. Demand, status and release all read it off the same value.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,12 @@ class PodSetStanding:
 Standing = tuple[PodSetStanding, ...]
 
 
+def is_ready(standing: Standing) -> bool:
+    """Whether the whole minimum is ready, and there is a minimum."""
+    wanted = any(each.terms.minimum for each in standing)
+    return wanted and all(each.ready >= each.terms.minimum for each in standing)
+
+
 def survey(
     terms: GangTerms,
     pods: Sequence[ObservedPod],
@@ -69,15 +76,41 @@ def survey(
 ) -> Standing:
     """Work out the standing; `targets` (uid -> node) are releases that may be on their way."""
     vacant = vacant_slots(placement or NO_PLACEMENT, pods)
-    alive = [pod for pod in pods if pod.alive]
-    seats = assign((pod for pod in alive if pod.gated), vacant, targets)
-    return tuple(_pod_set(each, alive, vacant, seats) for each in terms.pod_sets)
+    by_set: defaultdict[str, list[ObservedPod]] = defaultdict(list)
+    for pod in pods:
+        if pod.alive and pod.member is not None:
+            by_set[pod.member.pod_set].append(pod)
+    lines = [(each, _line_up(by_set[each.name], each.hosts)) for each in terms.pod_sets]
+    gated = (pod for _, line in lines for pod in line if pod.gated)
+    seats = assign(gated, vacant, targets)
+    return tuple(_pod_set(each, line, vacant, seats) for each, line in lines)
+
+
+def _line_up(pods: Iterable[ObservedPod], hosts: int) -> list[ObservedPod]:
+    """Order the pods of a set as they get their seats, the pods of a replica side by side.
+
+    Replicas that somebody else holds back go last, those that lack a pod before them, and one
+    that was begun goes first: no seat is given to half a replica while a whole one waits.
+    """
+    replica = {pod.uid: _replica(pod, hosts) for pod in pods}
+    size = Counter(replica.values())
+    held = {replica[pod.uid] for pod in pods if pod.foreign_gates}
+    begun = {replica[pod.uid] for pod in pods if not pod.gated}
+
+    def place(pod: ObservedPod) -> tuple[bool, bool, bool, str, str]:
+        name = replica[pod.uid]
+        return (name in held, size[name] < hosts, name not in begun, name, pod.name)
+
+    return sorted(pods, key=place)
+
+
+def _replica(pod: ObservedPod, hosts: int) -> str:
+    return pod.member.replica if hosts > 1 and pod.member is not None else pod.name
 
 
 def _pod_set(
-    terms: PodSetTerms, alive: Iterable[ObservedPod], vacant: Slots, seats: Mapping[str, str]
+    terms: PodSetTerms, mine: Iterable[ObservedPod], vacant: Slots, seats: Mapping[str, str]
 ) -> PodSetStanding:
-    mine = [pod for pod in alive if pod.member is not None and pod.member.pod_set == terms.name]
     gated = [pod for pod in mine if pod.gated]
     unseated = [pod for pod in gated if pod.uid not in seats]
     return PodSetStanding(

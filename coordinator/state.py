@@ -69,6 +69,8 @@ class CoordinatorState:
     epoch: int = 0
     cycle_wanted: bool = False
     wake_at: dict[GangKey, float] = field(default_factory=dict)
+    _refresh_at: float | None = None
+    _cycled_at: float = 0.0
     _dirty: set[GangKey] = field(default_factory=set)
     _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
 
@@ -90,7 +92,8 @@ class CoordinatorState:
     @property
     def next_wake(self) -> float | None:
         """When time alone will have something to be done."""
-        return min(self.wake_at.values(), default=None)
+        refresh = () if self._refresh_at is None else (self._refresh_at,)
+        return min((*self.wake_at.values(), *refresh), default=None)
 
     # --- bringing forward -------------------------------------------------------------------
 
@@ -113,7 +116,9 @@ class CoordinatorState:
         for key in keys:
             view = self.views.get(key)
             if view is not None:
+                wanted = self.cycle_wanted
                 self._reserve(view, self._room_of(view))
+                self.cycle_wanted = wanted  # what a reservation lost here, a bound pod has taken
 
     def _advance(self, key: GangKey, scene: Scene) -> list[Action]:
         cluster = self.cache.clusters.get(key)
@@ -182,7 +187,7 @@ class CoordinatorState:
     # --- deciding ---------------------------------------------------------------------------
 
     def _run_cycle(self, moment: Moment) -> None:
-        self.cycle_wanted = False
+        self.cycle_wanted, self._refresh_at, self._cycled_at = False, None, moment.now
         asked = (_ready_to_ask(view) for view in self.views.values())
         pending = [each for each in asked if each is not None]
         position = 0
@@ -238,10 +243,13 @@ class CoordinatorState:
                 self._dirty.add(pod.member.gang)
         freed = before.holds if before is not None else ""
         taken = after.holds if after is not None else ""
-        if freed and freed != taken:
+        shrunk = before is not None and after is not None and before.used != after.used
+        if freed and (freed != taken or shrunk):
             self.cycle_wanted = True
         if taken and taken != freed:
             self._dirty |= self._holders.get(taken, set())
+            if self.epoch:  # less room starts nobody, but the numbers of who waits move
+                self._refresh_at = self._cycled_at + QUIET_DELAY
 
     @_take.register
     def _node_seen(self, event: NodeSeen, moment: Moment) -> None:
@@ -261,6 +269,9 @@ class CoordinatorState:
     def _cluster_seen(self, event: ClusterSeen, moment: Moment) -> None:
         meta = event.cluster.metadata
         key = GangKey(meta.namespace, meta.name)
+        if meta.deletion_timestamp is not None:  # its Gang is not to be made again
+            self._cluster_gone(ClusterGone(key, meta.uid), moment)
+            return
         self.cache.clusters[key] = event.cluster
         self._dirty.add(key)
 
@@ -316,6 +327,7 @@ class CoordinatorState:
             self._reserve(view, Counter())
         self.views.clear()
         self.wake_at.clear()
+        self._refresh_at = None
         self.epoch = 0
         self.cycle_wanted = False
 
@@ -325,6 +337,8 @@ class CoordinatorState:
         for key in due:
             del self.wake_at[key]
         self._dirty |= due
+        if self._refresh_at is not None and self._refresh_at <= moment.now:
+            self._refresh_at, self.cycle_wanted = None, True
 
     @_take.register
     def _write_ended(self, event: WriteEnded, moment: Moment) -> None:
@@ -347,6 +361,7 @@ class CoordinatorState:
         if event.error is None:
             view.attempts.pop(event.uid, None)
         else:
+            view.deleted.discard(event.uid)
             refusal = event.error if event.refused else ""
             view.attempts_at(event.uid).failed(moment.now, refusal)
         self._dirty.add(event.gang)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from coordinator.demand import NotReady, is_gathered
-from coordinator.standing import PodSetStanding
+from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
 from kube.codec import placement_to_status
 from kube.objects import GangStatus
@@ -43,8 +43,8 @@ class Explained:
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
-    if view.placement is not None:
-        return _explain_admitted(view)
+    if view.placement is not None or _runs_unplaced(view):
+        return _explain_admitted(view, not_ready)
     if not_ready is not None:
         gathered = bool(view.standing) and is_gathered(view.standing)
         phase = QUEUED if gathered else GATHERING
@@ -54,18 +54,27 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
 
 
-def _explain_admitted(view: GangView) -> Explained:
+def _runs_unplaced(view: GangView) -> bool:
+    """Whether the gang was opted in when its pods ran already: nothing of it was ever decided."""
+    settled = any(each.settled for each in view.standing)
+    return settled and not any(each.missing for each in view.standing)
+
+
+def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     refusals = sorted({a.refusal for a in view.attempts.values() if a.refusal})
     if refusals:
         return Explained(ADMITTED, Reason.RELEASE_REFUSED, refusals[0][:1024])
-    if all(each.ready >= each.terms.minimum for each in view.standing):
+    if is_ready(view.standing):
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
+    phase = RUNNING if view.ran else ADMITTED
+    hindrance = not_ready or view.refusal
+    if hindrance is not None and any(each.missing for each in view.standing):
+        return Explained(phase, hindrance.reason, hindrance.message)
     pods = sum(each.placed for each in view.standing)
-    nodes = {
-        node for a in (view.placement.assignments if view.placement else ()) for node, _ in a.nodes
-    }
+    seats = {node for each in view.standing for _, node in each.seated}
+    nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
-    return Explained(ADMITTED, Reason.ADMITTED, f"{pods} pods placed on {len(nodes)} node{plural}")
+    return Explained(phase, Reason.ADMITTED, f"{pods} pods placed on {len(nodes)} node{plural}")
 
 
 def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:
@@ -123,7 +132,7 @@ def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
         "Gathered": (gathered, "Gathered" if gathered else said.reason),
         "QuotaReserved": (admitted, "NoQuota" if admitted else said.reason),
         "Admitted": (admitted, "Admitted" if admitted else said.reason),
-        "Ready": (said.phase == RUNNING, said.reason),
+        "Ready": (said.reason == Reason.RUNNING, said.reason),
     }
     before = {c.get("type"): c for c in view.written.get("conditions", ())}
     return [

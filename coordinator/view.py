@@ -45,7 +45,9 @@ class GangView:
     `targets` (pod uid -> node) are releases that were sent at least once; the node of such a
     pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
-    way, `written` the status that the record holds, `asked` what the last cycle was asked.
+    way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
+    `ran`: the whole minimum was ready at once under this placement. `written` is the status that
+    the record holds, `asked` what the last cycle was asked.
     """
 
     key: GangKey
@@ -57,6 +59,7 @@ class GangView:
     placement: Placement | None = None
     placement_epoch: int = 0
     durable: bool = False
+    ran: bool = False
     standing: Standing = ()
     asked: Demand = field(default_factory=Settled)
     refusal: Refusal | None = None
@@ -65,6 +68,7 @@ class GangView:
     targets: dict[str, str] = field(default_factory=dict)
     fences: dict[str, str] = field(default_factory=dict)
     inflight: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
     torn_since: float | None = None
@@ -92,3 +96,4 @@ class GangView:
             for uid in notes.keys() - alive:
                 del notes[uid]
         self.inflight &= alive
+        self.deleted &= alive

@@ -2,6 +2,7 @@
 an API server, and one or more replicas of the coordinator, each driven step by step.
 """
 
+import contextlib
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,13 +24,13 @@ from coordinator.executor import Executor
 from coordinator.moment import Moment
 from coordinator.observed import observe
 from coordinator.state import CoordinatorState
-from kube import names, objects
+from kube import codec, names, objects
 from kube.client import Client as RealClient
-from kube.codec import node as codec_node
-from kube.codec import pod_used, room_on
+from kube.codec import InvalidObject, pod_used, room_on
 from kube.patches import gate_patch, pinned_node
 from kube.ray import opt_in
 from kube.watch import Changed, Deleted
+from scheduling import model
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
 from scheduling.model import GangKey
@@ -348,8 +349,8 @@ class World:
 
     def _candidates(self, pod: objects.Pod) -> Iterator[str]:
         seen = observe(pod)
-        nodes = [msgspec.convert(obj, objects.Node) for obj in self.api.all("nodes")]
-        columns = Columns.of((codec_node(each) for each in nodes), self.used())
+        nodes = (msgspec.convert(obj, objects.Node) for obj in self.api.all("nodes"))
+        columns = Columns.of(readable(nodes), self.used())
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)
@@ -394,6 +395,16 @@ class World:
                 self.api.delete(key_of(obj))
             elif obj["kind"] == "Pod" and _node(obj) and _node(obj) not in nodes:
                 self.api.remove(key_of(obj))
+
+
+def name_of(obj: Json) -> str:
+    return cast(str, obj["metadata"]["name"])
+
+
+def readable(nodes: Iterable[objects.Node]) -> Iterator[model.Node]:
+    for each in nodes:
+        with contextlib.suppress(InvalidObject):
+            yield codec.node(each)
 
 
 def is_gated(pod: Json) -> bool:
