@@ -1,0 +1,5 @@
+"""Run the demo: `python -m demo`."""
+
+from demo.cli import main
+
+main()

@@ -1,0 +1,119 @@
+"""How does a person start the demo, and what is left of it afterwards?
+
+Nothing but, where something deviated, the logs; with `--keep` the whole cluster.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from demo.display import Display, make_display
+from demo.play import play
+from demo.scenes import SCENES, Scene
+from testbed import muster, standing
+from testbed.build import build
+from testbed.cluster import Cluster
+from testbed.errors import TestbedError
+
+STANDING_NAME = "demo"
+_INTERRUPTED = 130
+
+
+@click.command()
+@click.option(
+    "--scene",
+    "numbers",
+    multiple=True,
+    type=click.Choice([str(scene.number) for scene in SCENES]),
+    help="Which scenes to play, all by default; may be given several times.",
+)
+@click.option("--plain", is_flag=True, help="Lines instead of a live table, in a terminal too.")
+@click.option("--keep", is_flag=True, envvar="KEEP", help="Leave the cluster running afterwards.")
+@click.pass_context
+def main(context: click.Context, *, numbers: tuple[str, ...], plain: bool, keep: bool) -> None:
+    """Show gangs that start whole or not at all, on a real control plane on this machine."""
+    display = make_display(sys.stdout, plain=plain)
+    scenes = [scene for scene in SCENES if not numbers or str(scene.number) in numbers]
+    try:
+        holds = play_and_keep(scenes, display) if keep else play_and_clean_up(scenes, display)
+    except TestbedError as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("interrupted; everything that was started is stopped", err=True)
+        context.exit(_INTERRUPTED)
+    context.exit(0 if holds else 1)
+
+
+def play_and_clean_up(scenes: Sequence[Scene], display: Display) -> bool:
+    """Play on a cluster that ends with the demo; its logs stay when something deviated."""
+    directory = Path(tempfile.mkdtemp(prefix="muster-demo-"))
+    try:
+        with start(directory / "cluster", display) as cluster:
+            holds = show(cluster, scenes, display)
+    except KeyboardInterrupt:
+        shutil.rmtree(directory)
+        raise
+    if holds:
+        shutil.rmtree(directory)
+    else:
+        cluster.remove_data()
+    return holds
+
+
+def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
+    """Play on a cluster that stays, also when something deviated; say how to use and stop it."""
+    cluster = start(_free_directory(), display)
+    try:
+        holds = show(cluster, scenes, display)
+        standing.leave_standing(cluster)
+    except BaseException:
+        cluster.stop()
+        shutil.rmtree(cluster.directory)
+        raise
+    click.echo(f"The cluster stays; to stop it: python -m testbed down --name {STANDING_NAME}")
+    click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+    return holds
+
+
+def start(directory: Path, display: Display) -> Cluster:
+    """Bring up a control plane with Muster from this checkout."""
+    build(display.say)
+    began = time.monotonic()
+    display.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager, KubeRay")
+    cluster = Cluster.start(directory, muster.with_muster())
+    try:
+        display.say("starting Muster: webhook and coordinator")
+        muster.start_muster(cluster)
+    except BaseException:
+        cluster.stop()
+        raise
+    display.say(f"all of it is up after {time.monotonic() - began:.1f} s")
+    return cluster
+
+
+def show(cluster: Cluster, scenes: Sequence[Scene], display: Display) -> bool:
+    """Play the scenes, and say where to look when something deviates."""
+    holds = play(cluster, scenes, display)
+    if not holds:
+        click.echo(f"not everything was as it must be; the logs are in {cluster.logs}", err=True)
+    return holds
+
+
+def _free_directory() -> Path:
+    found = standing.find(STANDING_NAME)
+    if found and found.alive:
+        raise TestbedError(
+            f"a demo is up already (KUBECONFIG={found.kubeconfig}); to stop it: "
+            f"python -m testbed down --name {STANDING_NAME}"
+        )
+    directory = standing.directory_of(STANDING_NAME)
+    shutil.rmtree(directory, ignore_errors=True)
+    return directory

@@ -1,0 +1,68 @@
+"""Which objects do the scenes create?
+
+The Ray clusters are KubeRay's own sample with as little changed as a scene needs.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import yaml
+
+from testbed.api import Json
+from testbed.nodes import GPU
+
+OPT_IN = {"muster.dev/gang": "true"}
+"""The one label that makes a Ray cluster a gang."""
+
+_SAMPLE = "ray-cluster.sample.yaml"
+_BYTE_SIZED = "1Mi"
+
+
+def ray_cluster(samples: Path, name: str, workers: int) -> Json:
+    """KubeRay's sample with another name and number of workers: a CPU for each pod."""
+    cluster: Json = yaml.safe_load((samples / _SAMPLE).read_text())
+    cluster["metadata"]["name"] = name
+    group = cluster["spec"]["workerGroupSpecs"][0]
+    group["replicas"] = workers
+    group["maxReplicas"] = max(workers, group["maxReplicas"])
+    return cluster
+
+
+def as_gang(cluster: Json) -> Json:
+    """Opt a Ray cluster in."""
+    labelled = copy.deepcopy(cluster)
+    labelled["metadata"]["labels"] = dict(OPT_IN)
+    return labelled
+
+
+def with_worker_gpus(cluster: Json, gpus: int) -> Json:
+    """Ask for GPUs for each worker; the head stays without."""
+    changed = copy.deepcopy(cluster)
+    for group in changed["spec"]["workerGroupSpecs"]:
+        _ask(group["template"], GPU, str(gpus))
+    return changed
+
+
+def with_cpus(cluster: Json, cpus: int) -> Json:
+    """Ask for more CPUs for every pod."""
+    changed = copy.deepcopy(cluster)
+    spec = changed["spec"]
+    for part in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        _ask(part["template"], "cpu", str(cpus))
+    return changed
+
+
+def gpu_filler(name: str, node: str, gpus: int) -> Json:
+    """A plain pod, none of a Ray cluster, that takes GPUs of one node."""
+    amounts = {GPU: str(gpus), "memory": _BYTE_SIZED}
+    container = {"name": "main", "image": "filler", "resources": {"limits": amounts}}
+    spec = {"nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def _ask(template: Json, resource: str, amount: str) -> None:
+    for container in template["spec"]["containers"]:
+        for kind in ("requests", "limits"):
+            container["resources"][kind][resource] = amount

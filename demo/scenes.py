@@ -1,0 +1,220 @@
+"""What do the three scenes play, and what must be seen in each?
+
+A scene is a function over a stage that returns its claims; the tests play the same functions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from demo.claims import Claim
+from demo.manifests import as_gang, gpu_filler, ray_cluster, with_cpus, with_worker_gpus
+from demo.stage import Stage
+from testbed.api import Json
+from testbed.history import Gang
+from testbed.nodes import NodeSpec, copies
+
+_NUMBERS = re.compile(r"\d+ of \d+ .*fits?: .*\d+ (is|are) free")
+_SCATTERED = re.compile(r"needs 8 nvidia\.com/gpu on one node; 8 are free, at most 4 on one node")
+
+_GANGS = 20
+_NODES = 10
+_NODES_OF_EACH = 6
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One scene with what to look at."""
+
+    number: int
+    title: str
+    look: str
+    play: Callable[[Stage], list[Claim]]
+
+
+# ---- scene 1: a head and four workers of one CPU each, twice, on eight CPUs
+
+_SIZE = 5
+_PAIR = ("alpha", "beta")
+
+
+def stock_pair(stage: Stage) -> list[Claim]:
+    """Play what happens without Muster: no label, so both are left to kube-scheduler."""
+    stage.set_up("stock", [NodeSpec("stock", cpus=8)])
+    stage.display.say("Without the label, as kube-scheduler does it:")
+    pair = [stage.create_ray_cluster(manifest) for manifest in _pair(stage)]
+    stage.wait_until(lambda: _is_stuck(stage, pair), "8 pods bound and 2 refused")
+    stage.display.pause()
+    recorder = stage.world.recorder
+    held = [sum(pod.holds_room for pod in recorder.pods_of(gang)) for gang in pair]
+    found = recorder.partial_gangs(dict.fromkeys(pair, _SIZE))
+    shares = " and ".join(f"{count} of {_SIZE}" for count in sorted(held, reverse=True))
+    text = f"without the label {shares} pods hold CPUs and {2 * _SIZE - sum(held)} wait for ever"
+    return [Claim(f"{text} (found by the same check as below)", holds=bool(found))]
+
+
+def _is_stuck(stage: Stage, pair: Sequence[Gang]) -> bool:
+    pods = [pod for gang in pair for pod in stage.world.recorder.pods_of(gang)]
+    bound = sum(pod.holds_room for pod in pods)
+    return bound == 8 and sum(bool(pod.unschedulable) for pod in pods) == 2
+
+
+def two_clusters(stage: Stage) -> list[Claim]:
+    """Play both with the label: one runs whole, the other waits whole until it has gone."""
+    stage.set_up("scene-1", [NodeSpec("eight-cpus", cpus=8)])
+    stage.display.say("With the label muster.dev/gang on both:")
+    created = time.monotonic()
+    pair = [stage.create_ray_cluster(as_gang(manifest)) for manifest in _pair(stage)]
+    first = stage.wait_until(lambda: _first_whole(stage, pair, _SIZE), "one to run whole")
+    ran = stage.whole_since(first)
+    second = next(gang for gang in pair if gang != first)
+    said = stage.wait_refused(second)
+    stage.display.say(f"{second[1]} waits: {said}")
+    stage.display.pause()
+    freed = stage.delete_ray_cluster(first)
+    stage.display.say(f"{first[1]} is deleted")
+    started = stage.wait_whole(second, _SIZE)
+    stage.display.pause()
+    everyone = dict.fromkeys(pair, _SIZE)
+    return [
+        Claim(f"{first[1]} ran whole {ran - created:.2f} s after both were created"),
+        _held_nothing(stage, second, freed),
+        Claim(f"{second[1]} said why: {said}", holds=bool(_NUMBERS.search(said))),
+        Claim(f"{second[1]} fully Running {started - freed:.2f} s after {first[1]} was deleted"),
+        stage.never_partial(everyone),
+        stage.never_together(everyone),
+    ]
+
+
+def _pair(stage: Stage) -> list[Json]:
+    return [ray_cluster(stage.cluster.samples, name, workers=_SIZE - 1) for name in _PAIR]
+
+
+def _first_whole(stage: Stage, gangs: Iterable[Gang], size: int) -> Gang | None:
+    return next((gang for gang in gangs if stage.world.is_whole(gang, size)), None)
+
+
+def _held_nothing(stage: Stage, gang: Gang, until: float) -> Claim:
+    held = stage.bound_before(gang, until)
+    return Claim(f"{gang[1]} held nothing while it waited: {held} pods bound", holds=held == 0)
+
+
+# ---- scene 2: eight GPUs are free and the one worker that wants eight does not fit
+
+
+def scattered_gpus(stage: Stage) -> list[Claim]:
+    """Play a worker that needs all GPUs of a node while half of each of two nodes is taken."""
+    stage.set_up("scene-2", copies(NodeSpec("gpu", cpus=96, memory="768Gi", gpus=8), 2))
+    fillers = [stage.create_pod(gpu_filler(f"filler-{n}", f"gpu-{n}", gpus=4)) for n in range(2)]
+    stage.wait_until(lambda: _all_run(stage, fillers), "the fillers to take 4 GPUs of each node")
+    cluster = ray_cluster(stage.cluster.samples, "train", workers=1)
+    train = stage.create_ray_cluster(as_gang(with_worker_gpus(cluster, 8)))
+    said = stage.wait_refused(train)
+    stage.display.say(f"train waits: {said}")
+    stage.display.pause()
+    freed = stage.delete_pod(fillers[1])
+    stage.display.say("filler-1 is deleted")
+    started = stage.wait_whole(train, 2)
+    stage.display.pause()
+    return [
+        Claim(f"train said why: {said}", holds=bool(_SCATTERED.search(said))),
+        _held_nothing(stage, train, freed),
+        Claim(f"train fully Running {started - freed:.2f} s after filler-1 was deleted"),
+        stage.never_partial({train: 2}),
+    ]
+
+
+def _all_run(stage: Stage, pods: Sequence[Gang]) -> bool:
+    running = [row.gang for row in stage.world.rows() if row.running]
+    return all(pod in running for pod in pods)
+
+
+# ---- scene 3: twenty gangs of six pods that take a node each, on ten nodes
+
+
+def twenty_in_turn(stage: Stage) -> list[Claim]:
+    """Play gangs of which no two fit together, each deleted as soon as it runs, but the last."""
+    stage.set_up("scene-3", copies(NodeSpec("node", cpus=8), _NODES))
+    began = time.monotonic()
+    gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage)]
+    stage.display.say(f"{len(gangs)} gangs are created")
+    turns = _run_in_turn(stage, gangs)
+    everyone = dict.fromkeys(gangs, _NODES_OF_EACH)
+    pods = sum(stage.bound_before(gang, time.monotonic()) for gang in gangs)
+    gaps = [turn.whole - before.deleted for before, turn in pairwise(turns)]
+    took = turns[-1].whole - began
+    return [
+        Claim(
+            f"{len(turns)} gangs, {pods} pods, each bound once, one gang after another, "
+            f"in {took:.1f} s",
+            holds=len(turns) == _GANGS and pods == _GANGS * _NODES_OF_EACH,
+        ),
+        Claim(f"the next one fully Running {statistics.median(gaps):.2f} s after a deletion (p50)"),
+        stage.never_partial(everyone),
+        stage.never_together(everyone),
+    ]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """When a gang was whole, and when it was deleted."""
+
+    gang: Gang
+    whole: float
+    deleted: float
+
+
+def _crowd(stage: Stage) -> list[Json]:
+    samples = stage.cluster.samples
+    names = [f"gang-{number:02}" for number in range(1, _GANGS + 1)]
+    clusters = [ray_cluster(samples, name, workers=_NODES_OF_EACH - 1) for name in names]
+    return [as_gang(with_cpus(cluster, 8)) for cluster in clusters]
+
+
+def _run_in_turn(stage: Stage, gangs: Iterable[Gang]) -> list[_Turn]:
+    waiting, turns = list(gangs), list[_Turn]()
+    while waiting:
+        runs = _wait_turn(stage, waiting)
+        waiting.remove(runs)
+        whole = stage.whole_since(runs)
+        deleted = stage.delete_ray_cluster(runs) if waiting else math.inf
+        turns.append(_Turn(runs, whole, deleted))
+    return turns
+
+
+def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
+    what = f"one of the {len(waiting)} gangs that wait to run whole"
+    return stage.wait_until(lambda: _first_whole(stage, waiting, _NODES_OF_EACH), what)
+
+
+def scene_1(stage: Stage) -> list[Claim]:
+    """Play the same two clusters without and with the label."""
+    return [*stock_pair(stage), *two_clusters(stage)]
+
+
+SCENES = (
+    Scene(
+        1,
+        "Two Ray clusters that do not both fit",
+        "A head and 4 workers of 1 CPU, twice, on 8 CPUs: look at who holds what, and who starts.",
+        scene_1,
+    ),
+    Scene(
+        2,
+        "Enough GPUs, in the wrong places",
+        "A worker wants 8 GPUs, 8 are free, 4 on each of two nodes: look at what the gang says.",
+        scattered_gpus,
+    ),
+    Scene(
+        3,
+        "Twenty gangs at once, each wanting 60 % of the room",
+        "Six pods each, a node for every pod, ten nodes: look for two that run, or a part of one.",
+        twenty_in_turn,
+    ),
+)

@@ -1,0 +1,144 @@
+"""What can a scene do, and what does it claim in the end?
+
+A scene has the cluster for itself: what the scene before it left is removed before its own nodes
+are added, so that every number in a message is of this scene.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from demo.claims import Claim
+from demo.display import Display
+from demo.world import World, is_running
+from testbed.api import Json
+from testbed.cluster import Cluster
+from testbed.history import Finding, Gang
+from testbed.nodes import NodeSpec
+from testbed.recorder import WAIT_SECONDS
+
+T = TypeVar("T")
+
+_REFUSED = "InsufficientResources"
+
+
+class Stage:
+    """One cluster with Muster, watched, and somebody who is shown it."""
+
+    def __init__(self, cluster: Cluster, world: World, display: Display) -> None:
+        self.cluster, self.world, self.display = cluster, world, display
+        self.namespace = ""
+        self._nodes: list[str] = []
+        self._created: list[str] = []
+
+    def set_up(self, namespace: str, nodes: Sequence[NodeSpec]) -> None:
+        """Clear the stage and bring a namespace and nodes onto it."""
+        self.clear()
+        self.cluster.create_namespace(namespace)
+        self.cluster.add_nodes(nodes)
+        self.namespace = namespace
+        self._nodes = [f"/api/v1/nodes/{node.name}" for node in nodes]
+
+    def clear(self) -> None:
+        """Remove what is on the stage; gone means gone, not on its way."""
+        for path in self._created:
+            self._delete(path)
+        self._created = []
+        self.world.wait_until(self._is_empty, f"all pods and gangs of {self.namespace} to go")
+        for path in self._nodes:
+            self._delete(path)
+        self._nodes = []
+
+    def create_ray_cluster(self, manifest: Json) -> Gang:
+        """Create a Ray cluster and return what its gang is called."""
+        name = self._create(f"/apis/ray.io/v1/namespaces/{self.namespace}/rayclusters", manifest)
+        return self.namespace, name
+
+    def create_pod(self, manifest: Json) -> Gang:
+        """Create a pod that is of no Ray cluster."""
+        name = self._create(f"/api/v1/namespaces/{self.namespace}/pods", manifest)
+        return self.namespace, name
+
+    def delete_ray_cluster(self, gang: Gang) -> float:
+        """Delete a Ray cluster and return the moment before."""
+        return self._take(f"/apis/ray.io/v1/namespaces/{gang[0]}/rayclusters/{gang[1]}")
+
+    def delete_pod(self, pod: Gang) -> float:
+        """Delete a pod and return the moment before."""
+        return self._take(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")
+
+    def wait_until(
+        self, condition: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS
+    ) -> T:
+        """Look at each change until the answer is true; say what never came."""
+        return self.world.wait_until(condition, what, seconds)
+
+    def wait_whole(self, gang: Gang, size: int) -> float:
+        """Wait until a gang runs with all its pods, and return when the last one came to run."""
+        what = f"all {size} pods of {'/'.join(gang)} to run"
+        self.wait_until(lambda: self.world.is_whole(gang, size), what)
+        return self.whole_since(gang)
+
+    def whole_since(self, gang: Gang) -> float:
+        """When the last of the pods that run now was first seen to run."""
+        first: dict[str, float] = {}
+        for event in self.world.recorder.events:
+            if event.gang == gang and is_running(event):
+                first.setdefault(event.uid, event.time)
+        return max(first.values())
+
+    def wait_refused(self, gang: Gang) -> str:
+        """Wait until a gang waits with a reason, and return what it says."""
+        what = f"{'/'.join(gang)} to wait and to say why"
+
+        def said() -> str:
+            state = self.world.state(gang)
+            return state.message if state.reason == _REFUSED else ""
+
+        return self.wait_until(said, what)
+
+    def bound_before(self, gang: Gang, moment: float) -> int:
+        """How many pods of a gang were bound at any time before a moment."""
+        events = self.world.recorder.events
+        return len({e.uid for e in events if e.gang == gang and e.node and e.time < moment})
+
+    def events_seen(self) -> int:
+        """How many changes of pods of this scene were recorded."""
+        return sum(event.namespace == self.namespace for event in self.world.recorder.events)
+
+    def never_partial(self, expected: Mapping[Gang, int]) -> Claim:
+        """Check the history of all gangs of a scene."""
+        findings = self.world.recorder.partial_gangs(expected)
+        moments = f"{self.events_seen()} observed changes of pods"
+        return _clean(findings, f"{len(findings)} partial gangs in {moments}")
+
+    def never_together(self, rivals: Mapping[Gang, int]) -> Claim:
+        """Check that no two gangs which exclude each other held room at once."""
+        findings = self.world.recorder.overlaps(rivals)
+        return _clean(findings, f"{len(findings)} times two of them held room at once")
+
+    def _create(self, collection: str, manifest: Json) -> str:
+        made = self.cluster.api.create(collection, manifest)
+        name: str = made["metadata"]["name"]
+        self._created.append(f"{collection}/{name}")
+        return name
+
+    def _take(self, path: str) -> float:
+        self._created.remove(path)
+        moment = time.monotonic()
+        self._delete(path)
+        return moment
+
+    def _delete(self, path: str) -> None:
+        with self.cluster.api.session() as session:
+            session.call("DELETE", path)
+
+    def _is_empty(self) -> bool:
+        return all(row.gang[0] != self.namespace for row in self.world.rows())
+
+
+def _clean(findings: Sequence[Finding], text: str) -> Claim:
+    """Claim that nothing was found, or say what was, beginning with the first."""
+    return Claim("; ".join([text, *map(str, findings[:3])]), holds=not findings)

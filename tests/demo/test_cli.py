@@ -1,0 +1,108 @@
+"""Does the demo end with the right exit code, and leave nothing but what it was asked for?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from demo import cli
+from testbed.errors import TestbedError
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "KEEP"}
+    return {**inherited, "XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+
+def run(module: str, *args: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *args]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def programs_in(directory: Path) -> list[str]:
+    """The command lines of all running programs that name a directory."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return [line for line in lines if str(directory) in line]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[dict[str, str]]:
+    env = environment(tmp_path)
+    yield {**env, "KEEP": "1"}
+    run("testbed", "down", "--all", env=env)
+
+
+@pytest.mark.controlplane
+def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]) -> None:
+    played = run("demo", "--scene", "2", env=kept)
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert "\x1b" not in played.stdout
+    assert "✗" not in played.stdout
+
+    lines = played.stdout.splitlines()
+    prefix, _, kubeconfig = lines[-1].partition("=")
+    assert prefix == "export KUBECONFIG"
+    assert Path(kubeconfig).exists()
+    stop = "python -m testbed down --name demo"
+    assert lines[-2].endswith(stop)
+
+    assert run("testbed", "status", env=kept).returncode == 0
+    again = run("demo", "--scene", "2", env=kept)
+    assert again.returncode == 1
+    assert stop in again.stderr
+
+    assert "demo is down" in run(*stop.split()[2:], env=kept).stdout
+    assert not Path(kubeconfig).exists()
+
+
+@pytest.mark.controlplane
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "demo", "--plain"]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        assert demo.stdout
+        assert any("With the label" in line for line in demo.stdout)
+        assert programs_in(tmp_path)
+        demo.send_signal(signal.SIGINT)
+        _, errors = demo.communicate(timeout=60)
+    assert demo.returncode == 130, errors
+    assert "interrupted" in errors
+    assert not programs_in(tmp_path)
+    assert not list(tmp_path.glob("muster-demo-*"))
+
+
+def test_a_cluster_that_does_not_come_up_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise TestbedError("no room for a cluster")
+
+    monkeypatch.setattr(cli, "start", refuse)
+    result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
+    assert result.exit_code == 1
+    assert result.stderr == "Error: no room for a cluster\n"
+
+
+def test_there_are_three_scenes() -> None:
+    result = CliRunner().invoke(cli.main, ["--scene", "4"])
+    assert result.exit_code == 2
+    assert "'1', '2', '3'" in result.stderr

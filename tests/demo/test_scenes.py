@@ -1,0 +1,70 @@
+"""Do the three scenes show what the demo says they show, and would it notice if they did not?"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+
+from demo import cli
+from demo.claims import Claim
+from demo.display import Lines
+from demo.scenes import SCENES, Scene, scattered_gpus, stock_pair, twenty_in_turn, two_clusters
+from demo.stage import Stage
+from testbed.errors import TestbedError
+
+pytestmark = pytest.mark.controlplane
+
+
+def failed(claims: list[Claim]) -> list[str]:
+    return [claim.text for claim in claims if not claim.holds]
+
+
+def test_of_two_clusters_one_runs_and_the_other_waits_whole(stage: Stage) -> None:
+    assert not failed(two_clusters(stage))
+
+
+def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
+    assert not failed(scattered_gpus(stage))
+
+
+def test_twenty_gangs_run_one_after_another(stage: Stage) -> None:
+    assert not failed(twenty_in_turn(stage))
+
+
+def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:
+    assert not failed(stock_pair(stage))
+    pair = {("stock", name): 5 for name in ("alpha", "beta")}
+    findings = stage.world.recorder.partial_gangs(pair)
+    assert findings
+    assert all("was unschedulable" in str(finding) for finding in findings)
+    assert stage.never_partial(pair).holds is False
+    assert stage.never_together(pair).holds is False
+
+
+def test_a_scene_leaves_nothing_for_the_next(stage: Stage) -> None:
+    stage.clear()
+    assert not stage.world.rows()
+    assert not stage.cluster.api.get("/api/v1/nodes")["items"]
+
+
+def a_claim_that_does_not_hold(_stage: Stage) -> list[Claim]:
+    return [Claim("pigs fly", holds=False)]
+
+
+def a_wait_in_vain(_stage: Stage) -> list[Claim]:
+    raise TestbedError("waited 30 s in vain for pigs to fly")
+
+
+@pytest.mark.parametrize("play", [a_claim_that_does_not_hold, a_wait_in_vain])
+def test_a_deviation_is_told_with_the_logs(
+    stage: Stage, play: Callable[[Stage], list[Claim]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = io.StringIO()
+    scenes = [Scene(1, "Pigs", "Look up.", play), SCENES[0]]
+    assert not cli.show(stage.cluster, scenes, Lines(shown))
+    assert "✗" in shown.getvalue()
+    assert "fly" in shown.getvalue()
+    assert "stock" not in shown.getvalue(), "nothing is played after a deviation"
+    assert str(stage.cluster.logs) in capsys.readouterr().err
