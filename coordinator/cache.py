@@ -61,7 +61,7 @@ class ClusterCache:
         self._count(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
-        if pod.anti_affinity:
+        if pod.repels:
             self._anti_affine[pod.uid] = pod
 
     def _forget(self, pod: ObservedPod) -> None:

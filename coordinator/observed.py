@@ -94,6 +94,11 @@ class ObservedPod:
         return not self.terminal and not self.terminating
 
     @property
+    def repels(self) -> tuple[PodAntiAffinityTerm, ...]:
+        """What it keeps away from where it is; nothing while it is nowhere."""
+        return self.anti_affinity if self.holds else ()
+
+    @property
     def settled_on(self) -> str:
         """The node that it is bound to, or pinned to without our gate; empty where none."""
         if self.node or self.member is None or self.gated:

@@ -241,6 +241,7 @@ class CoordinatorState:
         for pod in (before, after):
             if pod is not None and pod.member is not None:
                 self._dirty.add(pod.member.gang)
+        self._repelled_anew(before, after)
         freed = before.holds if before is not None else ""
         taken = after.holds if after is not None else ""
         shrunk = before is not None and after is not None and before.used != after.used
@@ -250,6 +251,15 @@ class CoordinatorState:
             self._dirty |= self._holders.get(taken, set())
             if self.epoch:  # less room starts nobody, but the numbers of who waits move
                 self._refresh_at = self._cycled_at + QUIET_DELAY
+
+    def _repelled_anew(self, before: ObservedPod | None, after: ObservedPod | None) -> None:
+        """Look again at whom a pod may keep away, or keeps away no longer."""
+        old = before.repels if before is not None else ()
+        new = after.repels if after is not None else ()
+        for term in {*old} ^ {*new}:
+            self._dirty |= {
+                key for key in self.views if term.any_namespace or key.namespace in term.namespaces
+            }
 
     @_take.register
     def _node_seen(self, event: NodeSeen, moment: Moment) -> None:

@@ -229,6 +229,11 @@ class World:
     def gated(self, cluster: str = "") -> int:
         return sum(is_gated(pod) for pod in self.pods(cluster))
 
+    def released_by(self, replica: Replica) -> list[tuple[str, str]]:
+        """The releases that a replica has asked for, and that were carried out."""
+        pods = {name_of(pod): pinned_node(msgspec.convert(pod, objects.Pod)) for pod in self.pods()}
+        return [(pod, node) for pod, node in replica.releases() if pods.get(pod) == node]
+
     # ---- everybody's work
 
     def controllers(self) -> None:

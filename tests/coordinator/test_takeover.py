@@ -1,0 +1,217 @@
+"""What does the next leader do with what the last one left, and may still be doing?"""
+
+import pytest
+
+from coordinator.actions import FencePod, ReleasePod, WriteGangStatus
+from kube import names
+from kube.errors import Invalid
+from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.test_faults import decided
+from tests.coordinator.world import World
+
+
+@pytest.mark.parametrize("sent", range(6))
+def test_a_half_released_gang_is_completed_exactly_as_it_was_written(sent: int) -> None:
+    """Killed after any number of releases: the same nodes, each pod fenced before its release."""
+    world = World(node("n1", cpu=3), node("n2", cpu=3))
+    world.create(gang_of("a", 5))
+    decided(world)
+    leader = world.leader
+    placement = world.status("a")["placement"]
+    for _ in range(sent):
+        leader.act()
+    leader.restart()
+    leader.log.clear()
+    world.create(node("n0", cpu=64))  # where a new decision would rather go
+    world.elect(0)
+    world.settle(seconds=60)
+
+    left = 6 - sent
+    assert world.status("a")["placement"] == placement
+    assert world.bound("a") == {"n1": 3, "n2": 3}
+    work = [type(a) for a in leader.log if isinstance(a, FencePod | ReleasePod)]
+    assert work == [FencePod] * left + [ReleasePod] * left
+
+
+def test_a_placement_that_was_decided_and_not_written_is_nothing_to_the_next_leader() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    leader = world.leader
+    world.kuberay()
+    leader.hear_all()
+    leader.act_all()
+    leader.cycle()
+    leader.restart()
+    world.delete("nodes", "n1")
+    world.create(node("n2", cpu=3))
+    world.elect(0)
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 3}
+
+
+def old_leader_holds_a_release(world: World) -> tuple[str, str]:
+    """The head's release is on its way, nobody knows where; another replica leads."""
+    world.create(gang_of("a", 1))
+    decided(world)
+    old = world.leader
+    [release] = old.releases()
+    old.act(outcome=Outcome.HELD, deaf=True)
+    return release
+
+
+def test_a_release_of_the_old_leader_that_arrives_after_the_fence_fails() -> None:
+    """The pod was moved meanwhile: it ends on its new node, and one release succeeds."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
+    head, before = old_leader_holds_a_release(world)
+    old, new = world.replicas
+    world.create(foreign_pod("thief", before, cpu=2))
+    world.elect(1)
+    new.act_all_but(ReleasePod)
+    new.cycle()
+    new.act_all_but(ReleasePod)
+    assert isinstance(old.client.let_go(), Invalid)
+
+    world.replicas = [new]
+    world.settle(seconds=60)
+    after = ({"n1", "n2"} - {before}).pop()
+    assert world.bound("a") == {after: 2}
+    assert [node for pod, node in new.releases() if pod == head] == [after]
+
+
+def test_a_release_of_the_old_leader_that_arrives_before_the_fence_stands() -> None:
+    world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
+    head, before = old_leader_holds_a_release(world)
+    old, new = world.replicas
+    world.elect(1)
+    assert old.client.let_go() is None
+    world.replicas = [new]
+    world.settle(seconds=60)
+
+    assert world.bound("a") == {before: 2}
+    assert head not in [pod for pod, _ in world.released_by(new)]
+
+
+def test_a_release_held_over_a_placement_that_is_dropped_at_once_fails() -> None:
+    """The new leader finds the node gone and decides all anew: still a fence comes first."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
+    _, before = old_leader_holds_a_release(world)
+    old, new = world.replicas
+    world.delete("nodes", before)
+    world.elect(1)
+    while not new.releases():
+        new.cycle()
+        new.act_all_but(ReleasePod)
+    assert isinstance(old.client.let_go(), Invalid)
+    world.replicas = [new]
+    world.settle(seconds=60)
+    assert world.bound("a") == {({"n1", "n2"} - {before}).pop(): 2}
+
+
+def test_a_status_write_of_the_old_leader_that_arrives_late_fails() -> None:
+    world = World(node("n1", cpu=2), replicas=2)
+    world.create(gang_of("a", 1))
+    old, new = world.replicas
+    world.kuberay()
+    old.hear_all()
+    old.act_all()
+    old.cycle()
+    [write] = old.todo
+    assert isinstance(write, WriteGangStatus)
+    old.act(outcome=Outcome.HELD, deaf=True)
+    world.elect(1)
+    new.cycle()
+    new.act_all()
+    assert isinstance(old.client.let_go(), Invalid)
+    assert world.status("a")["epoch"] == 2
+    assert old.releases() == []
+
+
+def test_an_old_leader_that_learns_of_it_forgets_all_that_it_meant_to_do() -> None:
+    world = World(node("n1", cpu=2), replicas=2)
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.resign()
+    assert world.leader.state.views == {}
+    assert world.leader.state.next_wake is None
+    assert world.leader.state.cache.columns().used.sum() == 0
+
+
+def test_pods_that_came_after_the_takeover_need_no_fence() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    world.leader.restart()
+    world.elect(0)
+    victim = key_of(world.pods("a")[1])
+    world.api.delete(victim)
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+    assert not [a for a in world.leader.log if isinstance(a, FencePod)]
+
+
+def test_a_second_fence_in_one_term_carries_another_mark() -> None:
+    """The same mark would not change the pod, hence fence nothing."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), node("n3", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    leader = world.leader
+    for _ in range(2):
+        leader.act(outcome=Outcome.HELD)
+        world.delete("nodes", leader.releases()[-1][1])
+        leader.hear("nodes")
+        world.api.now += 1.0
+        leader.tick()
+        leader.act_all_but(ReleasePod)
+        leader.cycle()
+        leader.act_all_but(ReleasePod)
+    marks = [a.token for a in leader.log if isinstance(a, FencePod)]
+    assert marks == ["1.1", "1.2"]
+    assert isinstance(leader.client.let_go(), Invalid)
+    assert isinstance(leader.client.let_go(), Invalid)
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 2
+
+
+def test_a_fence_is_an_annotation_of_the_pod_that_names_the_term() -> None:
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.restart()
+    world.elect(0)
+    world.leader.act_all_but(ReleasePod)
+    marks = {pod["metadata"]["annotations"].get(names.FENCE) for pod in world.pods("a")}
+    assert marks == {"2.0"}
+
+
+def test_a_waiting_gang_is_left_alone_by_a_new_leader() -> None:
+    world = World(node("n1", cpu=2))
+    world.create(ray_cluster("a", group("workers", 4)))
+    world.settle(seconds=60)
+    before = world.status("a")
+    world.leader.restart()
+    world.leader.log.clear()
+    world.elect(0)
+    world.settle(seconds=60)
+    assert [type(a) for a in world.leader.log] == [WriteGangStatus]  # the epoch
+    assert {**before, "epoch": 2} == world.status("a")
+
+
+def test_nodes_that_are_heard_of_late_cost_the_next_leader_nothing() -> None:
+    """The node of a placement may come to be known after the placement itself."""
+    world = World(node("n1", cpu=2), replicas=2)
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act()
+    world.leader.leading = False
+    new = world.replicas[1]
+    nodes = new.watch.queues["nodes"]
+    late = list(nodes)
+    nodes.clear()
+    new.hear_all()
+    nodes.extend(late)
+    new.lead(2)
+    world.epoch = 2
+    world.replicas = [new]
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 2}

@@ -1,0 +1,301 @@
+"""What does a gang do that cannot start yet, and what does its user read?"""
+
+from typing import Any
+
+import pytest
+
+from coordinator.status import QUIET_DELAY
+from kube import names
+from tests.coordinator.api import Key
+from tests.coordinator.builders import (
+    TEAM,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
+from tests.coordinator.world import World, is_gated, name_of
+
+
+def test_a_gang_that_does_not_fit_holds_nothing_says_why_and_starts_whole_when_room_is_freed() -> (
+    None
+):
+    """The first scene of the demo: two Ray clusters of 5 CPUs on a node with 8."""
+    world = World(node("n1"))
+    world.create(gang_of("a", 4))
+    world.settle(seconds=1)
+    world.create(gang_of("b", 4))
+    world.settle(seconds=60)
+
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 5}, {})
+    assert world.gated("b") == 5
+    status = world.status("b")
+    assert (status["phase"], status["position"]) == ("Queued", 1)
+    assert status["reason"] == "InsufficientResources"
+    assert status["message"].startswith("2 of 4 workers fit: each needs 1 cpu on one node;")
+    assert "placement" not in status
+
+    world.delete("rayclusters", "a")
+    world.settle(seconds=1)
+    assert world.bound("b") == {"n1": 5}
+    assert "position" not in world.status("b")
+
+
+def test_free_but_scattered_gpus_start_nobody() -> None:
+    """The second scene of the demo: 4 + 4 GPUs are free, a worker wants 8 on one node."""
+    world = World(node("n1", gpu=8), node("n2", gpu=8))
+    world.create(foreign_pod("x", "n1", gpu=4), foreign_pod("y", "n2", gpu=4))
+    world.create(ray_cluster("a", group("gpu-workers", 1, gpu=8)))
+    world.settle(seconds=1)
+
+    assert world.bound("a") == {}
+    assert world.status("a")["message"] == (
+        "0 of 1 gpu-workers fits: it needs 8 nvidia.com/gpu on one node; "
+        "8 are free, at most 4 on one node"
+    )
+
+
+def test_gangs_start_by_priority_then_first_come_and_a_small_one_may_pass() -> None:
+    world = World(node("n1", cpu=4))
+    world.create({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
+    world.create(gang_of("running", 3))
+    world.settle(seconds=2)
+    urgent = {names.PRIORITY_CLASS: "high"}
+    for name, annotations in (("first", {}), ("second", {}), ("urgent", urgent)):
+        world.create(gang_of(name, 2, annotations=annotations))
+        world.settle(seconds=2)
+    world.settle(seconds=2 * QUIET_DELAY)
+    positions = {name: world.status(name)["position"] for name in ("urgent", "first", "second")}
+    assert positions == {"urgent": 1, "first": 2, "second": 3}
+    assert world.gang("urgent")["spec"]["priority"] == 1000
+
+    order = []
+    for gone in ("running", "urgent", "first"):
+        world.delete("rayclusters", gone)
+        world.settle(seconds=2)
+        order.append({name_of(pod).split("-")[0] for pod in world.pods() if not is_gated(pod)})
+    assert order == [{"urgent"}, {"first"}, {"second"}]
+
+
+def test_the_priority_is_that_of_the_head_where_no_class_is_named() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 1, head=template(cpu=1, priority=7)))
+    world.settle(seconds=5)
+    assert world.gang("a")["spec"]["priority"] == 7
+
+
+def test_pods_with_gates_of_others_are_waited_for_and_only_our_gate_is_taken_off() -> None:
+    foreign = {"name": "example.com/quota"}
+    head = template(cpu=1, schedulingGates=[foreign])
+    world = World(node("n1"))
+    world.create(gang_of("a", 2, head=head))
+    world.settle(seconds=5)
+
+    assert world.gated("a") == 3
+    status = world.status("a")
+    assert (status["phase"], status["reason"]) == ("Queued", "ForeignGates")
+    assert status["message"] == (
+        f"{name_of(world.pods('a')[0])} still held by other gates: example.com/quota"
+    )
+
+    head_pod = world.pods("a")[0]
+    world.api.change(head_pod, lambda pod: pod["spec"]["schedulingGates"].remove(foreign))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
+def test_a_spare_pod_that_others_hold_back_takes_no_seat_from_one_that_may_go() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.kuberay()
+    held = world.pods("a")[1]
+    world.api.change(
+        held, lambda pod: pod["spec"]["schedulingGates"].insert(0, {"name": "example.com/x"})
+    )
+    world.scale("a", 3)
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(
+        cluster,
+        lambda obj: obj["metadata"]["annotations"].update({names.MIN_REPLICAS: "workers=2"}),
+    )
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+    assert [name_of(pod) for pod in world.pods("a") if is_gated(pod)] == [name_of(held)]
+
+
+def test_opting_a_waiting_gang_out_releases_its_pods_unpinned_and_deletes_the_gang() -> None:
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=1)
+    assert world.gated("a") == 3
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
+    world.settle(seconds=1)
+
+    assert world.gated("a") == 0
+    assert {node for _, node in world.leader.releases()} == {""}
+    assert world.bound("a") == {"n1": 2}
+    assert list(world.api.all("gangs")) == []
+
+
+def test_an_opted_in_namespace_makes_gangs_and_a_cluster_in_it_may_opt_out() -> None:
+    world = World(node("n1"))
+    namespace = world.api.get(Key("namespaces", "", TEAM))
+    world.api.change(namespace, lambda obj: obj["metadata"].update(labels={names.OPT_IN: "true"}))
+    world.create(
+        gang_of("a", 1, labels={}), gang_of("b", 1, annotations={names.OPT_IN: "false"}, labels={})
+    )
+    world.settle(seconds=5)
+    assert [name_of(gang) for gang in world.api.all("gangs")] == ["a"]
+    assert world.status("a")["phase"] == "Running"
+
+
+def test_a_gang_that_is_opted_in_when_it_runs_already_is_told_as_running() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 1, labels={}))
+    world.settle(seconds=5)
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"].update(labels={names.OPT_IN: "true"}))
+    world.settle(seconds=60)
+    assert world.status("a")["phase"] == "Running"
+    assert world.leader.releases() == []
+
+
+BAD = [
+    ({"labels": {names.OPT_IN: "yes"}}, 'label muster.dev/gang: "yes" is not valid'),
+    (
+        {"annotations": {names.MIN_REPLICAS: "gpus=2"}},
+        'muster.dev/min-replicas: "gpus=2" is not valid',
+    ),
+    (
+        {"annotations": {names.MIN_REPLICAS: "workers=9"}},
+        "allowed: 0 to 2 (minimum above replicas)",
+    ),
+    ({"annotations": {names.QUEUE: "nowhere"}}, 'muster.dev/queue: "nowhere" is not valid'),
+    (
+        {"annotations": {names.PRIORITY_CLASS: "urgent"}},
+        'muster.dev/priority-class: "urgent" is not valid',
+    ),
+    (
+        {"annotations": {names.EXPECTED_DURATION: "long"}},
+        'muster.dev/expected-duration: "long" is not valid',
+    ),
+    ({"labels": {names.OPT_IN: "x" * 63 * 4_000}}, "x... is not valid"),
+]
+
+
+@pytest.mark.parametrize(("meta", "said"), BAD, ids=[text[:40] for _, text in BAD])
+def test_what_cannot_be_understood_waits_for_ever_says_so_and_holds_nobody_up(
+    meta: dict[str, Any], said: str
+) -> None:
+    world = World(node("n1"))
+    world.create(gang_of("bad", 2, **meta), gang_of("good", 2))
+    world.settle(seconds=300)
+
+    assert world.gated("bad") == 3
+    status = world.status("bad")
+    assert status["reason"] == "Misconfigured"
+    assert said.replace("x...", 'x..."') in status["message"]
+    assert len(status["message"]) <= 1024
+    admitted = next(c for c in status["conditions"] if c["type"] == "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("False", "Misconfigured")
+    assert [event.reason for event in world.leader.emitted if event.key.name == "bad"] == [
+        "Misconfigured"
+    ]
+    assert world.status("good")["phase"] == "Running"
+
+
+def test_a_mended_annotation_lets_the_gang_start() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 2, annotations={names.PRIORITY_CLASS: "high"}))
+    world.settle(seconds=30)
+    world.create({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
+    world.settle(seconds=30)
+    assert world.status("a")["phase"] == "Running"
+    assert world.gang("a")["spec"]["priority"] == 1000
+
+
+def test_an_annotation_that_breaks_after_the_start_changes_nothing_that_runs() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=30)
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(
+        cluster, lambda obj: obj["metadata"]["annotations"].update({names.MIN_REPLICAS: "?"})
+    )
+    world.settle(seconds=30)
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=600)
+    assert world.bound("a") == {"n1": 3}
+    assert world.status("a")["phase"] == "Running"
+
+
+def test_a_suspended_ray_cluster_asks_for_nothing_and_starts_whole_when_resumed() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 2, suspend=True))
+    world.settle(seconds=30)
+    status = world.status("a")
+    assert (status["phase"], status["reason"]) == ("Gathering", "GangIncomplete")
+    assert status["message"] == "the RayCluster is suspended: it wants no pods"
+    world.edit("a", suspend=False)
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+    world.edit("a", suspend=True)
+    world.settle(seconds=30)
+    assert world.bound("a") == {}
+    assert "placement" not in world.status("a")
+    world.create(gang_of("b", 7))
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 8}
+
+
+def test_a_pod_that_keeps_ours_away_by_anti_affinity_is_named() -> None:
+    term = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "a"}}, "namespaces": [TEAM]}
+    keep_away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    world = World(node("n1"))
+    world.create(foreign_pod("loner", "n1", affinity={"podAntiAffinity": keep_away}))
+    world.create(gang_of("a", 1))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "Unsupported"
+    assert "others/loner has required anti-affinity" in world.status("a")["message"]
+    world.api.remove(Key("pods", "others", "loner"))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 2}
+
+
+def test_a_pod_that_comes_to_keep_ours_away_is_heeded_before_the_next_decision() -> None:
+    term = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "a"}}, "namespaces": [TEAM]}
+    keep_away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    world.create(foreign_pod("loner", "n1", cpu=0, affinity={"podAntiAffinity": keep_away}))
+    world.create(node("n2", cpu=2))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "Unsupported"
+    world.api.change(
+        world.api.get(Key("pods", "others", "loner")),
+        lambda pod: pod["status"].update(phase="Succeeded"),
+    )
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 3
+
+
+def test_twenty_gangs_of_more_than_half_the_room_run_one_after_another() -> None:
+    """The third scene of the demo: never two at once, never a part of one."""
+    world = World(node("n1", cpu=10))
+    world.create(*(gang_of(f"g{number:02}", 5) for number in range(20)))
+    seen = []
+    for _ in range(20):
+        world.settle(seconds=1)
+        [running] = {name_of(pod)[:3] for pod in world.pods() if not is_gated(pod)}
+        assert world.bound(running) == {"n1": 6}
+        seen.append(running)
+        world.delete("rayclusters", running)
+    assert seen == sorted(seen)
+    released = [pod for pod, _ in world.leader.releases()]
+    assert len(released) == len(set(released)) == 120
