@@ -19,8 +19,7 @@ from demo.display import Display, make_display
 from demo.play import play
 from demo.scenes import SCENES, Scene
 from testbed import muster, standing
-from testbed.build import build
-from testbed.cluster import Cluster
+from testbed.cluster import Cluster, prepare
 from testbed.errors import TestbedError
 
 STANDING_NAME = "demo"
@@ -45,7 +44,8 @@ def main(context: click.Context, *, numbers: tuple[str, ...], plain: bool, keep:
     try:
         holds = play_and_keep(scenes, display) if keep else play_and_clean_up(scenes, display)
     except TestbedError as error:
-        raise click.ClickException(str(error)) from error
+        notes = getattr(error, "__notes__", ())
+        raise click.ClickException("\n".join([str(error), *notes])) from error
     except KeyboardInterrupt:
         click.echo("interrupted; everything that was started is stopped", err=True)
         context.exit(_INTERRUPTED)
@@ -85,14 +85,15 @@ def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
 
 def start(directory: Path, display: Display) -> Cluster:
     """Bring up a control plane with Muster from this checkout."""
-    build(display.say)
+    prepare(display.say)
     began = time.monotonic()
     display.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager, KubeRay")
     cluster = Cluster.start(directory, muster.with_muster())
     try:
         display.say("starting Muster: webhook and coordinator")
         muster.start_muster(cluster)
-    except BaseException:
+    except BaseException as error:
+        error.add_note(f"The logs are in {cluster.logs}")
         cluster.stop()
         raise
     display.say(f"all of it is up after {time.monotonic() - began:.1f} s")

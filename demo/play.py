@@ -30,7 +30,9 @@ def play(cluster: Cluster, scenes: Sequence[Scene], display: Display) -> bool:
                 break  # the stage is not as the next scene expects it
     for title, claims in summary:
         display.conclude(title, claims)
-    return all(all_hold(claims) for _, claims in summary)
+    everything = [claim for _, claims in summary for claim in claims]
+    display.say(f"{sum(claim.holds for claim in everything)} of {len(everything)} claims hold")
+    return all_hold(everything)
 
 
 def claims_of(scene: Scene, stage: Stage) -> list[Claim]:

@@ -38,6 +38,39 @@ class Scene:
     play: Callable[[Stage], list[Claim]]
 
 
+# ---- a gang that waits until there is room
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """What was seen of a gang that had to wait."""
+
+    gang: Gang
+    said: str
+    freed: float
+    whole: float
+
+
+def _wait_for_room(stage: Stage, gang: Gang, size: int, free: Callable[[], float]) -> _Wait:
+    """See a gang wait, free room, and see it start."""
+    said = stage.wait_refused(gang)
+    stage.display.say(f"{gang[1]} waits: {said}")
+    stage.display.pause()
+    freed = free()
+    whole = stage.wait_whole(gang, size)
+    stage.display.pause()
+    return _Wait(gang, said, freed, whole)
+
+
+def _claims_of_wait(stage: Stage, wait: _Wait, numbers: re.Pattern[str]) -> list[Claim]:
+    name, held = wait.gang[1], stage.bound_before(wait.gang, wait.freed)
+    return [
+        Claim(f"{name} held nothing while it waited: {held} pods bound", holds=held == 0),
+        Claim(f"{name} said why: {wait.said}", holds=bool(numbers.search(wait.said))),
+        Claim(f"{name} fully Running {wait.whole - wait.freed:.2f} s after room was freed"),
+    ]
+
+
 # ---- scene 1: a head and four workers of one CPU each, twice, on eight CPUs
 
 _SIZE = 5
@@ -72,21 +105,13 @@ def two_clusters(stage: Stage) -> list[Claim]:
     created = time.monotonic()
     pair = [stage.create_ray_cluster(as_gang(manifest)) for manifest in _pair(stage)]
     first = stage.wait_until(lambda: _first_whole(stage, pair, _SIZE), "one to run whole")
-    ran = stage.whole_since(first)
+    ran = stage.whole_since(first) - created
     second = next(gang for gang in pair if gang != first)
-    said = stage.wait_refused(second)
-    stage.display.say(f"{second[1]} waits: {said}")
-    stage.display.pause()
-    freed = stage.delete_ray_cluster(first)
-    stage.display.say(f"{first[1]} is deleted")
-    started = stage.wait_whole(second, _SIZE)
-    stage.display.pause()
+    wait = _wait_for_room(stage, second, _SIZE, lambda: stage.delete_ray_cluster(first))
     everyone = dict.fromkeys(pair, _SIZE)
     return [
-        Claim(f"{first[1]} ran whole {ran - created:.2f} s after both were created"),
-        _held_nothing(stage, second, freed),
-        Claim(f"{second[1]} said why: {said}", holds=bool(_NUMBERS.search(said))),
-        Claim(f"{second[1]} fully Running {started - freed:.2f} s after {first[1]} was deleted"),
+        Claim(f"{first[1]} ran whole {ran:.2f} s after both were created"),
+        *_claims_of_wait(stage, wait, _NUMBERS),
         stage.never_partial(everyone),
         stage.never_together(everyone),
     ]
@@ -100,11 +125,6 @@ def _first_whole(stage: Stage, gangs: Iterable[Gang], size: int) -> Gang | None:
     return next((gang for gang in gangs if stage.world.is_whole(gang, size)), None)
 
 
-def _held_nothing(stage: Stage, gang: Gang, until: float) -> Claim:
-    held = stage.bound_before(gang, until)
-    return Claim(f"{gang[1]} held nothing while it waited: {held} pods bound", holds=held == 0)
-
-
 # ---- scene 2: eight GPUs are free and the one worker that wants eight does not fit
 
 
@@ -115,19 +135,8 @@ def scattered_gpus(stage: Stage) -> list[Claim]:
     stage.wait_until(lambda: _all_run(stage, fillers), "the fillers to take 4 GPUs of each node")
     cluster = ray_cluster(stage.cluster.samples, "train", workers=1)
     train = stage.create_ray_cluster(as_gang(with_worker_gpus(cluster, 8)))
-    said = stage.wait_refused(train)
-    stage.display.say(f"train waits: {said}")
-    stage.display.pause()
-    freed = stage.delete_pod(fillers[1])
-    stage.display.say("filler-1 is deleted")
-    started = stage.wait_whole(train, 2)
-    stage.display.pause()
-    return [
-        Claim(f"train said why: {said}", holds=bool(_SCATTERED.search(said))),
-        _held_nothing(stage, train, freed),
-        Claim(f"train fully Running {started - freed:.2f} s after filler-1 was deleted"),
-        stage.never_partial({train: 2}),
-    ]
+    wait = _wait_for_room(stage, train, 2, lambda: stage.delete_pod(fillers[1]))
+    return [*_claims_of_wait(stage, wait, _SCATTERED), stage.never_partial({train: 2})]
 
 
 def _all_run(stage: Stage, pods: Sequence[Gang]) -> bool:
@@ -146,16 +155,9 @@ def twenty_in_turn(stage: Stage) -> list[Claim]:
     stage.display.say(f"{len(gangs)} gangs are created")
     turns = _run_in_turn(stage, gangs)
     everyone = dict.fromkeys(gangs, _NODES_OF_EACH)
-    pods = sum(stage.bound_before(gang, time.monotonic()) for gang in gangs)
-    gaps = [turn.whole - before.deleted for before, turn in pairwise(turns)]
-    took = turns[-1].whole - began
     return [
-        Claim(
-            f"{len(turns)} gangs, {pods} pods, each bound once, one gang after another, "
-            f"in {took:.1f} s",
-            holds=len(turns) == _GANGS and pods == _GANGS * _NODES_OF_EACH,
-        ),
-        Claim(f"the next one fully Running {statistics.median(gaps):.2f} s after a deletion (p50)"),
+        _all_ran(stage, turns, turns[-1].whole - began),
+        _pace(turns),
         stage.never_partial(everyone),
         stage.never_together(everyone),
     ]
@@ -191,6 +193,19 @@ def _run_in_turn(stage: Stage, gangs: Iterable[Gang]) -> list[_Turn]:
 def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
     what = f"one of the {len(waiting)} gangs that wait to run whole"
     return stage.wait_until(lambda: _first_whole(stage, waiting, _NODES_OF_EACH), what)
+
+
+def _all_ran(stage: Stage, turns: Sequence[_Turn], seconds: float) -> Claim:
+    """Claim that each ran, with no pod more than it has: none had to be made twice."""
+    pods = sum(stage.bound_before(turn.gang, math.inf) for turn in turns)
+    ran = f"{len(turns)} gangs, {pods} pods, one gang after another, in {seconds:.1f} s"
+    return Claim(ran, holds=len(turns) == _GANGS and pods == _GANGS * _NODES_OF_EACH)
+
+
+def _pace(turns: Sequence[_Turn]) -> Claim:
+    gaps = [turn.whole - before.deleted for before, turn in pairwise(turns)]
+    median = statistics.median(gaps)
+    return Claim(f"the next one fully Running {median:.2f} s after one was deleted (p50)")
 
 
 def scene_1(stage: Stage) -> list[Claim]:

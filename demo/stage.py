@@ -62,11 +62,11 @@ class Stage:
         return self.namespace, name
 
     def delete_ray_cluster(self, gang: Gang) -> float:
-        """Delete a Ray cluster and return the moment before."""
+        """Delete a Ray cluster, say so, and return the moment before."""
         return self._take(f"/apis/ray.io/v1/namespaces/{gang[0]}/rayclusters/{gang[1]}")
 
     def delete_pod(self, pod: Gang) -> float:
-        """Delete a pod and return the moment before."""
+        """Delete a pod, say so, and return the moment before."""
         return self._take(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")
 
     def wait_until(
@@ -117,7 +117,7 @@ class Stage:
     def never_together(self, rivals: Mapping[Gang, int]) -> Claim:
         """Check that no two gangs which exclude each other held room at once."""
         findings = self.world.recorder.overlaps(rivals)
-        return _clean(findings, f"{len(findings)} times two of them held room at once")
+        return _clean(findings, f"{len(findings)} moments in which two of them held room")
 
     def _create(self, collection: str, manifest: Json) -> str:
         made = self.cluster.api.create(collection, manifest)
@@ -129,6 +129,7 @@ class Stage:
         self._created.remove(path)
         moment = time.monotonic()
         self._delete(path)
+        self.display.say(f"{path.rpartition('/')[2]} is deleted")
         return moment
 
     def _delete(self, path: str) -> None:

@@ -70,6 +70,7 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
 
 
 @pytest.mark.controlplane
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for programs in /proc")
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "demo", "--plain"]
     with subprocess.Popen(
@@ -100,6 +101,37 @@ def test_a_cluster_that_does_not_come_up_is_one_line(monkeypatch: pytest.MonkeyP
     result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
     assert result.exit_code == 1
     assert result.stderr == "Error: no room for a cluster\n"
+
+
+class Stub:
+    """Stands in for a cluster that nobody looks at."""
+
+    def __init__(self, directory: Path, _display: object) -> None:
+        self.logs = directory / "logs"
+        self.data = directory / "data"
+        for folder in (self.logs, self.data):
+            folder.mkdir(parents=True)
+
+    def __enter__(self) -> Stub:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def remove_data(self) -> None:
+        self.data.rmdir()
+
+
+@pytest.mark.parametrize(("holds", "code", "kept"), [(False, 1, ["logs"]), (True, 0, [])])
+def test_the_logs_stay_when_something_deviates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: bool, code: int, kept: list[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(cli, "start", Stub)
+    monkeypatch.setattr(cli, "show", lambda *_: holds)
+    result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
+    assert result.exit_code == code
+    assert [path.name for path in tmp_path.glob("muster-demo-*/cluster/*")] == kept
 
 
 def test_there_are_three_scenes() -> None:

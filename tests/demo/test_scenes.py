@@ -17,24 +17,25 @@ from testbed.errors import TestbedError
 pytestmark = pytest.mark.controlplane
 
 
-def failed(claims: list[Claim]) -> list[str]:
-    return [claim.text for claim in claims if not claim.holds]
+def failed(stage: Stage, claims: list[Claim]) -> list[str]:
+    texts = [claim.text for claim in claims if not claim.holds]
+    return [*texts, f"logs: {stage.cluster.logs}"] if texts else []
 
 
 def test_of_two_clusters_one_runs_and_the_other_waits_whole(stage: Stage) -> None:
-    assert not failed(two_clusters(stage))
+    assert not failed(stage, two_clusters(stage))
 
 
 def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
-    assert not failed(scattered_gpus(stage))
+    assert not failed(stage, scattered_gpus(stage))
 
 
 def test_twenty_gangs_run_one_after_another(stage: Stage) -> None:
-    assert not failed(twenty_in_turn(stage))
+    assert not failed(stage, twenty_in_turn(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:
-    assert not failed(stock_pair(stage))
+    assert not failed(stage, stock_pair(stage))
     pair = {("stock", name): 5 for name in ("alpha", "beta")}
     findings = stage.world.recorder.partial_gangs(pair)
     assert findings
