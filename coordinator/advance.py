@@ -23,8 +23,6 @@ from coordinator.actions import (
 from coordinator.cache import ClusterCache
 from coordinator.demand import Demand, NotReady, Settled, demand
 from coordinator.moment import Moment, Patience
-from coordinator.observed import ObservedPod
-from coordinator.slots import placement_from_pins, slots_of, trim, without_nodes
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
 from coordinator.status import RUNNING, due_at, placement_json, recorded, status_of
@@ -37,6 +35,7 @@ from kube.codec import (
     placement_from_status,
 )
 from kube.objects import Gang, RayCluster
+from kube.observed import ObservedPod
 from kube.ray import (
     GangTerms,
     Misconfigured,
@@ -46,6 +45,7 @@ from kube.ray import (
     refused_pods,
     unknown_priority_class,
 )
+from kube.slots import placement_from_pins, slots_of, trim, without_nodes
 from scheduling.model import GangKey, PendingGang
 from scheduling.verdict import Reason
 

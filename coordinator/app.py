@@ -16,13 +16,13 @@ from coordinator.events import Event
 from coordinator.executor import Executor
 from coordinator.loop import Loop
 from coordinator.moment import Patience
-from coordinator.observed import ObservedPod, observe
 from coordinator.settings import Settings
 from coordinator.state import CoordinatorState
 from kube.client import Client
 from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects import Gang, Namespace, Node, Pod, PriorityClass, RayCluster
+from kube.observed import ObservedPod, observe
 from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
 from kube.watch import (
     Changed,

@@ -9,10 +9,10 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from coordinator.observed import Amounts, ObservedPod
 from kube import objects
 from kube.codec import InvalidObject, node
 from kube.objects import Gang, Namespace, PriorityClass, RayCluster
+from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
 from scheduling.model import GangKey, Node
 

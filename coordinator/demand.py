@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from coordinator.observed import ObservedPod
 from coordinator.standing import PodSetStanding, Standing
+from kube.observed import ObservedPod
 from scheduling.model import GangKey, Group, PendingGang, PodShape
 from scheduling.verdict import Reason
 

@@ -6,8 +6,8 @@ and time. A failed write is an event like any other, never an exception that cro
 
 from dataclasses import dataclass
 
-from coordinator.observed import ObservedPod
 from kube.objects import Gang, Namespace, Node, PriorityClass, RayCluster
+from kube.observed import ObservedPod
 from scheduling.model import GangKey
 
 

@@ -36,11 +36,11 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.metrics import EVENTS_DROPPED, WRITES
-from coordinator.observed import observe
 from kube import names
 from kube.client import Client
 from kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from kube.objects import Gang, Pod
+from kube.observed import observe
 from kube.patches import Operation, fence_patch, release_patch, unpinned_release_patch
 from kube.resources import EVENTS, GANGS, PODS
 from scheduling.model import GangKey

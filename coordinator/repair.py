@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from coordinator.observed import ObservedPod
-from coordinator.slots import vacant_slots
 from coordinator.view import GangView
+from kube.observed import ObservedPod
+from kube.slots import vacant_slots
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape

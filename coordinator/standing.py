@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator.observed import ObservedPod
-from coordinator.slots import Slots, assign, vacant_slots
+from kube.observed import ObservedPod
 from kube.ray import GangTerms, PodSetTerms
+from kube.slots import Slots, assign, vacant_slots
 from scheduling.model import Placement
 
 NO_PLACEMENT = Placement()

@@ -45,12 +45,12 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.moment import Moment, Patience
-from coordinator.observed import Amounts, ObservedPod
-from coordinator.slots import merged, reserved_room
 from coordinator.status import QUIET_DELAY
 from coordinator.view import GangView
 from kube.objects import RayCluster
+from kube.observed import Amounts, ObservedPod
 from kube.ray import Answer
+from kube.slots import merged, reserved_room
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.demand import Demand, Settled
-from coordinator.observed import Amounts
 from coordinator.standing import Standing
 from kube.objects import Gang
+from kube.observed import Amounts
 from kube.ray import GangTerms
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Refusal

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from coordinator.observed import Amounts, ObservedPod
+from kube.observed import Amounts, ObservedPod
 from scheduling.model import Assignment, Placement
 
 

@@ -1,6 +1,6 @@
-"""What does the coordinator keep of a pod that it saw?
+"""What does Muster keep of a pod that it saw?
 
-A cluster has tens of thousands of pods and the coordinator needs little of each: where it is
+A cluster has tens of thousands of pods and Muster needs little of each: where it is
 and how much it takes. Of pods that belong to a Ray cluster it needs more, and the whole
 object only while our gate is on, because the release patch is built from it.
 """
