@@ -42,6 +42,7 @@ def main(context: click.Context, *, numbers: tuple[str, ...], plain: bool, keep:
     display = make_display(sys.stdout, plain=plain)
     scenes = [scene for scene in SCENES if not numbers or str(scene.number) in numbers]
     try:
+        prepare(display.say)
         holds = play_and_keep(scenes, display) if keep else play_and_clean_up(scenes, display)
     except TestbedError as error:
         notes = getattr(error, "__notes__", ())
@@ -85,7 +86,6 @@ def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
 
 def start(directory: Path, display: Display) -> Cluster:
     """Bring up a control plane with Muster from this checkout."""
-    prepare(display.say)
     began = time.monotonic()
     display.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager, KubeRay")
     cluster = Cluster.start(directory, muster.with_muster())

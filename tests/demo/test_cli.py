@@ -97,7 +97,7 @@ def test_a_cluster_that_does_not_come_up_is_one_line(monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> None:
         raise TestbedError("no room for a cluster")
 
-    monkeypatch.setattr(cli, "start", refuse)
+    monkeypatch.setattr(cli, "prepare", refuse)
     result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
     assert result.exit_code == 1
     assert result.stderr == "Error: no room for a cluster\n"
@@ -127,6 +127,7 @@ def test_the_logs_stay_when_something_deviates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: bool, code: int, kept: list[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(cli, "prepare", lambda _: None)
     monkeypatch.setattr(cli, "start", Stub)
     monkeypatch.setattr(cli, "show", lambda *_: holds)
     result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
