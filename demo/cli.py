@@ -77,7 +77,7 @@ def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
         standing.leave_standing(cluster)
     except BaseException:
         cluster.stop()
-        shutil.rmtree(cluster.directory)
+        cluster.remove_data()
         raise
     click.echo(f"The cluster stays; to stop it: python -m testbed down --name {STANDING_NAME}")
     click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
