@@ -5,7 +5,6 @@ import contextlib
 import signal
 import sys
 
-import structlog
 from aiohttp import web
 
 from coordinator.app import Coordinator
@@ -13,16 +12,10 @@ from coordinator.health import application
 from coordinator.settings import PREFIX, Settings
 from kube.auth import load_access
 from kube.client import Client
-from kube.errors import KubeError
-from kube.program import SettingsError, load_settings, log_json
-
-log = structlog.get_logger(__name__)
-
-_BAD_SETTINGS = 2
-_CANNOT_RUN = 1
+from kube.program import run_program
 
 
-async def _main(settings: Settings) -> None:
+async def _connect(settings: Settings) -> None:
     kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
     access = await load_access(kubeconfig)
     client = Client(access, user_agent="muster-coordinator", timeout=settings.request_timeout)
@@ -49,19 +42,8 @@ async def _until_told_to_stop(coordinator: Coordinator) -> None:
 
 
 def main() -> int:
-    """Run the coordinator; the exit code is 2 for bad settings and 1 when it cannot run."""
-    try:
-        settings = load_settings(Settings, PREFIX)
-    except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201  (how to log is a setting, too)
-        return _BAD_SETTINGS
-    log_json(settings.log_level)
-    try:
-        asyncio.run(_main(settings))
-    except (KubeError, OSError) as error:
-        log.error("cannot run", reason=str(error))
-        return _CANNOT_RUN
-    return 0
+    """Run the coordinator."""
+    return run_program(Settings, PREFIX, _connect)
 
 
 if __name__ == "__main__":

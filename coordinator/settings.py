@@ -3,12 +3,12 @@
 import os
 import socket
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from kube import names
+from kube.program import ProgramSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
 
@@ -17,7 +17,7 @@ def _default_identity() -> str:
     return f"{socket.gethostname()}_{os.getpid()}"
 
 
-class Settings(BaseSettings):
+class Settings(ProgramSettings):
     """The settings, validated together at the start."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
@@ -60,9 +60,6 @@ class Settings(BaseSettings):
 
     listen_port: int = Field(default=8081, ge=0, le=65535)
     """Port of the health and metrics endpoint."""
-
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least urgent log line that is written."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Settings":

@@ -1,14 +1,31 @@
-"""How does each of Muster's programs read its settings, and how do its log lines look?"""
+"""How does each of Muster's programs start: settings, log lines, exit code?"""
 
+import asyncio
 import logging
 import sys
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
 
 import structlog
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
-S = TypeVar("S", bound=BaseSettings)
+from kube.errors import KubeError
+
+log = structlog.get_logger(__name__)
+
+_BAD_SETTINGS = 2
+_CANNOT_RUN = 1
+
+
+class ProgramSettings(BaseSettings):
+    """What every program can be told, beside its own settings."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least urgent log line that is written."""
+
+
+S = TypeVar("S", bound=ProgramSettings)
 
 _SHARED: tuple[structlog.typing.Processor, ...] = (
     structlog.contextvars.merge_contextvars,
@@ -21,6 +38,24 @@ _SHARED: tuple[structlog.typing.Processor, ...] = (
 
 class SettingsError(ValueError):
     """One or more settings cannot be used; the text has a line for each of them."""
+
+
+def run_program(
+    kind: type[S], prefix: str, program: Callable[[S], Coroutine[Any, Any, None]]
+) -> int:
+    """Run a program until it ends; the exit code is 2 for bad settings and 1 when it cannot run."""
+    try:
+        settings = load_settings(kind, prefix)
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201  (how to log is a setting, too)
+        return _BAD_SETTINGS
+    log_json(settings.log_level)
+    try:
+        asyncio.run(program(settings))
+    except (KubeError, OSError) as error:
+        log.error("cannot run", reason=str(error))
+        return _CANNOT_RUN
+    return 0
 
 
 def load_settings(kind: type[S], prefix: str) -> S:

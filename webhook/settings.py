@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from kube.program import ProgramSettings
 
 PREFIX = "MUSTER_WEBHOOK_"
 # client-go keeps an idle connection for 90 s. A server that closes first loses the review that the
@@ -24,7 +26,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Address = IPv4Address | IPv6Address
 
 
-class Settings(BaseSettings):
+class Settings(ProgramSettings):
     """The settings of the webhook, with their defaults."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
@@ -44,4 +46,3 @@ class Settings(BaseSettings):
     keepalive_seconds: float = Field(default=120.0, gt=CALLER_IDLE_SECONDS, le=3600)
     shutdown_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     drain_seconds: float = Field(default=10.0, gt=0, le=120)
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
