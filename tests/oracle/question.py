@@ -1,0 +1,72 @@
+"""What does Muster answer for the gang of a world?"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import msgspec
+
+from coordinator.cache import ClusterCache
+from kube import objects
+from kube.codec import pod_shape
+from kube.observed import observe
+from scheduling.cycle import run_cycle
+from scheduling.model import GangKey, Group, PendingGang, PodShape
+from scheduling.verdict import Admitted, Refusal
+from tests.oracle.worlds import Json, World
+
+
+@dataclass(frozen=True)
+class Yes:
+    """The gang is admitted: its pods in the order of their release, each with its node."""
+
+    pods: tuple[tuple[Json, str], ...]
+
+
+def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
+    """Decide the gang by what the API server has stored, as the coordinator would."""
+    cache = cache_of(world, namespaces)
+    shapes = [(pod, pod_shape(msgspec.convert(pod, objects.Pod))) for pod in world.gang]
+    counts = Counter((_pod_set(pod), shape) for pod, shape in shapes)
+    groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
+    gang = PendingGang(GangKey(world.namespaces[0], "gang"), 0, 0.0, groups)
+    [decision] = run_cycle([gang], cache.columns())
+    match decision.verdict:
+        case Admitted() as admitted:
+            return Yes(_released(shapes, admitted))
+        case refusal:
+            return refusal
+
+
+def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
+    """Take in all that is seen of the world."""
+    cache = ClusterCache()
+    for each in namespaces:
+        namespace = msgspec.convert(each, objects.Namespace)
+        cache.namespaces[namespace.metadata.name] = namespace
+    for node in world.nodes:
+        cache.put_node(msgspec.convert(node, objects.Node))
+    for pod in world.residents:
+        cache.put_pod(observe(msgspec.convert(pod, objects.Pod)))
+    return cache
+
+
+def _released(
+    shapes: list[tuple[Json, PodShape]], admitted: Admitted
+) -> tuple[tuple[Json, str], ...]:
+    """Hand the nodes of a placement to the pods, the head first."""
+    nodes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in admitted.placement.assignments:
+        for node, count in each.nodes:
+            nodes[each.pod_set, each.shape] += [node] * count
+    ordered = sorted(shapes, key=lambda pair: (_pod_set(pair[0]) != "head", _name(pair[0])))
+    return tuple((pod, nodes[_pod_set(pod), shape.key].pop()) for pod, shape in ordered)
+
+
+def _pod_set(pod: Json) -> str:
+    name: str = pod["metadata"]["labels"]["set"]
+    return name
+
+
+def _name(pod: Json) -> str:
+    name: str = pod["metadata"]["name"]
+    return name
