@@ -19,6 +19,7 @@ from coordinator.moment import Patience
 from coordinator.settings import Settings
 from coordinator.state import CoordinatorState
 from kube.client import Client
+from kube.errors import Timeout
 from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects import Gang, Namespace, Node, Pod, PriorityClass, RayCluster
@@ -120,28 +121,34 @@ class Coordinator:
 
     async def _lead(self, term: Term) -> None:
         """Lead: first see all that an earlier leader may have written, then act."""
-        log.info("leading", epoch=term.epoch)
-        await asyncio.gather(
-            self._gangs.refresh(REFRESH_TIMEOUT), self._ray_pods.refresh(REFRESH_TIMEOUT)
-        )
+        try:
+            await asyncio.gather(
+                self._gangs.refresh(REFRESH_TIMEOUT), self._ray_pods.refresh(REFRESH_TIMEOUT)
+            )
+        except Timeout as error:
+            log.warning("term given up: cannot see what was written before", error=str(error))
+            return
+        await self._act(term)
+
+    async def _act(self, term: Term) -> None:
+        """Carry out what the state machine asks for, until cancelled."""
+        settings = self._settings
         executor = Executor(
             self._client,
             term,
             self.loop.feed,
-            identity=self._settings.identity,
-            concurrency=self._settings.concurrency,
+            identity=settings.identity,
+            concurrency=settings.concurrency,
         )
-        self.loop.submit = executor.submit
-        self.loop.feed([happened.TermStarted(term.epoch)])
+        self.loop.appoint(term.epoch, executor.submit)
         metrics.LEADER.set(1)
         metrics.EPOCH.set(term.epoch)
         try:
             await asyncio.Event().wait()
         finally:
             metrics.LEADER.set(0)
-            self.loop.feed([happened.TermEnded()])
+            self.loop.dismiss()
             await executor.close()
-            log.info("no longer leading", epoch=term.epoch)
 
 
 def _sink(

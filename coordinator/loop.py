@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from coordinator.actions import Action
-from coordinator.events import CycleDue, Event, TimePassed
+from coordinator.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
 from coordinator.metrics import CYCLE_SECONDS, INBOX
 from coordinator.moment import Moment
 from coordinator.state import CoordinatorState
+
+Submit = Callable[[Iterable[Action]], None]
 
 BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
 
 
 class Loop:
-    """Feeds one state machine. `submit` takes its actions; it is replaced term by term."""
+    """Feeds one state machine, and hands its actions to whoever acts in the term they are of."""
 
     def __init__(self, state: CoordinatorState, debounce: float) -> None:
         self.state = state
         self.last_turn = time.monotonic()
-        self.submit: Callable[[Iterable[Action]], None] = _discard
+        self._actor: tuple[int, Submit] | None = None
         self._debounce = debounce
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
@@ -38,6 +40,16 @@ class Loop:
         """Queue events; they are handled in the order in which they were fed."""
         self._inbox.extend(events)
         self._wake.set()
+
+    def appoint(self, epoch: int, submit: Submit) -> None:
+        """Begin a term: from now on `submit` takes the actions that are decided in it."""
+        self._actor = (epoch, submit)
+        self.feed([TermStarted(epoch)])
+
+    def dismiss(self) -> None:
+        """End the term."""
+        self._actor = None
+        self.feed([TermEnded()])
 
     async def run(self) -> None:
         """Handle events until cancelled; an exception of the state machine is a bug and ends it."""
@@ -58,14 +70,19 @@ class Loop:
         if self._cycle_at is not None and self._cycle_at <= now and not self._inbox:
             self._cycle(events, now)
         elif events:
-            self.submit(self.state.handle(events, _moment(now)))
+            self._act(self.state.handle(events, _moment(now)))
         self._plan_cycle()
         if self._inbox:
             self._wake.set()
 
+    def _act(self, actions: list[Action]) -> None:
+        """What was decided in one term is never carried out in another."""
+        if self._actor is not None and self._actor[0] == self.state.epoch:
+            self._actor[1](actions)
+
     def _cycle(self, events: list[Event], now: float) -> None:
         self._cycle_at = None
-        self.submit(self.state.handle([*events, CycleDue()], _moment(now)))
+        self._act(self.state.handle([*events, CycleDue()], _moment(now)))
         self._cycle_took = time.monotonic() - now
         CYCLE_SECONDS.observe(self._cycle_took)
 
@@ -83,10 +100,6 @@ class Loop:
                 await self._wake.wait()
         except TimeoutError:
             pass
-
-
-def _discard(actions: Iterable[Action]) -> None:
-    """Without a term there is nobody to act."""
 
 
 def _moment(now: float) -> Moment:

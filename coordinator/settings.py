@@ -1,7 +1,7 @@
 """What can be set about the coordinator? Environment variables, prefix MUSTER_COORDINATOR_."""
 
-import os
 import socket
+import uuid
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -14,7 +14,8 @@ PREFIX = "MUSTER_COORDINATOR_"
 
 
 def _default_identity() -> str:
-    return f"{socket.gethostname()}_{os.getpid()}"
+    # Of this process alone: a Lease that bears our name is taken without waiting.
+    return f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
 
 class Settings(ProgramSettings):
