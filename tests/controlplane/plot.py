@@ -1,0 +1,323 @@
+"""How does one test see the shared cluster: a namespace and nodes of its own, and what waits there?
+
+Everything that a plot starts is held to the plot's nodes by a node selector, so that tests cannot
+take each other's room. Waiting is always for something to be true, never for a time.
+"""
+
+from __future__ import annotations
+
+import http
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from kube import names
+from testbed.cluster import Cluster
+from testbed.nodes import NodeSpec, copies
+from testbed.waiting import wait_until
+from tests.controlplane.rayclusters import Json, on_nodes
+
+LABEL = "test.muster.dev/plot"
+NODES = "/api/v1/nodes"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+SECONDS = 30.0
+PLENTY = "512Gi"
+
+_GROUPS = {
+    "Pod": "/api/v1",
+    "ResourceQuota": "/api/v1",
+    "Event": "/apis/events.k8s.io/v1",
+    "Job": "/apis/batch/v1",
+    "RayCluster": "/apis/ray.io/v1",
+    "RayJob": "/apis/ray.io/v1",
+    "RayService": "/apis/ray.io/v1",
+    "Gang": "/apis/muster.dev/v1alpha1",
+}
+
+T = TypeVar("T")
+
+
+class Plot:
+    """One test's part of the cluster."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.selector = {LABEL: name}
+
+    # --- what a test puts there
+
+    def add_nodes(self, *specs: NodeSpec) -> None:
+        """Add nodes that belong to this plot; their names begin with the plot's."""
+        labelled = [
+            replace(spec, name=self.node(spec.name), labels={**spec.labels, **self.selector})
+            for spec in specs
+        ]
+        self.cluster.add_nodes(labelled)
+
+    def add_node(self, cpus: int | str, memory: str = PLENTY, pods: int = 110) -> None:
+        """Add one node `node` with so many CPUs and no lack of the rest."""
+        self.add_nodes(NodeSpec("node", cpus=cpus, memory=memory, pods=pods))
+
+    def add_equal_nodes(self, count: int, cpus: int | str) -> None:
+        """Add nodes `n-0`, `n-1` and so on."""
+        self.add_nodes(*copies(NodeSpec("n", cpus=cpus, memory=PLENTY), count))
+
+    def add_priority_class(self, name: str, value: int) -> str:
+        """Add a PriorityClass that goes with the plot; returns its full name."""
+        full_name = f"{self.name}-{name}"
+        metadata = {"name": full_name, "labels": self.selector}
+        self.cluster.api.create(PRIORITY_CLASSES, {"metadata": metadata, "value": value})
+        return full_name
+
+    def node(self, name: str) -> str:
+        """The full name of one of the plot's nodes."""
+        return f"{self.name}-{name}"
+
+    def create(self, manifest: Json) -> Json:
+        """Create an object in the plot's namespace, its pods held to the plot's nodes."""
+        return self.cluster.api.create(
+            self._path(manifest["kind"]), on_nodes(manifest, self.selector)
+        )
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object; what it owns follows in the background."""
+        self._call("DELETE", self._path(kind, name))
+
+    def patch(self, kind: str, name: str, change: Json) -> Json:
+        """Merge a change into an object."""
+        return self._merge(self._path(kind, name), change)
+
+    def patch_node(self, name: str, change: Json) -> Json:
+        """Merge a change into one of the plot's nodes."""
+        return self._merge(f"{NODES}/{self.node(name)}", change)
+
+    def replace(self, kind: str, name: str, change: Callable[[Json], None]) -> None:
+        """Read, change and write back an object; for what a merge patch cannot say.
+
+        Others write to the same object, so a conflict means to read it again.
+        """
+
+        def written() -> bool:
+            found = self.get(kind, name)
+            change(found)
+            body = json.dumps(found).encode()
+            with self.cluster.api.session() as session:
+                status, answer = session.request("PUT", self._path(kind, name), body)
+            assert status in (http.HTTPStatus.OK, http.HTTPStatus.CONFLICT), answer
+            return status == http.HTTPStatus.OK
+
+        wait_until(written, f"{kind} {name} to be replaced")
+
+    def mark(self, name: str, **annotations: str | None) -> None:
+        """Set annotations `muster.dev/...` on a RayCluster; None takes one away."""
+        marks = {f"muster.dev/{key.replace('_', '-')}": said for key, said in annotations.items()}
+        self.patch("RayCluster", name, {"metadata": {"annotations": marks}})
+
+    def scale(self, name: str, **fields: object) -> None:
+        """Set fields of the first worker group of a RayCluster."""
+
+        def change(found: Json) -> None:
+            found["spec"]["workerGroupSpecs"][0].update(fields)
+
+        self.replace("RayCluster", name, change)
+
+    # --- what can be seen there
+
+    def get(self, kind: str, name: str) -> Json:
+        """Read an object of the plot."""
+        return self.cluster.api.get(self._path(kind, name))
+
+    def all(self, kind: str) -> list[Json]:
+        """All objects of a kind in the plot."""
+        found: list[Json] = self.cluster.api.get(self._path(kind))["items"]
+        return found
+
+    def pods(self, cluster: str, kind: str = "") -> list[Json]:
+        """The pods of a RayCluster that are not being deleted; `kind` is head or worker."""
+        return [
+            pod
+            for pod in self.all("Pod")
+            if label(pod, names.RAY_CLUSTER) == cluster
+            and kind in ("", label(pod, names.RAY_NODE_TYPE))
+            and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def gangs(self) -> dict[str, Json]:
+        """The Gangs of the plot by name."""
+        return {gang["metadata"]["name"]: gang for gang in self.all("Gang")}
+
+    def status(self, name: str) -> Json:
+        """The status of a Gang; empty where there is none yet."""
+        found: Json = self.gangs().get(name, {}).get("status", {})
+        return found
+
+    def events(self, name: str) -> list[tuple[str, str, str]]:
+        """Type, reason and text of the Events of Muster on a RayCluster."""
+        return [
+            (event["type"], event["reason"], event["note"])
+            for event in self.all("Event")
+            if event["regarding"]["name"] == name
+            and event["reportingController"].startswith("muster.dev/")
+        ]
+
+    def bound(self, cluster: str, kind: str = "") -> dict[str, str]:
+        """The nodes of the pods of a RayCluster that have one, without the plot's name."""
+        return {
+            pod["metadata"]["name"]: pod["spec"]["nodeName"].removeprefix(f"{self.name}-")
+            for pod in self.pods(cluster, kind)
+            if "nodeName" in pod["spec"]
+        }
+
+    # --- what a test waits for
+
+    def wait(self, condition: Callable[[], T], what: str) -> T:
+        """Wait until something is true."""
+        return wait_until(condition, what, SECONDS)
+
+    def wait_phase(self, name: str, phase: str, reason: str = "") -> Json:
+        """Wait until a Gang is in a phase (with a reason), and return its status."""
+
+        def reached() -> Json:
+            status = self.status(name)
+            right = status.get("phase") == phase and reason in ("", status.get("reason"))
+            return status if right else {}
+
+        return self.wait(reached, f"gang {name} to be {phase} {reason}")
+
+    def wait_message(self, name: str, part: str) -> Json:
+        """Wait until the message of a Gang says something, and return its status."""
+
+        def said() -> Json:
+            status = self.status(name)
+            return status if part in status.get("message", "") else {}
+
+        return self.wait(said, f"gang {name} to say {part!r}")
+
+    def wait_pods(self, cluster: str, count: int) -> list[Json]:
+        """Wait until a RayCluster has so many pods, and return them."""
+
+        def there() -> list[Json]:
+            pods = self.pods(cluster)
+            return pods if len(pods) == count else []
+
+        return self.wait(there, f"{cluster} to have {count} pods")
+
+    def wait_ready(self, cluster: str, count: int) -> list[Json]:
+        """Wait until a RayCluster has exactly so many pods and all are ready."""
+
+        def there() -> list[Json]:
+            pods = self.pods(cluster)
+            return pods if len(pods) == count and all(is_ready(pod) for pod in pods) else []
+
+        return self.wait(there, f"all {count} pods of {cluster} to be ready")
+
+    def wait_running(self, name: str, count: int) -> list[Json]:
+        """Wait until a gang runs with so many pods, all of them ready; returns them."""
+        self.wait_phase(name, "Running")
+        return self.wait_ready(name, count)
+
+    def wait_no_gang(self, name: str) -> None:
+        """Wait until there is no Gang of this name."""
+        self.wait(lambda: name not in self.gangs(), f"gang {name} to be gone")
+
+    def wait_gone(self, kind: str, name: str) -> None:
+        """Wait until an object is gone."""
+        path = self._path(kind, name)
+        self.wait(lambda: not self.cluster.api.exists(path), f"{kind} {name} to be gone")
+
+    def wait_no_pods(self) -> None:
+        """Wait until there is no pod in the plot, terminating ones included."""
+        self.wait(lambda: not self.all("Pod"), "all pods to be gone")
+
+    def wait_event(self, name: str, reason: str, part: str) -> None:
+        """Wait for an Event of Muster on a RayCluster."""
+
+        def told() -> bool:
+            return any(reason == why and part in note for _, why, note in self.events(name))
+
+        self.wait(told, f"an Event {reason} on {name} that says {part!r}")
+
+    def wait_unschedulable(self, cluster: str) -> Json:
+        """Wait until kube-scheduler found no node for a pod, and return that pod."""
+        found = self.wait(
+            lambda: [pod for pod in self.pods(cluster) if is_unschedulable(pod)],
+            f"a pod of {cluster} to be unschedulable",
+        )
+        return found[0]
+
+    # --- the API
+
+    def _path(self, kind: str, name: str = "") -> str:
+        path = f"{_GROUPS[kind]}/namespaces/{self.name}/{kind.lower()}s"
+        return f"{path}/{name}" if name else path
+
+    def _merge(self, path: str, change: Json) -> Json:
+        return self._call("PATCH", path, change, "application/merge-patch+json")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        sent = None if body is None else json.dumps(body).encode()
+        with self.cluster.api.session() as session:
+            return session.call(method, path, sent, content_type)
+
+
+# --- objects
+
+
+def label(found: Json, key: str) -> str:
+    """The value of a label; empty where there is none."""
+    return str(found["metadata"].get("labels", {}).get(key, ""))
+
+
+def conditions(found: Json) -> Mapping[str, str]:
+    """The conditions of an object: type to status."""
+    said = found.get("status", found).get("conditions") or ()
+    return {condition["type"]: condition["status"] for condition in said}
+
+
+def condition(status: Json, kind: str) -> Json:
+    """One condition of a Gang's status."""
+    (found,) = [each for each in status["conditions"] if each["type"] == kind]
+    assert isinstance(found, dict)
+    return found
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether a pod runs and is ready."""
+    return conditions(pod).get("Ready") == "True"
+
+
+def is_unschedulable(pod: Json) -> bool:
+    """Whether kube-scheduler has looked at a pod and found no node for it."""
+    said = pod["status"].get("conditions") or ()
+    return any(
+        (each["type"], each.get("reason")) == ("PodScheduled", "Unschedulable") for each in said
+    )
+
+
+def gates(pod: Json) -> list[str]:
+    """The scheduling gates on a pod."""
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
+
+
+def is_held(pod: Json) -> bool:
+    """Whether our gate is on a pod."""
+    return names.GATE in gates(pod)
+
+
+def pin(pod: Json) -> list[str]:
+    """The nodes that a pod is pinned to by name."""
+    affinity = pod["spec"].get("affinity") or {}
+    required = (affinity.get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution", {}
+    )
+    terms = required.get("nodeSelectorTerms", ())
+    fields = (field for term in terms for field in term.get("matchFields", ()))
+    return [node for field in fields for node in field["values"]]

@@ -1,0 +1,192 @@
+"""What does Muster say to what it cannot understand, and does it go on when that is mended?"""
+
+import pytest
+
+from kube import names
+from testbed.errors import TestbedError
+from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_cluster, requests, template
+
+BAD_MINIMUMS = [
+    ("nobody=1", "GROUP a worker group: workers"),
+    ("workers", "a whole number from 0 on for workers"),
+    ("workers=", "a whole number from 0 on for workers"),
+    ("workers=two", "a whole number from 0 on for workers"),
+    ("workers=-1", "a whole number from 0 on for workers"),
+    ("workers=1.5", "a whole number from 0 on for workers"),
+    ("workers=1,workers=2", "each worker group once"),
+    ("workers=1,", "GROUP=NUMBER[,...]"),
+    ("headgroup=1", "GROUP a worker group: workers"),
+    ("workers=3", "0 to 2 (minimum above replicas)"),
+]
+BAD_MARKS = [
+    (names.QUEUE, "nowhere", "a queue that exists: default"),
+    (names.PRIORITY_CLASS, "nobody", "system-cluster-critical"),
+    (names.EXPECTED_DURATION, "soon", "a positive duration such as 2h30m"),
+    (names.EXPECTED_DURATION, "-2h", "a positive duration such as 2h30m"),
+    (names.TOPOLOGY_REQUIRED, "no such/label/key", "the key of a node label"),
+    *((names.MIN_REPLICAS, value, allowed) for value, allowed in BAD_MINIMUMS),
+]
+
+
+def wait_misconfigured(plot: Plot, name: str, key: str, value: str, allowed: str) -> None:
+    """Both the Gang and an Event name the key, the value and what is allowed; no pod moves."""
+    status = plot.wait_phase(name, "Gathering", "Misconfigured")
+    admitted = condition(status, "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("False", "Misconfigured")
+    for part in (key, f'"{value}"', allowed):
+        assert part in admitted["message"]
+    plot.wait_event(name, "Misconfigured", admitted["message"])
+    assert {kind for kind, _, _ in plot.events(name)} == {"Warning"}
+    assert all(is_held(pod) for pod in plot.pods(name))
+
+
+def _part(key: str, value: str) -> str:
+    """What of an annotation a message quotes: the part that is wrong."""
+    return value.rpartition(",")[2] if key == names.MIN_REPLICAS else value
+
+
+def test_bad_annotations_are_named_and_each_gang_runs_once_its_own_is_mended(plot: Plot) -> None:
+    """The pods exist and wait; nothing is guessed, nothing is refused at creation."""
+    plot.add_node(3 * len(BAD_MARKS))
+    bad = {f"bad-{at}": mark for at, mark in enumerate(BAD_MARKS)}
+    for name, (key, value, _) in bad.items():
+        plot.create(gang(name, group(replicas=2), annotations={key: value}))
+    for name, (key, value, allowed) in bad.items():
+        wait_misconfigured(plot, name, key, _part(key, value), allowed)
+    for name, (key, _, _) in bad.items():
+        plot.patch("RayCluster", name, {"metadata": {"annotations": {key: None}}})
+    for name in bad:
+        plot.wait_running(name, 3)
+
+
+def test_opt_ins_other_than_true_and_false_are_gated_and_misconfigured(plot: Plot) -> None:
+    """Somebody meant something: releasing by mistake could not be undone, so it waits."""
+    plot.add_node(12)
+    bad = {f"bad-{at}": value for at, value in enumerate(["yes", "True", "", "1"])}
+    for name, value in bad.items():
+        plot.create(ray_cluster(name, group(replicas=2), labels={names.OPT_IN: value}))
+    for name, value in bad.items():
+        wait_misconfigured(plot, name, f"label {names.OPT_IN}", value, '"true" or "false"')
+        plot.patch("RayCluster", name, {"metadata": {"labels": GANG}})
+    for name in bad:
+        plot.wait_running(name, 3)
+
+
+def test_a_minimum_above_the_most_that_the_autoscaler_may_make_is_misconfigured(
+    plot: Plot,
+) -> None:
+    """With in-tree autoscaling replicas move, so the limit is maxReplicas."""
+    plot.add_node(8)
+    annotations = {names.MIN_REPLICAS: "workers=4"}
+    made = gang("bad", group(replicas=2, most=3), annotations=annotations)
+    made["spec"]["enableInTreeAutoscaling"] = True
+    plot.create(made)
+    allowed = "0 to 3 (minimum above maxReplicas)"
+    wait_misconfigured(plot, "bad", names.MIN_REPLICAS, "workers=4", allowed)
+
+
+def test_a_misconfigured_gang_does_not_delay_another(plot: Plot) -> None:
+    """The bad one came first and would fit; the good one runs, the bad one still waits."""
+    plot.add_node(3)
+    plot.create(gang("bad", group(replicas=2), annotations={names.QUEUE: "nowhere"}))
+    plot.wait_phase("bad", "Gathering", "Misconfigured")
+    plot.create(gang("good", group(replicas=2)))
+    plot.wait_running("good", 3)
+    assert plot.status("bad")["reason"] == "Misconfigured"
+
+
+def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> None:
+    """A typo in an annotation must not cost anybody a running cluster."""
+    plot.add_node(4)
+    plot.create(gang("runs", group(replicas=2)))
+    before = {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)}
+    plot.mark("runs", min_replicas="workers=two")
+    plot.create(gang("later"))
+    plot.wait_running("later", 1)
+    assert {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)} == before
+
+
+@pytest.mark.parametrize("groups", [(), (group(replicas=0),)])
+def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]) -> None:
+    """No worker group, or one of nobody."""
+    plot.add_node(1)
+    plot.create(gang("alone", *groups))
+    plot.wait_running("alone", 1)
+    assert plot.status("alone")["ready"] == "1/1"
+
+
+def test_requests_whose_sum_does_not_fit_64_bits_are_named_and_hold_nobody_up(plot: Plot) -> None:
+    """The API server lets each of them pass; kube-scheduler could not add them up either."""
+    plot.add_node(3)
+    huge = template("ray-worker", requests(memory="9E"))
+    huge["spec"]["containers"] += [
+        {"name": "more", "image": "none", "resources": requests(memory="9E")}
+    ]
+    workers = group(replicas=1)
+    workers["template"] = huge
+    plot.create(gang("huge", workers))
+    status = plot.wait_phase("huge", "Queued", "Misconfigured")
+    assert "fits 64 bits" in status["message"]
+    plot.create(gang("good", group(replicas=2)))
+    plot.wait_running("good", 3)
+
+
+def test_requests_that_the_api_server_refuses_in_pods_alone_are_told_by_the_gang(
+    plot: Plot,
+) -> None:
+    """A RayCluster may ask for less than nothing, its pods may not."""
+    plot.create(gang("bad", group(replicas=1, resources=requests(cpu="-1"))))
+    status = plot.wait_phase("bad", "Gathering", "PodsRefused")
+    assert 'requests[cpu]: Invalid value: "-1"' in status["message"]
+
+
+@pytest.mark.parametrize("bad", ["many", "1 GB"])
+def test_the_api_server_refuses_requests_that_do_not_parse(plot: Plot, bad: str) -> None:
+    """Such a RayCluster never comes to be, so there is nothing to explain."""
+    with pytest.raises(TestbedError, match="Invalid value"):
+        plot.create(gang("bad", group(replicas=1, resources=requests(cpu=bad))))
+
+
+def ray_cluster_uid(plot: Plot, name: str) -> str:
+    return str(plot.get("RayCluster", name)["metadata"]["uid"])
+
+
+def test_a_ray_cluster_made_again_under_its_name_is_a_new_gang(plot: Plot) -> None:
+    """The old Gang goes with its RayCluster, and nothing of its placement is taken over."""
+    plot.add_node(3)
+    plot.create(gang("again", group(replicas=2)))
+    plot.wait_running("again", 3)
+    old = ray_cluster_uid(plot, "again")
+    plot.delete("RayCluster", "again")
+    plot.wait_gone("RayCluster", "again")
+    plot.create(gang("again", group(replicas=1)))
+    new = ray_cluster_uid(plot, "again")
+    plot.wait(lambda: gang_of(plot, "again") == new, "the Gang to be that of the new RayCluster")
+    plot.wait_running("again", 2)
+    assert old != new
+
+
+def gang_of(plot: Plot, name: str) -> str:
+    return str(plot.gangs().get(name, {}).get("spec", {}).get("rayClusterUid", ""))
+
+
+def test_a_ray_cluster_made_again_while_old_pods_terminate_counts_only_its_own(
+    plot: Plot,
+) -> None:
+    """An old pod that lingers keeps its room and its place with KubeRay, but is no member."""
+    plot.add_node(3)
+    plot.create(gang("again", group(replicas=2)))
+    plot.wait_running("again", 3)
+    lingers = plot.pods("again", "worker")[0]["metadata"]["name"]
+    plot.patch("Pod", lingers, {"metadata": {"finalizers": ["example.com/lingers"]}})
+    plot.delete("RayCluster", "again")
+    plot.wait(lambda: len(plot.all("Pod")) == 1, "all other pods to be gone")
+    plot.create(gang("again", group(replicas=2)))
+    new = ray_cluster_uid(plot, "again")
+    plot.wait(lambda: gang_of(plot, "again") == new, "the Gang to be that of the new RayCluster")
+    status = plot.wait_phase("again", "Gathering", "GangIncomplete")
+    assert "workers 1 of 2" in status["message"]
+    assert all(is_held(pod) for pod in plot.wait_pods("again", 2))
+    plot.patch("Pod", lingers, {"metadata": {"finalizers": None}})
+    plot.wait_running("again", 3)

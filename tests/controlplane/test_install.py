@@ -1,0 +1,98 @@
+"""Does the API server take Muster's manifests, and are they all that Muster needs?"""
+
+import json
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.muster import BASE, Muster
+from testbed.options import Options
+from testbed.pytest_plugin import MakeCluster
+from tests.controlplane.audit import Audit
+from tests.controlplane.plot import Plot, conditions
+from tests.controlplane.rayclusters import Json, gang
+
+CRDS = ("gangs.muster.dev", "gangqueues.muster.dev")
+
+
+def gang_object(**spec: object) -> Json:
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "Gang",
+        "metadata": {"name": "made-by-hand"},
+        "spec": spec,
+    }
+
+
+def apply_gang(plot: Plot, made: Json, *args: str) -> None:
+    plot.cluster.kubectl(
+        "apply", "-n", plot.name, "--server-side", *args, "-f", "-", input=json.dumps(made)
+    )
+
+
+def test_one_kubectl_apply_installs_everything_and_a_second_changes_nothing(
+    make_cluster: MakeCluster,
+) -> None:
+    """As somebody would install it, on an API server that has never heard of Muster."""
+    bare = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
+    first = bare.kubectl("apply", "-k", str(BASE)).splitlines()
+    assert [line for line in first if not line.endswith(" created")] == []
+    for kind in ("deployment.apps/muster-coordinator", "job.batch/muster-certs", "gangs.muster"):
+        assert any(kind in line for line in first)
+    bare.kubectl("apply", "--dry-run=server", "-k", str(BASE))
+    assert bare.kubectl("diff", "-k", str(BASE)) == ""
+
+
+@pytest.mark.parametrize("name", CRDS)
+def test_the_crds_are_structural_and_served(muster: Muster, name: str) -> None:
+    """The API server says so itself, and says nothing else against them."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    said = conditions(muster.cluster.api.get(path))
+    assert said["Established"] == said["NamesAccepted"] == "True"
+    assert "NonStructuralSchema" not in said
+    assert "KubernetesAPIApprovalPolicyConformant" not in said
+
+
+def test_a_gang_with_a_minimum_above_its_count_is_refused(plot: Plot) -> None:
+    """The rule of the schema, judged by the API server."""
+    fine = gang_object(podSets=[{"name": "workers", "count": 2, "minimum": 2}])
+    apply_gang(plot, fine, "--dry-run=server")
+    wrong = gang_object(podSets=[{"name": "workers", "count": 2, "minimum": 3}])
+    with pytest.raises(TestbedError, match="minimum must not exceed count"):
+        apply_gang(plot, wrong, "--dry-run=server")
+
+
+def test_the_epoch_of_a_gang_never_decreases(plot: Plot) -> None:
+    """An earlier leader's late write fails, whatever else is in it."""
+    plot.add_node(1)
+    plot.create(gang("led"))
+    plot.wait_running("led", 1)
+    epoch = plot.status("led")["epoch"]
+    with pytest.raises(TestbedError, match="epoch must not decrease"):
+        plot.cluster.kubectl(
+            *("patch", "gang", "led", "-n", plot.name, "--subresource=status", "--type=merge"),
+            *("-p", json.dumps({"status": {"epoch": epoch - 1}})),
+        )
+
+
+def test_a_phase_that_does_not_exist_is_refused(plot: Plot) -> None:
+    """Whoever writes a status by hand is told what there is."""
+    plot.add_node(1)
+    plot.create(gang("led"))
+    plot.wait_running("led", 1)
+    with pytest.raises(TestbedError, match="Unsupported value"):
+        plot.cluster.kubectl(
+            *("patch", "gang", "led", "-n", plot.name, "--subresource=status", "--type=merge"),
+            *("-p", '{"status": {"phase": "Happy"}}'),
+        )
+
+
+def test_muster_asks_for_nothing_that_its_manifests_do_not_grant(plot: Plot, audit: Audit) -> None:
+    """Both programs run under their own service accounts; the webhook only ever reads."""
+    plot.add_node(1)
+    plot.create(gang("any"))
+    plot.wait_running("any", 1)
+    assert audit.forbidden() == []
+    assert {"watch", "create", "patch"} <= audit.verbs("muster-coordinator")
+    assert audit.verbs("muster-webhook") <= {"get", "list", "watch"}
+    assert "watch" in audit.verbs("muster-webhook")

@@ -1,0 +1,89 @@
+"""What does a person see with kubectl?"""
+
+import re
+
+from kube import names
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group, head
+
+Rows = dict[str, dict[str, str]]
+
+
+def printed(plot: Plot) -> Rows:
+    """What `kubectl get gangs` prints: rows by name, cells by column."""
+    header, *rows = plot.cluster.kubectl("get", "gangs", "-n", plot.name).splitlines()
+    columns = [(found.group(), found.start()) for found in re.finditer(r"\S+", header)]
+    ends = [*(start for _, start in columns[1:]), None]
+    cells = [
+        {name: row[start:end].strip() for (name, start), end in zip(columns, ends, strict=True)}
+        for row in rows
+    ]
+    return {each["NAME"]: each for each in cells}
+
+
+def test_get_gangs_prints_phase_queue_position_ready_of_total_and_reason(plot: Plot) -> None:
+    """One line says where a gang is and why."""
+    plot.add_node(3)
+    plot.create(gang("runs", group(replicas=2)))
+    plot.wait_running("runs", 3)
+    plot.create(gang("waits", group(replicas=1)))
+    plot.wait_phase("waits", "Queued", "InsufficientResources")
+    plot.wait(lambda: plot.status("runs")["ready"] == "3/3", "all to be counted as ready")
+    rows = printed(plot)
+    for row in rows.values():
+        assert re.fullmatch(r"[0-9]+[smh]", row.pop("AGE"))
+    position = str(plot.status("waits")["position"])
+    assert rows == {
+        "runs": row_of("runs", "Running", "", "3/3", "Running"),
+        "waits": row_of("waits", "Queued", position, "0/2", "InsufficientResources"),
+    }
+
+
+def row_of(name: str, phase: str, position: str, ready: str, reason: str) -> dict[str, str]:
+    cells = (name, phase, "default", position, ready, reason)
+    return dict(zip(("NAME", "PHASE", "QUEUE", "POSITION", "READY", "REASON"), cells, strict=True))
+
+
+def test_the_wide_form_adds_the_message_in_numbers(plot: Plot) -> None:
+    """Enough to act on: what is needed, what is free, where."""
+    plot.add_node(3)
+    plot.create(gang("waits", group(replicas=4)))
+    plot.wait_phase("waits", "Queued", "InsufficientResources")
+    wide = plot.cluster.kubectl("get", "gangs", "-n", plot.name, "-o", "wide")
+    assert "2 of 4 workers fit: each needs 1 cpu on one node; 0 are free" in wide
+
+
+def waiting_gang(name: str, priority_class: str) -> Json:
+    return gang(name, group(replicas=4), head_group=head(priorityClassName=priority_class))
+
+
+def test_positions_of_waiting_gangs_go_by_priority_then_age(plot: Plot) -> None:
+    """The head's priority decides, or the annotation; of equals the older stands first.
+
+    Each position is read when its gang is first told: numbers that merely move are written later.
+    """
+    low, high = plot.add_priority_class("low", 10_000), plot.add_priority_class("high", 20_000)
+    plot.add_node(2)
+    said = gang("said", group(replicas=4), annotations={names.PRIORITY_CLASS: high})
+    gangs = [waiting_gang("low-first", low), waiting_gang("high", high), said]
+    gangs.append(waiting_gang("low-second", low))
+    positions = {}
+    for each in gangs:
+        name = plot.create(each)["metadata"]["name"]
+        positions[name] = plot.wait_phase(name, "Queued", "InsufficientResources")["position"]
+    assert positions == {"low-first": 1, "high": 1, "said": 2, "low-second": 4}
+    priorities = {name: found["spec"]["priority"] for name, found in plot.gangs().items()}
+    assert priorities == {"low-first": 10_000, "high": 20_000, "said": 20_000, "low-second": 10_000}
+
+
+def test_the_gang_of_higher_priority_starts_first_when_room_comes(plot: Plot) -> None:
+    """The order is not only printed."""
+    high = plot.add_priority_class("high", 20_000)
+    plot.add_node(1)
+    plot.create(gang("older", group(replicas=2)))
+    plot.wait_phase("older", "Queued")
+    plot.create(gang("higher", group(replicas=2), head_group=head(priorityClassName=high)))
+    plot.wait_phase("higher", "Queued")
+    plot.add_equal_nodes(1, cpus=3)
+    plot.wait_running("higher", 3)
+    assert plot.bound("older") == {}

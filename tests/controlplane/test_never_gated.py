@@ -1,0 +1,78 @@
+"""Which pods does Muster leave alone? Each is shown to run: a gated pod would never be bound."""
+
+from kube import names
+from tests.controlplane.plot import Plot, gates, is_ready, label
+from tests.controlplane.rayclusters import GANG, gang, group, head, pod, ray_cluster, ray_job
+
+FORGED = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
+
+
+def wait_ready_pod(plot: Plot, name: str) -> None:
+    plot.wait(lambda: is_ready(plot.get("Pod", name)), f"pod {name} to be ready")
+
+
+def test_a_plain_pod_runs(plot: Plot) -> None:
+    """A pod that has nothing to do with Ray never meets the webhook."""
+    plot.add_node(2)
+    assert gates(plot.create(pod("plain"))) == []
+    wait_ready_pod(plot, "plain")
+
+
+def test_a_pod_with_forged_ray_labels_and_no_ray_cluster_runs(plot: Plot) -> None:
+    """Labels do not make a gang: tenants write those. Only a RayCluster that owns the pod does."""
+    plot.add_node(2)
+    assert gates(plot.create(pod("forged", labels={**FORGED, **GANG}))) == []
+    wait_ready_pod(plot, "forged")
+
+
+def test_a_plain_ray_cluster_runs_beside_a_gang_that_waits(plot: Plot) -> None:
+    """A RayCluster that did not opt in is released by nobody, because nobody holds it."""
+    plot.add_node(3)
+    plot.create(gang("waits", group(replicas=8)))
+    plot.wait_phase("waits", "Queued")
+    plot.create(ray_cluster("plain", group(replicas=2)))
+    plot.wait_ready("plain", 3)
+    assert "plain" not in plot.gangs()
+
+
+def test_the_submitter_of_a_ray_job_runs_though_the_job_is_a_gang(plot: Plot) -> None:
+    """KubeRay makes the submitter once the cluster is ready: gating it would be a deadlock."""
+    plot.add_node(4)
+    plot.create(ray_job("job", group(replicas=1), labels=GANG))
+
+    def submitted() -> bool:
+        pods = [p for p in plot.all("Pod") if label(p, "job-name") == "job"]
+        assert all(gates(each) == [] for each in pods)
+        return any(each["status"]["phase"] == "Succeeded" for each in pods)
+
+    plot.wait(submitted, "the submitter to have run")
+
+
+def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:
+    """The deletion of such a RayCluster waits for this pod, which copies most of the head's
+    labels."""
+    plot.add_node(4)
+    options = {"redisAddress": "redis:6379"}
+    plot.create(gang("durable", group(replicas=1), gcsFaultToleranceOptions=options))
+    plot.wait_running("durable", 2)
+    plot.delete("RayCluster", "durable")
+
+    def cleaned() -> bool:
+        pods = [
+            pod for pod in plot.all("Pod") if label(pod, names.RAY_NODE_TYPE) == "redis-cleanup"
+        ]
+        assert all(gates(each) == [] for each in pods)
+        return any(each["status"]["phase"] == "Succeeded" for each in pods)
+
+    plot.wait(cleaned, "redis-cleanup to have run")
+    plot.wait_gone("RayCluster", "durable")
+
+
+def test_a_gated_template_of_a_plain_ray_cluster_keeps_only_its_own_gate(plot: Plot) -> None:
+    """What somebody else holds is not ours to judge, and ours is not added to it."""
+    plot.add_node(4)
+    other = [{"name": "example.com/other"}]
+    plot.create(ray_cluster("plain", group(replicas=1), head_group=head(schedulingGates=other)))
+    plot.wait_pods("plain", 2)
+    (found,) = plot.pods("plain", "head")
+    assert gates(found) == ["example.com/other"]

@@ -1,0 +1,93 @@
+"""Do pods land only where kube-scheduler would take them, and does a gang say what bars it?"""
+
+from typing import Any
+
+import pytest
+
+from testbed.nodes import NodeSpec
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group, head
+
+RESERVED = "reserved=yes:NoSchedule"
+TOLERATES = [{"key": "reserved", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]
+
+
+def required(*terms: Json) -> Json:
+    """Required node affinity with these terms, of which one must hold."""
+    kind = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"nodeAffinity": {kind: {"nodeSelectorTerms": list(terms)}}}
+
+
+def term(key: str, operator: str, *values: str) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+CONSTRAINTS = [
+    ({"nodeSelector": {"disk": "ssd"}}, {"ssd"}),
+    ({"affinity": required(term("disk", "In", "ssd", "tape"))}, {"ssd"}),
+    ({"affinity": required(term("disk", "NotIn", "ssd", "tape"))}, {"hdd", "bare"}),
+    ({"affinity": required(term("disk", "Exists"))}, {"ssd", "hdd"}),
+    ({"affinity": required(term("disk", "DoesNotExist"))}, {"bare"}),
+    ({"affinity": required(term("generation", "Gt", "6"))}, {"ssd"}),
+    ({"affinity": required(term("generation", "Lt", "6"))}, {"hdd"}),
+    ({"affinity": required(term("disk", "In", "hdd"), term("disk", "In", "ssd"))}, {"ssd", "hdd"}),
+    ({"affinity": required(term("disk", "Exists")), "nodeSelector": {"disk": "hdd"}}, {"hdd"}),
+]
+
+
+@pytest.mark.parametrize(("constraint", "allowed"), CONSTRAINTS)
+def test_pods_land_where_selector_and_affinity_allow(
+    plot: Plot, constraint: Json, allowed: set[str]
+) -> None:
+    """The workers fill all room that is allowed to them; the pin comes on top of their terms."""
+    plot.add_nodes(
+        NodeSpec("ssd", cpus=2, labels={"disk": "ssd", "generation": "7"}),
+        NodeSpec("hdd", cpus=2, labels={"disk": "hdd", "generation": "5"}),
+        NodeSpec("bare", cpus=2),
+        NodeSpec("head", cpus=1, labels={"for": "head"}, taints=("for=head:NoSchedule",)),
+    )
+    own = head(nodeSelector={"for": "head"}, tolerations=[{"key": "for", "operator": "Exists"}])
+    workers = group(replicas=2 * len(allowed), **constraint)
+    plot.create(gang("chosen", workers, head_group=own))
+    plot.wait_running("chosen", 1 + 2 * len(allowed))
+    assert set(plot.bound("chosen", "worker").values()) == allowed
+
+
+def test_a_constraint_that_no_node_meets_is_named(plot: Plot) -> None:
+    """Not "insufficient resources", for there is plenty: no node is feasible."""
+    plot.add_node(8)
+    plot.create(gang("nowhere", group(replicas=2, affinity=required(term("disk", "In", "gold")))))
+    status = plot.wait_phase("nowhere", "Queued", "NoFeasibleNode")
+    assert "does not match the node affinity" in status["message"]
+
+
+def test_tainted_nodes_take_only_those_who_tolerate(plot: Plot) -> None:
+    """A gang without the toleration waits and says so; one with it runs there."""
+    plot.add_nodes(NodeSpec("reserved", cpus=3, taints=(RESERVED,)))
+    plot.create(gang("stranger", group(replicas=2)))
+    status = plot.wait_phase("stranger", "Queued", "NoFeasibleNode")
+    assert "has an untolerated taint" in status["message"]
+    welcome: dict[str, Any] = {"tolerations": TOLERATES}
+    plot.create(gang("guest", group(replicas=2, **welcome), head_group=head(**welcome)))
+    plot.wait_running("guest", 3)
+    assert plot.bound("stranger") == {}
+
+
+def test_a_gang_whose_node_is_cordoned_waits_and_starts_after_uncordon(plot: Plot) -> None:
+    """kube-scheduler leaves cordoned nodes alone, so nobody is released onto one."""
+    plot.add_node(3)
+    plot.patch_node("node", {"spec": {"unschedulable": True}})
+    plot.create(gang("patient", group(replicas=2)))
+    status = plot.wait_phase("patient", "Queued", "NoFeasibleNode")
+    assert "is cordoned" in status["message"]
+    plot.patch_node("node", {"spec": {"unschedulable": None}})
+    plot.wait_running("patient", 3)
+
+
+def test_a_node_that_gets_its_label_later_is_taken_then(plot: Plot) -> None:
+    """A changed node is a reason to decide again."""
+    plot.add_node(3)
+    plot.create(gang("waits", group(replicas=2, nodeSelector={"disk": "ssd"})))
+    plot.wait_phase("waits", "Queued", "NoFeasibleNode")
+    plot.patch_node("node", {"metadata": {"labels": {"disk": "ssd"}}})
+    plot.wait_running("waits", 3)

@@ -1,0 +1,37 @@
+"""Does a gang that KubeRay cannot complete say what was refused?"""
+
+from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.rayclusters import gang, group
+
+
+def add_quota(plot: Plot, pods: int) -> None:
+    hard = {"spec": {"hard": {"pods": str(pods)}}}
+    plot.create({"kind": "ResourceQuota", "metadata": {"name": "small"}, **hard})
+    plot.wait(
+        lambda: plot.get("ResourceQuota", "small").get("status", {}).get("hard"),
+        "the quota to be in force",
+    )
+
+
+def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plot: Plot) -> None:
+    """Gated pods count in the quota; the gang says in KubeRay's words what could not be made."""
+    plot.add_node(3)
+    add_quota(plot, pods=2)
+    plot.create(gang("cut", group(replicas=2)))
+    status = plot.wait_phase("cut", "Gathering", "PodsRefused")
+    assert "2 of 3 pods exist; missing: workers 1 of 2" in status["message"]
+    assert "exceeded quota: small" in status["message"]
+    assert condition(status, "Gathered")["status"] == "False"
+    plot.wait_event("cut", "PodsRefused", "exceeded quota: small")
+    assert all(is_held(pod) for pod in plot.wait_pods("cut", 2))
+    plot.delete("ResourceQuota", "small")
+    plot.wait_running("cut", 3)
+
+
+def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
+    """What nobody waits for need not exist."""
+    plot.add_node(4)
+    add_quota(plot, pods=2)
+    minimum = {"muster.dev/min-replicas": "workers=1"}
+    plot.create(gang("cut", group(replicas=3), annotations=minimum))
+    plot.wait_running("cut", 2)

@@ -1,0 +1,90 @@
+"""Does Muster count what KubeRay adds to pods, and agree with kube-scheduler to the last milli?"""
+
+from typing import Any
+
+import pytest
+
+from testbed.nodes import GPU, NodeSpec, copies
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import (
+    Json,
+    gang,
+    group,
+    head,
+    ray_cluster,
+    requests,
+    template,
+)
+
+# head 1 + autoscaler 500m; worker max(100m, wait-gcs-ready 200m). The same for memory.
+EXACT_CPU, EXACT_MEMORY = "1700m", "1792Mi"
+SMALL_WORKER = requests(cpu="100m", memory="128Mi")
+
+
+def autoscaled(make: Any, name: str) -> Json:
+    """A head with the autoscaler beside it and a worker smaller than its init container."""
+    workers = group(replicas=1, least=1, resources=SMALL_WORKER)
+    made: Json = make(name, workers, enableInTreeAutoscaling=True)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory", "fits"),
+    [
+        (EXACT_CPU, EXACT_MEMORY, True),
+        ("1699m", EXACT_MEMORY, False),
+        (EXACT_CPU, "1791Mi", False),
+    ],
+)
+def test_side_cars_and_init_containers_count_as_kube_scheduler_counts_them(
+    plot: Plot, cpus: str, memory: str, fits: bool
+) -> None:
+    """The node that kube-scheduler fills exactly takes the gang, the one that lacks 1 does not."""
+    plot.add_node(cpus, memory=memory)
+    plot.create(autoscaled(ray_cluster, "stock"))
+    if fits:
+        plot.wait_ready("stock", 2)
+    else:
+        plot.wait_unschedulable("stock")
+    plot.delete("RayCluster", "stock")
+    plot.wait_no_pods()
+    plot.create(autoscaled(gang, "gang"))
+    if fits:
+        plot.wait_running("gang", 2)
+    else:
+        status = plot.wait_phase("gang", "Queued", "InsufficientResources")
+        assert "headgroup, workers fit alone but not together" in status["message"]
+
+
+def test_restartable_init_containers_and_overhead_of_several_containers_add_up(plot: Plot) -> None:
+    """A native side-car runs beside the Ray container for good, so both need their room."""
+    side = {"name": "side", "image": "none", "restartPolicy": "Always", "resources": requests()}
+    made = head()
+    made["template"] = template("ray-head", initContainers=[side])
+    plot.add_node("1999m")
+    plot.create(gang("side", head_group=made))
+    plot.wait_phase("side", "Queued", "InsufficientResources")
+    plot.add_equal_nodes(1, cpus=2)
+    plot.wait_running("side", 1)
+
+
+def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
+    """Four GPUs on each of two nodes are no eight GPUs; the message says so in numbers."""
+    plot.add_nodes(*copies(NodeSpec("four", cpus=8, gpus=4), 2))
+    plot.create(gang("wide", group(replicas=1, resources=requests(**{GPU: "8"}))))
+    status = plot.wait_phase("wide", "Queued", "InsufficientResources")
+    expected = f"it needs 8 {GPU} on one node; 8 are free, at most 4 on one node"
+    assert expected in status["message"]
+    plot.add_nodes(NodeSpec("eight", cpus=8, gpus=8))
+    plot.wait_running("wide", 2)
+    assert list(plot.bound("wide", "worker").values()) == ["eight"]
+
+
+def test_pod_slots_count(plot: Plot) -> None:
+    """A node with CPUs to spare and no slot left takes nobody."""
+    plot.add_node(8, pods=2)
+    plot.create(gang("many", group(replicas=2)))
+    status = plot.wait_phase("many", "Queued", "InsufficientResources")
+    assert "pod slot" in status["message"]
+    plot.add_equal_nodes(1, cpus=8)
+    plot.wait_running("many", 3)

@@ -1,0 +1,176 @@
+"""How does a gang grow, shrink, lose and regain pods once its minimum runs?"""
+
+import pytest
+
+from kube import names
+from testbed.nodes import NodeSpec
+from tests.controlplane.plot import Plot, is_held, label
+from tests.controlplane.rayclusters import Json, gang, group, requests
+
+
+def at_least(minimum: str) -> dict[str, str]:
+    return {names.MIN_REPLICAS: minimum}
+
+
+def placed(plot: Plot, name: str) -> int:
+    """How many pods the placement of a gang holds room for."""
+    sets = plot.status(name).get("placement", {}).get("podSets", ())
+    shapes = (shape for each in sets for shape in each["assignments"])
+    return sum(sum(shape["nodes"].values()) for shape in shapes)
+
+
+def held(plot: Plot, name: str) -> int:
+    return sum(is_held(pod) for pod in plot.pods(name))
+
+
+def minimums(plot: Plot, name: str) -> dict[str, tuple[int, int]]:
+    """Minimum and count of each pod set, as understood."""
+    sets = plot.gangs()[name]["spec"]["podSets"]
+    return {each["name"]: (each.get("minimum", 0), each.get("count", 0)) for each in sets}
+
+
+def test_the_minimum_starts_and_the_surplus_follows_as_room_comes(plot: Plot) -> None:
+    """Surplus workers come one after another, without a word from anybody."""
+    plot.add_node(2)
+    plot.create(gang("grows", group(replicas=3), annotations=at_least("workers=1")))
+    plot.wait_phase("grows", "Running")
+    plot.wait_pods("grows", 4)
+    assert minimums(plot, "grows") == {"headgroup": (1, 1), "workers": (1, 3)}
+    assert (len(plot.bound("grows")), held(plot, "grows")) == (2, 2)
+    plot.add_equal_nodes(1, cpus=1)
+    plot.wait(lambda: len(plot.bound("grows")) == 3, "the first of the surplus to be bound")
+    assert held(plot, "grows") == 1
+    plot.add_nodes(NodeSpec("last", cpus=1))
+    plot.wait_running("grows", 4)
+
+
+def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
+    """Room for the head and one worker is no room for a minimum of two."""
+    plot.add_node(2)
+    plot.create(gang("waits", group(replicas=3), annotations=at_least("workers=2")))
+    plot.wait_phase("waits", "Queued", "InsufficientResources")
+    assert held(plot, "waits") == len(plot.wait_pods("waits", 4)) == 4
+    plot.add_equal_nodes(1, cpus=1)
+    plot.wait_phase("waits", "Running")
+    assert (len(plot.bound("waits")), held(plot, "waits")) == (3, 1)
+
+
+def test_a_running_gang_that_is_scaled_up_waits_for_room_and_says_so(plot: Plot) -> None:
+    """The new workers wait together; those that run go on."""
+    plot.add_node(3)
+    plot.create(gang("scaled", group(replicas=2)))
+    plot.wait_running("scaled", 3)
+    plot.scale("scaled", replicas=4)
+    status = plot.wait_message("scaled", "0 of 2 workers fit")
+    assert status["reason"] == "InsufficientResources"
+    assert (len(plot.bound("scaled")), held(plot, "scaled")) == (3, 2)
+    plot.add_equal_nodes(2, cpus=1)
+    plot.wait_running("scaled", 5)
+
+
+def test_a_running_gang_that_is_scaled_down_gives_its_room_back(plot: Plot) -> None:
+    """The next gang starts in the room of the workers that went."""
+    plot.add_node(4)
+    plot.create(gang("shrinks", group(replicas=3)))
+    plot.wait_running("shrinks", 4)
+    plot.create(gang("next", group(replicas=1)))
+    plot.wait_phase("next", "Queued", "InsufficientResources")
+    plot.scale("shrinks", replicas=1)
+    plot.wait_running("next", 2)
+    plot.wait_running("shrinks", 2)
+    plot.wait(lambda: placed(plot, "shrinks") == 2, "the placement to hold two pods")
+
+
+def test_a_lost_worker_keeps_its_seat_for_its_replacement(plot: Plot) -> None:
+    """The room of a lost member is nobody else's, though another gang waits for just that."""
+    plot.add_equal_nodes(2, cpus=2)
+    plot.create(gang("loses", group(replicas=2)))
+    plot.wait_running("loses", 3)
+    plot.create(gang("greedy", group(replicas=1, resources=requests(cpu="900m"))))
+    plot.wait_phase("greedy", "Queued", "InsufficientResources")
+    lost, node = next(iter(plot.bound("loses", "worker").items()))
+    nodes = sorted(plot.bound("loses").values())
+    plot.delete("Pod", lost)
+    plot.wait(lambda: lost not in plot.bound("loses"), "the worker to be gone")
+    pods = plot.wait_running("loses", 3)
+    assert lost not in {pod["metadata"]["name"] for pod in pods}
+    assert sorted(plot.bound("loses").values()) == nodes
+    assert node in plot.bound("loses", "worker").values()
+    assert plot.bound("greedy") == {}
+
+
+def test_a_lost_head_comes_back_to_its_seat(plot: Plot) -> None:
+    """The same for the head, without which no worker is of use."""
+    plot.add_node(3)
+    plot.create(gang("loses", group(replicas=2)))
+    plot.wait_running("loses", 3)
+    (lost,) = plot.bound("loses", "head")
+    plot.delete("Pod", lost)
+    plot.wait(lambda: {*plot.bound("loses", "head")} - {lost}, "another head to be bound")
+    plot.wait_running("loses", 3)
+
+
+def test_with_in_tree_autoscaling_the_minimum_is_min_replicas(plot: Plot) -> None:
+    """What the autoscaler asked for beyond that is surplus; the head has its side-car's room."""
+    plot.add_node("2500m")
+    workers = group(replicas=3, least=1)
+    plot.create(gang("scales", workers, enableInTreeAutoscaling=True))
+    plot.wait_phase("scales", "Running")
+    assert minimums(plot, "scales") == {"headgroup": (1, 1), "workers": (1, 3)}
+    plot.wait_pods("scales", 4)
+    assert (len(plot.bound("scales")), held(plot, "scales")) == (2, 2)
+
+
+def test_a_suspended_gang_gives_its_room_away_and_waits_again_when_resumed(plot: Plot) -> None:
+    """KubeRay deletes the pods of a suspended RayCluster; nothing is kept for them."""
+    plot.add_node(3)
+    plot.create(gang("rests", group(replicas=2)))
+    plot.wait_running("rests", 3)
+    plot.create(gang("next", group(replicas=2)))
+    plot.wait_phase("next", "Queued", "InsufficientResources")
+    plot.patch("RayCluster", "rests", {"spec": {"suspend": True}})
+    plot.wait_running("next", 3)
+    status = plot.wait_message("rests", "suspended")
+    assert "placement" not in status
+    plot.patch("RayCluster", "rests", {"spec": {"suspend": False}})
+    plot.wait_phase("rests", "Queued", "InsufficientResources")
+    plot.delete("RayCluster", "next")
+    plot.wait_running("rests", 3)
+
+
+def hosts(replicas: int, **more: str) -> Json:
+    """A gang whose replicas are two pods each."""
+    workers = group("slices", replicas, hosts=2)
+    return gang("slices", workers, annotations=more and {names.MIN_REPLICAS: more["minimum"]})
+
+
+def by_replica(pods: list[Json]) -> dict[str, list[bool]]:
+    """For each replica whether its pods are held."""
+    found: dict[str, list[bool]] = {}
+    for pod in pods:
+        found.setdefault(label(pod, names.RAY_REPLICA_NAME), []).append(is_held(pod))
+    return found
+
+
+def test_replicas_of_several_hosts_start_whole(plot: Plot) -> None:
+    """Room for one more pod is no room for one more replica."""
+    plot.add_node(4)
+    plot.create(hosts(2, minimum="slices=1"))
+    plot.wait_phase("slices", "Running")
+    plot.wait_pods("slices", 5)
+    assert minimums(plot, "slices") == {"headgroup": (1, 1), "slices": (2, 4)}
+    replicas = by_replica(plot.pods("slices", "worker"))
+    assert sorted(replicas.values()) == [[False, False], [True, True]]
+    plot.add_equal_nodes(1, cpus=1)
+    plot.wait_running("slices", 5)
+
+
+@pytest.mark.parametrize("cpus", [4, 3])
+def test_a_minimum_of_several_hosts_counts_pods(plot: Plot, cpus: int) -> None:
+    """Two replicas of two hosts and a head are five pods."""
+    plot.add_node(cpus)
+    plot.create(hosts(2))
+    plot.wait_phase("slices", "Queued", "InsufficientResources")
+    assert held(plot, "slices") == len(plot.wait_pods("slices", 5)) == 5
+    plot.add_equal_nodes(5 - cpus, cpus=1)
+    plot.wait_running("slices", 5)

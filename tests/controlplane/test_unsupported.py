@@ -1,0 +1,74 @@
+"""Are constraints that Muster does not model named, instead of taken for satisfied?"""
+
+import pytest
+
+from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.rayclusters import Json, gang, group
+
+ELSEWHERE = {
+    "labelSelector": {"matchLabels": {"app": "loud"}},
+    "topologyKey": "kubernetes.io/hostname",
+}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "loud"}},
+}
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+CONSTRAINTS = [
+    ({"affinity": {"podAntiAffinity": {REQUIRED: [ELSEWHERE]}}}, "required podAntiAffinity"),
+    ({"affinity": {"podAffinity": {REQUIRED: [ELSEWHERE]}}}, "required podAffinity"),
+    ({"topologySpreadConstraints": [SPREAD]}, "topologySpreadConstraints"),
+    ({"volumes": [CLAIM]}, "persistentVolumeClaim"),
+    ({"schedulerName": "other-scheduler"}, "other-scheduler"),
+]
+
+
+def wait_unsupported(plot: Plot, name: str, word: str) -> None:
+    status = plot.wait_phase(name, "Queued", "Unsupported")
+    admitted = condition(status, "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("False", "Unsupported")
+    assert word.lower() in admitted["message"].lower()
+    plot.wait_event(name, "Unsupported", admitted["message"])
+
+
+@pytest.mark.parametrize(("constraint", "word"), CONSTRAINTS)
+def test_an_unsupported_constraint_is_named_and_nobody_else_waits(
+    plot: Plot, constraint: Json, word: str
+) -> None:
+    """The gang says which constraint it is; one that came later runs."""
+    plot.add_node(6)
+    plot.create(gang("special", group(replicas=2, **constraint)))
+    wait_unsupported(plot, "special", word)
+    plot.create(gang("usual", group(replicas=2)))
+    plot.wait_running("usual", 3)
+    assert all(is_held(pod) for pod in plot.wait_pods("special", 3))
+
+
+def test_host_ports_are_named(plot: Plot) -> None:
+    """Ports of the host are a resource of a node that Muster does not count yet."""
+    plot.add_node(3)
+    workers = group(replicas=2)
+    container = workers["template"]["spec"]["containers"][0]
+    container["ports"] = [{"containerPort": 8000, "hostPort": 8000}]
+    plot.create(gang("ports", workers))
+    wait_unsupported(plot, "ports", "hostPort")
+
+
+def test_preferred_constraints_do_not_count(plot: Plot) -> None:
+    """What only scores can never make kube-scheduler refuse a node."""
+    plot.add_node(3)
+    preferred = {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": ELSEWHERE}
+            ]
+        }
+    }
+    spread = {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}
+    workers = group(replicas=2, affinity=preferred, topologySpreadConstraints=[spread])
+    plot.create(gang("polite", workers))
+    plot.wait_running("polite", 3)

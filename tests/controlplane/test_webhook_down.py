@@ -1,0 +1,54 @@
+"""What happens while the webhook is down?"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.muster import Muster
+from tests.controlplane.plot import Plot, gates, is_held, is_ready
+from tests.controlplane.rayclusters import gang, group, pod
+
+
+@pytest.fixture
+def webhook_down(muster: Muster) -> Iterator[Muster]:
+    """The webhook stopped; it is back at the latest when the test ends."""
+    muster.webhook.stop()
+    yield muster
+    if not muster.webhook.running:
+        muster.webhook.restart()
+    muster.wait_ready()
+
+
+def test_ray_pods_wait_for_the_webhook_and_nobody_else_does(
+    plot: Plot, webhook_down: Muster
+) -> None:
+    """No Ray pod slips through without its gate, and KubeRay tries again by itself."""
+    plot.add_node(4)
+    plot.create(gang("waits", group(replicas=2)))
+    status = plot.wait_phase("waits", "Gathering", "PodsRefused")
+    assert "gate.muster.dev" in status["message"]
+    assert gates(plot.create(pod("plain"))) == []
+    plot.wait(lambda: is_ready(plot.get("Pod", "plain")), "the plain pod to be ready")
+    assert plot.pods("waits") == []
+    webhook_down.webhook.restart()
+    webhook_down.wait_ready()
+    plot.wait_running("waits", 3)
+
+
+def test_a_running_gang_and_a_waiting_one_do_not_need_the_webhook(
+    plot: Plot, muster: Muster
+) -> None:
+    """Once pods exist, release is a matter between the coordinator and the API server."""
+    plot.add_node(3)
+    plot.create(gang("first", group(replicas=2)))
+    plot.wait_running("first", 3)
+    plot.create(gang("second", group(replicas=2)))
+    plot.wait_phase("second", "Queued", "InsufficientResources")
+    assert all(is_held(each) for each in plot.pods("second"))
+    muster.webhook.stop()
+    try:
+        plot.delete("RayCluster", "first")
+        plot.wait_running("second", 3)
+    finally:
+        muster.webhook.restart()
+        muster.wait_ready()
