@@ -1,0 +1,397 @@
+"""What if the way between a coordinator and its API server is slow, lossy or dead?
+
+A proxy on loopback that forwards every request over TLS, and meanwhile does to the ones that
+match a fault what the fault says. A request that is held is delivered when it is let go, also
+where the client has long given up: such a late write is what fencing is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+from aiohttp import web
+
+T = TypeVar("T")
+
+_HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+_START_SECONDS = 10.0
+_NO_LIMIT = 1 << 30
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request of the client."""
+
+    method: str
+    path: str
+    """With its query."""
+    body: bytes
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET"
+
+    @property
+    def content(self) -> Any:
+        """The body as JSON; None where there is none."""
+        return json.loads(self.body) if self.body else None
+
+
+@dataclass
+class Exchange:
+    """A request and what came of it."""
+
+    call: Call
+    status: int = 0
+    """What was answered; 0 while nothing is, or where the connection was cut."""
+    answer: str = ""
+    """The answer to a write."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the API server (or a fault in its place) has answered."""
+        return self.status != 0
+
+
+Match = Callable[[Call], bool]
+
+
+def every(_: Call) -> bool:
+    """Match all requests."""
+    return True
+
+
+def reads(call: Call) -> bool:
+    """Match lists, watches and gets."""
+    return not call.is_write
+
+
+class CutError(Exception):
+    """The client's connection is to be cut."""
+
+
+class Fault:
+    """What happens to the requests that match, until it is lifted."""
+
+    def __init__(self, match: Match) -> None:
+        self.met: list[Exchange] = []
+        self._match = match
+        self._lifted = asyncio.Event()
+
+    @property
+    def active(self) -> bool:
+        """Whether it was not lifted yet."""
+        return not self._lifted.is_set()
+
+    def concerns(self, call: Call) -> bool:
+        """Whether the request meets the fault."""
+        return self.active and self._match(call)
+
+    async def before(self) -> web.Response | None:
+        """Happen before the request is sent on; a response is given in place of the server's."""
+        return None
+
+    async def after(self) -> None:
+        """Happen once the API server has answered."""
+
+    async def during(self, exchange: Exchange, /) -> None:
+        """Happen before each piece of a stream is passed on."""
+
+    def end(self) -> None:
+        """Lift it; called in the proxy's own thread."""
+        self._lifted.set()
+
+
+F = TypeVar("F", bound=Fault)
+
+
+class Hold(Fault):
+    """Requests wait in the proxy, and are delivered when the fault is lifted."""
+
+    async def before(self) -> web.Response | None:
+        """Wait."""
+        await self._lifted.wait()
+        return None
+
+
+class Refusal(Fault):
+    """Requests are answered by an error, all or a share of them; streams are left alone."""
+
+    def __init__(self, match: Match, status: int, share: float, retry_after: int) -> None:
+        super().__init__(match)
+        self._status = status
+        self._share = share
+        self._retry_after = retry_after
+        self._chance = random.Random(status)
+
+    async def before(self) -> web.Response | None:
+        """Say no, as an API server says it."""
+        if self._chance.random() >= self._share:
+            return None
+        headers = {"Retry-After": str(self._retry_after)} if self._retry_after else {}
+        said = {"kind": "Status", "apiVersion": "v1", "code": self._status, "message": "a fault"}
+        return web.json_response(said, status=self._status, headers=headers)
+
+
+class Silence(Fault):
+    """Requests are taken and never answered nor sent on, streams stand still; nothing is closed.
+
+    When it is lifted the streams go on, and the connections of the requests are cut.
+    """
+
+    async def before(self) -> web.Response | None:
+        """Let the client wait."""
+        await self._lifted.wait()
+        raise CutError
+
+    async def during(self, _: Exchange, /) -> None:
+        """Let the client wait for the rest."""
+        await self._lifted.wait()
+
+
+class Frost(Fault):
+    """Streams that are open already stand still, as if their peer had died; new ones flow."""
+
+    def __init__(self, match: Match, opened: list[Exchange]) -> None:
+        super().__init__(match)
+        self._opened = opened
+
+    async def during(self, exchange: Exchange, /) -> None:
+        """Let the client of an old stream wait for the rest."""
+        if any(exchange is each for each in self._opened):
+            await self._lifted.wait()
+
+
+class Cut(Fault):
+    """Connections are cut, those of streams that are open already too."""
+
+    async def before(self) -> web.Response | None:
+        """Cut."""
+        raise CutError
+
+
+class LostAnswer(Fault):
+    """Requests are carried out, and then the connection is cut."""
+
+    async def after(self) -> None:
+        """Cut."""
+        raise CutError
+
+
+class Proxy:
+    """Stands between one client and the API server; use it as `with Proxy(...) as proxy`."""
+
+    def __init__(self, server: str, ca_file: Path | None) -> None:
+        self.log: list[Exchange] = []
+        self.url = ""
+        self._server = server
+        self._ca_file = ca_file
+        self._faults: list[Fault] = []
+        self._streams: list[tuple[web.Request, Exchange]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+
+    # --- for tests
+
+    @property
+    def writes(self) -> list[Exchange]:
+        """What the client has tried to write, in the order in which it came."""
+        return [exchange for exchange in list(self.log) if exchange.call.is_write]
+
+    def kubeconfig(self, original: Path, path: Path) -> Path:
+        """Write a kubeconfig with the user of `original` that leads through the proxy."""
+        config = json.loads(original.read_text())
+        config["clusters"][0]["cluster"] = {"server": self.url}
+        path.write_text(json.dumps(config))
+        return path
+
+    def hold(self, match: Match) -> Hold:
+        """Hold the requests that match until the fault is lifted; they are sent then."""
+        return self._begin(Hold(match))
+
+    def refuse(
+        self, status: int, match: Match = every, *, share: float = 1.0, retry_after: int = 0
+    ) -> Refusal:
+        """Answer a share of the requests that match with an error."""
+        return self._begin(Refusal(match, status, share, retry_after))
+
+    def silence(self, match: Match = every) -> Silence:
+        """Answer no request that matches and stop the streams, without closing anything."""
+        return self._begin(Silence(match))
+
+    def freeze(self, match: Match = every) -> Frost:
+        """Stop the streams that are open, and let everything new pass."""
+        return self._begin(Frost(match, [exchange for _, exchange in list(self._streams)]))
+
+    def cut_streams(self, match: Match = every) -> None:
+        """Cut the streams that are open."""
+        self._in_loop(self._cut_streams(match))
+
+    def cut(self, match: Match = every) -> Cut:
+        """Cut the connections of all that match, now and until the fault is lifted."""
+        fault = self._begin(Cut(match))
+        self.cut_streams(match)
+        return fault
+
+    def lose_answers(self, match: Match) -> LostAnswer:
+        """Carry the requests out and cut the connection in place of the answer."""
+        return self._begin(LostAnswer(match))
+
+    def lift(self, fault: Fault) -> None:
+        """End a fault; on return no new request meets it."""
+
+        async def end() -> None:
+            fault.end()
+            self._faults.remove(fault)
+
+        self._in_loop(end())
+
+    @contextlib.contextmanager
+    def during(self, fault: F) -> Iterator[F]:
+        """Lift the fault at the end of the block."""
+        try:
+            yield fault
+        finally:
+            self.lift(fault)
+
+    # --- its thread
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._in_loop(self._open())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._in_loop(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _in_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_SECONDS)
+
+    def _begin(self, fault: F) -> F:
+        self._faults.append(fault)
+        return fault
+
+    async def _open(self) -> None:
+        trust = None if self._ca_file is None else ssl.create_default_context(cafile=self._ca_file)
+        self._upstream = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=trust or False),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(),
+            read_bufsize=1 << 20,
+        )
+        application = web.Application(client_max_size=_NO_LIMIT)
+        application.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+
+    async def _close(self) -> None:
+        for fault in self._faults:
+            fault.end()
+        await self._cut_streams(every)
+        await self._runner.cleanup()
+        await self._upstream.close()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    async def _cut_streams(self, match: Match) -> None:
+        for request, exchange in self._streams:
+            if match(exchange.call):
+                _abort(request)
+
+    # --- one request
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request.method, request.path_qs, await request.read())
+        exchange = Exchange(call)
+        self.log.append(exchange)
+        fault = next((each for each in self._faults if each.concerns(call)), Fault(every))
+        fault.met.append(exchange)
+        try:
+            given = await fault.before()
+            if given is None:
+                return await self._forward(request, exchange, fault)
+            exchange.status = given.status
+        except (CutError, aiohttp.ClientError, OSError):
+            _abort(request)
+            return web.Response()
+        return given
+
+    async def _forward(
+        self, request: web.Request, exchange: Exchange, fault: Fault
+    ) -> web.StreamResponse:
+        call = exchange.call
+        async with self._upstream.request(
+            call.method,
+            self._server + call.path,
+            data=call.body or None,
+            headers=_without(request.headers, _HOP_BY_HOP),
+        ) as answer:
+            if "watch=" in call.path and answer.status == web.HTTPOk.status_code:
+                return await self._stream(request, exchange, answer)
+            body = await answer.read()
+            if call.is_write:
+                exchange.answer = body.decode(errors="replace")
+            exchange.status = answer.status
+            await fault.after()
+            headers = _without(answer.headers, _HOP_BY_HOP)
+            return web.Response(status=answer.status, body=body, headers=headers)
+
+    async def _stream(
+        self, request: web.Request, exchange: Exchange, answer: aiohttp.ClientResponse
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers=_without(answer.headers, _HOP_BY_HOP))
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        exchange.status = answer.status
+        opened = (request, exchange)
+        self._streams.append(opened)
+        try:
+            async for piece in self._pieces(exchange, answer):
+                await response.write(piece)
+        finally:
+            self._streams.remove(opened)
+        return response
+
+    async def _pieces(
+        self, exchange: Exchange, answer: aiohttp.ClientResponse
+    ) -> AsyncIterator[bytes]:
+        async for piece in answer.content.iter_any():
+            for fault in list(self._faults):
+                if fault.concerns(exchange.call):
+                    await fault.during(exchange)
+            yield piece
+
+
+def _without(headers: Any, names: set[str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in names}
+
+
+def _abort(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()

@@ -1,0 +1,137 @@
+"""Does a leader that is late or hung do harm, once another one leads?"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from testbed.waiting import wait_until
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group
+from tests.faults.chronicle import Chronicle
+from tests.faults.crew import Crew, Member
+from tests.faults.gangs import is_placement, is_release
+from tests.faults.ledger import problems
+from tests.faults.proxy import Hold, Match
+
+REFUSED = {409, 422}
+TAKEOVER_SECONDS = 1.0 + 0.4 + 2.0  # the lease, a retry, and what a busy machine adds
+PODS = 3
+
+Pair = tuple[Member, Member]
+
+
+@pytest.fixture
+def pair(crew: Crew) -> Pair:
+    """One that leads and one that stands by."""
+    one, other = crew.start(2)
+    return (one, other) if crew.wait_leader() is one else (other, one)
+
+
+def three_pods() -> Json:
+    """A gang of a head and two workers."""
+    return gang("three", group(replicas=PODS - 1))
+
+
+def stop_at_first(leader: Member, plot: Plot, match: Match) -> Hold:
+    """Let a gang come, and freeze the leader with its first write that matches in the proxy."""
+    hold = leader.proxy.hold(match)
+    plot.create(three_pods())
+    wait_until(lambda: bool(hold.met), "the leader to send what is held")
+    leader.process.pause()
+    return hold
+
+
+def answers_to(member: Member, hold: Hold) -> set[int]:
+    """Let the held writes go, and return what the API server says to them."""
+    member.proxy.lift(hold)
+    wait_until(lambda: all(each.is_over for each in hold.met), "the late writes to be answered")
+    return {each.status for each in hold.met}
+
+
+def test_a_hung_leader_is_replaced_and_writes_nothing_more(
+    plot: Plot, chronicle: Chronicle, pair: Pair
+) -> None:
+    """Without a look at its term before each write it would go on where it was stopped."""
+    leader, follower = pair
+    plot.add_node(PODS)
+    hold = stop_at_first(leader, plot, is_release)
+    stopped = time.monotonic()
+    follower.wait_leads()
+    assert time.monotonic() - stopped < TAKEOVER_SECONDS
+    plot.wait_running("three", PODS)
+    before = len(leader.proxy.writes)
+    leader.process.resume()
+    wait_until(lambda: not leader.leads, "the old leader to know")
+    assert answers_to(leader, hold) <= REFUSED
+    plot.create(gang("later", group(replicas=0)))
+    plot.wait_phase("later", "Queued")
+    late = leader.proxy.writes[before:]
+    assert {each.status for each in late} <= REFUSED
+    assert [each.call.path for each in late if "/leases/" not in each.call.path] == []
+    assert not problems(chronicle.ledger, {plot.node("node"): PODS})
+
+
+def test_a_late_release_to_the_same_node_changes_nothing(
+    plot: Plot, chronicle: Chronicle, pair: Pair
+) -> None:
+    """Without the tests on gate and version the pod would be pinned twice."""
+    leader, follower = pair
+    plot.add_node(PODS)
+    hold = stop_at_first(leader, plot, is_release)
+    follower.wait_leads()
+    plot.wait_running("three", PODS)
+    assert answers_to(leader, hold) <= REFUSED
+    assert len(chronicle.ledger.releases()) == PODS
+    assert not problems(chronicle.ledger, {plot.node("node"): PODS})
+
+
+def test_a_late_release_to_a_node_that_was_given_up_fails(
+    plot: Plot, chronicle: Chronicle, pair: Pair
+) -> None:
+    """Without the fence the old leader's patch would win a pod that the new one sends elsewhere.
+
+    Nothing but the fence can stop it: when the patch arrives the pod is as gated as it was.
+    """
+    leader, follower = pair
+    plot.add_equal_nodes(2, PODS)
+    hold = stop_at_first(leader, plot, is_release)
+    given_up = promised_node(plot)
+    plot.patch_node(given_up, {"spec": {"unschedulable": True}})
+    own = follower.proxy.hold(is_release)
+    wait_until(lambda: bool(own.met), "the new leader to release the pod")
+    assert promised_node(plot) != given_up
+    assert answers_to(leader, hold) <= REFUSED
+    follower.proxy.lift(own)
+    plot.wait_running("three", PODS)
+    assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+
+
+def promised_node(plot: Plot) -> str:
+    """The one node of the placement, without the plot's name."""
+    placement = plot.status("three")["placement"]
+    assignments = [each for s in placement["podSets"] for each in s["assignments"]]
+    (node,) = {node for each in assignments for node in each["nodes"]}
+    return str(node).removeprefix(f"{plot.name}-")
+
+
+def test_a_late_placement_is_refused(plot: Plot, chronicle: Chronicle, pair: Pair) -> None:
+    """Without version and epoch the old placement would replace the one that is being carried out.
+
+    It would name a node that is cordoned by now, while the pods are on another one.
+    """
+    leader, follower = pair
+    plot.add_equal_nodes(1, PODS)
+    hold = stop_at_first(leader, plot, is_placement)
+    plot.patch_node("n-0", {"spec": {"unschedulable": True}})
+    follower.wait_leads()
+    plot.wait_phase("three", "Queued")
+    plot.patch_node("n-0", {"spec": {"unschedulable": False}})
+    plot.wait_running("three", PODS)
+    written = plot.status("three")["placement"]
+    assert answers_to(leader, hold) <= REFUSED
+    assert plot.status("three")["placement"] == written
+    epochs = [change.epoch for change in chronicle.ledger.gangs]
+    assert epochs == sorted(epochs)

@@ -1,0 +1,150 @@
+"""Is a gang whole in the end, whatever is taken from it between the verdict and the last bind?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.processes import Process
+from testbed.waiting import wait_until
+from tests.controlplane.plot import NODES, Plot, is_held, pin
+from tests.controlplane.rayclusters import Json, gang, group, pod, requests
+from tests.faults.chronicle import Chronicle
+from tests.faults.crew import Crew
+from tests.faults.gangs import is_release
+from tests.faults.ledger import problems, twice_released, unpromised
+
+PODS = 3
+IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
+
+
+@pytest.fixture
+def scheduler(plot: Plot) -> Iterator[Process]:
+    """kube-scheduler, frozen: what is released stays unbound until the test wakes it."""
+    process = plot.cluster.process("kube-scheduler")
+    process.pause()
+    yield process
+    process.resume()
+
+
+def three_pods() -> Json:
+    """A gang of a head and two workers."""
+    return gang("three", group(replicas=PODS - 1))
+
+
+def wait_released(plot: Plot, besides: str = "") -> str:
+    """Wait until all pods are pinned to one node other than `besides`, and return it."""
+
+    def released() -> set[str]:
+        pods = plot.pods("three")
+        pinned = {node for each in pods if not is_held(each) for node in pin(each)}
+        whole = len(pods) == PODS and not any(is_held(each) for each in pods)
+        return pinned - {plot.node(besides)} if whole else set()
+
+    (node,) = plot.wait(released, "all pods to be released")
+    return node.removeprefix(f"{plot.name}-")
+
+
+def take_room(plot: Plot, node: str, cpus: int) -> None:
+    """Bind a foreign pod past kube-scheduler, as somebody who writes the binding himself."""
+    plot.create(pod("thief", {"who": "foreign"}, containers=[main(cpus)]))
+    target = {"apiVersion": "v1", "kind": "Node", "name": plot.node(node)}
+    path = f"/api/v1/namespaces/{plot.name}/pods/thief/binding"
+    plot.cluster.api.create(path, {"metadata": {"name": "thief"}, "target": target})
+
+
+def main(cpus: int) -> Json:
+    return {"name": "main", "image": "none", "resources": requests(cpu=str(cpus))}
+
+
+def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """Without the pins as a second record the released pod would wait alone for the rest."""
+    plot.add_equal_nodes(PODS, 1)
+    leader = crew.start_leader()
+    hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
+    plot.create(three_pods())
+    wait_until(lambda: len(hold.met) == PODS - 1, "the workers to be released")
+    written = plot.status("three")["placement"]
+    plot.delete("Gang", "three")
+    plot.wait(lambda: plot.status("three").get("placement") == written, "the same placement")
+    leader.proxy.lift(hold)
+    plot.wait_running("three", PODS)
+    assert plot.status("three")["placement"]["podSets"] == written["podSets"]
+    assert list(twice_released(chronicle.ledger)) == []
+
+
+def test_a_gang_deleted_while_nobody_leads_is_completed_around_its_pins(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """The next leader has only the pins: the head stays where it is, and nothing goes twice."""
+    plot.add_equal_nodes(PODS, 1)
+    leader = crew.start_leader()
+    hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
+    plot.create(three_pods())
+    wait_until(lambda: len(hold.met) == PODS - 1, "the workers to be released")
+    leader.process.kill()
+    before = plot.bound("three", "head")
+    plot.delete("Gang", "three")
+    follower = crew.start_leader()
+    own = follower.proxy.hold(is_release)
+    wait_until(lambda: bool(own.met), "the new leader to release the workers")
+    leader.proxy.lift(hold)
+    wait_until(lambda: all(each.is_over for each in hold.met), "the late writes to be answered")
+    follower.proxy.lift(own)
+    plot.wait_running("three", PODS)
+    assert plot.bound("three", "head") == before
+    assert {each.status for each in hold.met} == {422}
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): 1 for i in range(PODS)})
+
+
+def test_a_node_that_dies_before_the_bind_is_replaced(
+    plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
+) -> None:
+    """A pin cannot be taken back: pods that are not deleted would wait for the node for ever."""
+    plot.add_equal_nodes(2, PODS)
+    crew.start_leader()
+    plot.create(three_pods())
+    dead = wait_released(plot)
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{NODES}/{plot.node(dead)}")
+    assert wait_released(plot, besides=dead) != dead
+    scheduler.resume()
+    plot.wait_running("three", PODS)
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+
+
+def test_a_gang_whose_room_was_taken_starts_elsewhere(
+    plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
+) -> None:
+    """Nobody tells Muster but kube-scheduler's word on the pod: without a deadline it waits on."""
+    plot.add_equal_nodes(2, PODS)
+    crew.start_leader(IMPATIENT)
+    plot.create(three_pods())
+    taken = wait_released(plot)
+    take_room(plot, taken, PODS)
+    scheduler.resume()
+    plot.wait_running("three", PODS)
+    assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
+    assert not list(unpromised(chronicle.ledger))
+    assert not list(twice_released(chronicle.ledger))
+
+
+def test_a_gang_whose_room_was_taken_gives_back_the_rest_and_starts_whole_later(
+    plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
+) -> None:
+    """Without an end to its patience two thirds of a gang would hold their room for ever."""
+    plot.add_node(PODS)
+    crew.start_leader(IMPATIENT)
+    plot.create(three_pods())
+    take_room(plot, wait_released(plot), 1)
+    scheduler.resume()
+    plot.wait(lambda: len(plot.bound("three")) == PODS - 1, "a part of the gang to be bound")
+    plot.wait_phase("three", "Queued")
+    plot.wait(lambda: not plot.bound("three"), "the gang to give everything back")
+    plot.delete("Pod", "thief")
+    plot.wait_running("three", PODS)
+    assert not list(unpromised(chronicle.ledger))
+    assert not list(twice_released(chronicle.ledger))
