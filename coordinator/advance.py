@@ -50,7 +50,10 @@ from scheduling.model import GangKey, PendingGang
 from scheduling.verdict import Reason
 
 UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
-"""Reasons that need no Event: they pass by themselves, or KubeRay says the same."""
+"""Reasons that need no Event: they pass by themselves, or KubeRay says the same.
+
+Nor does Admitted where nothing was said before: who never waited need not be told that it ended.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Scene:
     epoch: int
     patience: Patience
     moment: Moment
+    quiet: float
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -193,7 +197,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         left = without_nodes(view.placement, pods, lost)
         view.placement = left if slots_of(left) else None
         _stand(view, pods)
-    if view.placement is not None and not view.released_any and repair.is_short(view):
+    if repair.is_void(view):
         view.placement = None
         _stand(view, pods)
 
@@ -251,7 +255,7 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
         return
     now = scene.moment.now
     view.torn_since = now if view.torn_since is None else view.torn_since
-    if now - view.torn_since < scene.patience.torn:
+    if now < view.torn_since + scene.patience.torn:
         return
     for pod_set in view.standing:
         for pod in pod_set.settled:
@@ -290,7 +294,7 @@ def _write_status(view: GangView, scene: Scene) -> list[Action]:
     not_ready = view.asked if isinstance(view.asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
     tell = _tell(view)
-    view.due = due_at(view, status)
+    view.due = due_at(view, status, scene.quiet)
     if view.due is None or view.due > scene.moment.now:
         return tell
     view.writing, view.due = True, None
@@ -304,8 +308,9 @@ def _tell(view: GangView) -> list[Action]:
     reason = view.written.get("reason", "")
     if reason == view.told or not reason:
         return []
+    smooth = reason == Reason.ADMITTED and view.told in ("", *UNTOLD)
     view.told = reason
-    if reason in UNTOLD:
+    if smooth or reason in UNTOLD:
         return []
     warning = view.placement is None
     message = view.written.get("message", "")

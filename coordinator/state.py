@@ -45,7 +45,7 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.moment import Moment, Patience
-from coordinator.status import QUIET_DELAY
+from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
 from kube.objects import RayCluster
 from kube.observed import Amounts, ObservedPod
@@ -71,6 +71,7 @@ class CoordinatorState:
     wake_at: dict[GangKey, float] = field(default_factory=dict)
     _refresh_at: float | None = None
     _cycled_at: float = 0.0
+    _quiet: float = QUIET_DELAY
     _dirty: set[GangKey] = field(default_factory=set)
     _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
 
@@ -98,7 +99,7 @@ class CoordinatorState:
     # --- bringing forward -------------------------------------------------------------------
 
     def _advance_dirty(self, moment: Moment) -> list[Action]:
-        scene = Scene(self.cache, self.epoch, self.patience, moment)
+        scene = Scene(self.cache, self.epoch, self.patience, moment, self._quiet)
         actions: list[Action] = []
         while self._dirty:
             keys = sorted(self._dirty, key=str)
@@ -195,6 +196,7 @@ class CoordinatorState:
             if isinstance(decision.verdict, Refusal):
                 position += 1
             self._decided(decision, position, moment)
+        self._quiet = quiet_delay(position)
 
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
         view = self.views[decision.key]
@@ -216,7 +218,7 @@ class CoordinatorState:
         if not same_reason:
             self._dirty.add(view.key)
         elif not same:
-            due = max(moment.now, view.written_at + QUIET_DELAY)
+            due = max(moment.now, view.written_at + self._quiet)
             self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
 
     # --- taking in -------------------------------------------------------------------------

@@ -25,8 +25,9 @@ QUEUED = "Queued"
 ADMITTED = "Admitted"
 RUNNING = "Running"
 
-SETTLE_DELAY = 1.0  # seconds until a gang that is neither decided nor refused is worth a write
-QUIET_DELAY = 10.0  # seconds between writes that only move a waiting gang's numbers
+GATHER_DELAY = 5.0  # seconds until a gang whose pods are still being made is worth a write
+SETTLE_DELAY = 1.0  # the least seconds between writes that only move numbers
+QUIET_DELAY = 10.0  # the most
 AT_ONCE = ("phase", "reason", "placement")
 
 Status = dict[str, Any]
@@ -179,19 +180,33 @@ def pruned(value: Any) -> Any:
             return value
 
 
-def due_at(view: GangView, status: Status) -> float | None:
+def due_at(view: GangView, status: Status, quiet: float) -> float | None:
     """When the status is to be written; None where the record says the same already.
 
     A gang that is about to be decided is not worth a write of its own: in a quiet cluster its
-    first status is the one with the placement.
+    first status is the one with the placement, and the next one says that it runs. `quiet` is
+    the time between writes that only move numbers.
     """
-    if status == view.written:
+    if _says_the_same(status, view.written):
         return None
     last = max(view.written_at, view.since)
-    if status["reason"] == Reason.PENDING:
-        return last + QUIET_DELAY
-    if not view.written and status["phase"] == GATHERING:
-        return last + SETTLE_DELAY
+    match status["reason"]:
+        case Reason.PENDING:
+            return last + QUIET_DELAY
+        case Reason.GANG_INCOMPLETE if not view.written:
+            return last + GATHER_DELAY
+        case Reason.GANG_INCOMPLETE:
+            return last + SETTLE_DELAY
     if any(status.get(field) != view.written.get(field) for field in AT_ONCE):
         return 0.0
-    return last + (QUIET_DELAY if status["phase"] in (GATHERING, QUEUED) else SETTLE_DELAY)
+    return last + (QUIET_DELAY if status["phase"] == ADMITTED else quiet)
+
+
+def _says_the_same(status: Status, written: Status) -> bool:
+    """A new term alone is no reason to write: its epoch comes with the next change."""
+    return {**status, "epoch": 0} == {**written, "epoch": 0}
+
+
+def quiet_delay(waiting: int) -> float:
+    """Seconds between writes of one waiting gang's numbers: 20 writes a second over all of them."""
+    return min(QUIET_DELAY, max(SETTLE_DELAY, waiting / 20))
