@@ -144,7 +144,7 @@ def _sync_record(view: GangView, scene: Scene) -> list[Action]:
 
 def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> None:
     """Read the terms; a gang that was admitted goes on under its recorded terms if they break."""
-    terms, view.problem = _terms(cluster, scene.cache)
+    terms, view.problem = _terms(view, cluster, scene.cache)
     if terms is None and view.placement is not None:
         known = view.record is not None and view.record.spec.pod_sets
         terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
@@ -159,14 +159,26 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
             view.placement = trimmed
 
 
-def _terms(cluster: RayCluster, cache: ClusterCache) -> tuple[GangTerms | None, str]:
-    terms = gang_terms(cluster, cache.namespace_labels(cluster.metadata.namespace))
+def _terms(
+    view: GangView, cluster: RayCluster, cache: ClusterCache
+) -> tuple[GangTerms | None, str]:
+    terms = _terms_asked(view, cluster, cache)
     if isinstance(terms, Misconfigured):
         return None, terms.message
     if terms.priority_class and terms.priority_class not in cache.priority_classes:
         problem = unknown_priority_class(terms.priority_class, cache.priority_classes)
         return None, problem.message
     return terms, ""
+
+
+def _terms_asked(
+    view: GangView, cluster: RayCluster, cache: ClusterCache
+) -> GangTerms | Misconfigured:
+    """Read the terms where the RayCluster or its namespace is not the one that was read last."""
+    labels = cache.namespace_labels(cluster.metadata.namespace)
+    if view.read is None or view.read[0] is not cluster or view.read[1] is not labels:
+        view.read = (cluster, labels, gang_terms(cluster, labels))
+    return view.read[2]
 
 
 def _priority(terms: GangTerms | None, pods: list[ObservedPod], cache: ClusterCache) -> int:

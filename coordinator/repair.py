@@ -78,17 +78,24 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
     if not pod.unschedulable:
         view.stuck_since.pop(pod.uid, None)
         return False
-    return now - view.stuck_since.setdefault(pod.uid, now) >= patience
+    return now >= view.stuck_since.setdefault(pod.uid, now) + patience
 
 
 def is_torn(view: GangView) -> bool:
-    """Whether a gang that never ran whole has a part on its way while the rest has no room."""
-    if view.placement is None or view.ran:
-        return False
+    """Whether a gang that never ran whole has a part on its way while the rest cannot go."""
     settled = any(pod_set.settled for pod_set in view.standing)
-    return settled and is_short(view)
+    return settled and not view.ran and view.placement is not None and _lacks(view)
 
 
-def is_short(view: GangView) -> bool:
-    """Whether a pod of the minimum has no room."""
-    return any(pod_set.missing for pod_set in view.standing)
+def is_void(view: GangView) -> bool:
+    """Whether a placement that nothing was released for cannot start its gang as a whole.
+
+    One that ran keeps its seats while its pods are made again, as long as it has them all.
+    """
+    if view.placement is None or view.released_any:
+        return False
+    return any(pod_set.missing for pod_set in view.standing) or (not view.ran and _lacks(view))
+
+
+def _lacks(view: GangView) -> bool:
+    return any(pod_set.lacks for pod_set in view.standing)

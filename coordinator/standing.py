@@ -43,6 +43,12 @@ class PodSetStanding:
         return max(0, self.terms.minimum - self.placed)
 
     @property
+    def lacks(self) -> bool:
+        """Whether a pod of the minimum neither is on its way nor could go."""
+        free = sum(not pod.foreign_gates for pod, _ in self.seated)
+        return len(self.settled) + free < self.terms.minimum
+
+    @property
     def exist(self) -> int:
         """How many pods of the set there are."""
         unseated = len(self.waiting) + len(self.blocked)

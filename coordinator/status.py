@@ -95,10 +95,9 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         "podSets": [_pod_set_status(view, each) for each in view.standing],
         "conditions": _conditions(view, said, stamp),
     }
-    pruned_status: Status = pruned(status)
     if view.placement is not None:
-        pruned_status["placement"] = placement_json(view.placement, view.placement_epoch)
-    return pruned_status
+        status["placement"] = placement_json(view.placement, view.placement_epoch)
+    return _filled(status)
 
 
 @lru_cache(maxsize=4096)
@@ -111,15 +110,17 @@ def placement_json(placement: Placement, epoch: int) -> Status:
 def _pod_set_status(view: GangView, each: PodSetStanding) -> Status:
     refused = {r.pod_set: r for r in view.refusal.pod_sets} if view.refusal else {}
     said = refused.get(each.terms.name)
-    return {
-        "name": each.terms.name,
-        "count": each.terms.count,
-        "minimum": each.terms.minimum,
-        "released": len(each.settled),
-        "ready": each.ready,
-        "reason": view.refusal.reason if said and view.refusal else "",
-        "message": _fit_text(said.fit, said.wanted) if said else "",
-    }
+    return _filled(
+        {
+            "name": each.terms.name,
+            "count": each.terms.count,
+            "minimum": each.terms.minimum,
+            "released": len(each.settled),
+            "ready": each.ready,
+            "reason": view.refusal.reason if said and view.refusal else "",
+            "message": _fit_text(said.fit, said.wanted) if said else "",
+        }
+    )
 
 
 def _fit_text(fit: int, wanted: int) -> str:
@@ -153,13 +154,20 @@ def _condition(
     stamp: str,
 ) -> Status:
     since = before.get("lastTransitionTime") if before and before.get("status") == status else None
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": "" if status == "True" else message,
-        "lastTransitionTime": since or stamp,
-    }
+    return _filled(
+        {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": "" if status == "True" else message,
+            "lastTransitionTime": since or stamp,
+        }
+    )
+
+
+def _filled(status: Status) -> Status:
+    """The fields that say something, which is how a record holds them."""
+    return {key: value for key, value in status.items() if value}
 
 
 def recorded(status: GangStatus) -> Status:

@@ -6,14 +6,15 @@ Gang's record or lost without harm. A decided placement that is not yet written 
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.demand import Demand, Settled
 from coordinator.standing import Standing
-from kube.objects import Gang
+from kube.objects import Gang, RayCluster
 from kube.observed import Amounts
-from kube.ray import GangTerms
+from kube.ray import GangTerms, Misconfigured
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Refusal
 
@@ -53,6 +54,7 @@ class GangView:
     key: GangKey
     cluster_uid: str
     since: float
+    read: tuple[RayCluster, Mapping[str, str], GangTerms | Misconfigured] | None = None
     terms: GangTerms | None = None
     problem: str = ""
     priority: int = 0

@@ -10,6 +10,7 @@ coordinator, which is what lets another leader complete exactly what the last on
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from kube.observed import Amounts, ObservedPod
@@ -36,13 +37,17 @@ Slots = Counter[Slot]
 
 def slots_of(placement: Placement) -> Slots:
     """All places that the placement promises."""
-    return Counter(
-        {
-            Slot(_kind(assignment), node): count
-            for assignment in placement.assignments
-            for node, count in assignment.nodes
-        }
-    )
+    return Counter(_promised(placement))
+
+
+@lru_cache(maxsize=8192)
+def _promised(placement: Placement) -> Mapping[Slot, int]:
+    """The places by slot; kept, because a placement is asked for them at every event."""
+    return {
+        Slot(_kind(assignment), node): count
+        for assignment in placement.assignments
+        for node, count in assignment.nodes
+    }
 
 
 def _kind(assignment: Assignment) -> Kind:
@@ -160,11 +165,12 @@ def trim(placement: Placement, pods: Iterable[ObservedPod], counts: Mapping[str,
 
     `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations.
     """
-    slots = slots_of(placement)
-    vacant = vacant_slots(placement, pods)
     total: Counter[str] = Counter()
-    for slot, count in slots.items():
+    for slot, count in _promised(placement).items():
         total[slot.kind.pod_set] += count
+    if all(count <= counts.get(pod_set, 0) for pod_set, count in total.items()):
+        return placement
+    slots, vacant = slots_of(placement), vacant_slots(placement, pods)
     for slot in sorted(vacant, reverse=True):
         pod_set = slot.kind.pod_set
         give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
