@@ -108,6 +108,7 @@ class Api:
         key = key_of(obj)
         if key in self.objects:
             raise Conflict(409, "AlreadyExists", f"{key.name} exists")
+        obj.setdefault("status", {})
         meta |= {"uid": f"uid-{self._uids}", "generation": 1, "creationTimestamp": self._stamp()}
         return self._store(key, obj)
 
@@ -152,7 +153,7 @@ class Api:
             _check_epoch(old, status or {})
             new = {**old, "status": status}
         elif key.plural == "gangs":
-            new = {**asked, "status": old.get("status")}
+            new = {**asked, "status": old.get("status") or {}}
         else:
             new = asked
         if new == old:

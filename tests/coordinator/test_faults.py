@@ -214,6 +214,49 @@ def test_a_gang_that_ran_whole_is_never_given_up_for_a_member_that_it_lost() -> 
     assert world.status("a")["reason"] == "Running"
 
 
+def test_a_head_that_comes_back_held_by_others_takes_the_placement_with_it() -> None:
+    """Nothing was released yet: the workers alone must not start, and must not hold the room."""
+    foreign = {"name": "example.com/quota"}
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    head = template(cpu=1, schedulingGates=[foreign])
+    world.api.change(cluster, lambda obj: obj["spec"].update(headGroupSpec={"template": head}))
+    world.api.delete(key_of(world.pods("a")[0]))
+    world.settle(seconds=5)
+    assert world.gated("a") == 3
+    assert world.status("a")["reason"] == "ForeignGates"
+    assert "placement" not in world.status("a")
+
+
+def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:
+    """It never ran whole, and a quota keeps KubeRay from making the pod that was lost."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    leader = world.leader
+    leader.act_all()
+    world.schedule()
+    world.api.remove(key_of(world.pods("a")[2]))
+    leader.hear_all()
+    world.api.now += PATIENCE.torn + 1.0
+    leader.tick()
+    assert len([a for a in leader.todo if isinstance(a, DeletePod)]) == 2
+
+
+def test_patience_ends_at_the_moment_that_the_coordinator_asked_to_be_woken_at() -> None:
+    """Sums of floats: 10.05 + 30 is reached although 40.05 - 10.05 is less than 30."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.api.now = 10.05
+    decided(world)
+    world.leader.act_all()
+    world.create(foreign_pod("thief", "n1", cpu=1), node("n2", cpu=1))
+    world.settle(seconds=2 * PATIENCE.bind)
+    assert world.bound("a") == {"n1": 2, "n2": 1}
+
+
 def test_a_lost_member_keeps_its_seat_until_its_replacement_comes() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))

@@ -22,11 +22,11 @@ from coordinator.app import (
 from coordinator.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
 from coordinator.executor import Executor
 from coordinator.moment import Moment
-from coordinator.observed import observe
 from coordinator.state import CoordinatorState
 from kube import codec, names, objects
 from kube.client import Client as RealClient
 from kube.codec import InvalidObject, pod_used, room_on
+from kube.observed import observe
 from kube.patches import gate_patch, pinned_node
 from kube.ray import opt_in
 from kube.watch import Changed, Deleted
@@ -81,7 +81,7 @@ class Replica:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
         self.state = CoordinatorState()
         self.todo = []
-        self.leading = False
+        self.leading = self.synced = False
         self.watch: Watch = self.api.watch()
 
     # ---- hearing
@@ -101,6 +101,7 @@ class Replica:
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
             self.hear(plural)
+        self.synced = True
 
     def cycle(self) -> None:
         if self.state.cycle_wanted:
@@ -136,6 +137,8 @@ class Replica:
     def act(self, at: int = 0, outcome: Outcome = Outcome.DONE, *, deaf: bool = False) -> Action:
         """Carry out one action with the real executor."""
         action = self.todo.pop(at)
+        if not self.leading:
+            return action  # the executor asks its term before it sends anything
         for event in self.carried_out(action, outcome, deaf=deaf):
             self.handle([event])
         return action
@@ -181,11 +184,17 @@ class World:
     def leader(self) -> Replica:
         return self.replicas[0]
 
-    def elect(self, index: int) -> Replica:
-        """Have a replica lead; whether the earlier leader knows is its own matter."""
+    def elect(self, index: int, *, hear: str = "") -> Replica:
+        """Have a replica lead; whether the earlier leader knows is its own matter.
+
+        It has heard of everything, or, where it is `synced` already, of no more than it must.
+        """
         self.epoch += 1
         replica = self.replicas[index]
-        replica.hear_all()
+        if replica.leading:
+            replica.resign()
+        if not (hear and replica.synced):
+            replica.hear_all()
         replica.lead(self.epoch)
         return replica
 

@@ -1,0 +1,84 @@
+"""Is the coordinator's bookkeeping what one gets by counting everything again?"""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from coordinator.state import NOTHING, CoordinatorState
+from coordinator.view import GangView
+from kube.slots import reserved_room
+from scheduling.model import GangKey
+
+Ledger = dict[str, dict[str, int]]
+
+
+def validate(state: CoordinatorState) -> None:
+    """Raise where the ledger, the reservations or the indexes differ from a fresh count."""
+    _validate_indexes(state)
+    for view in state.views.values():
+        pods = state.cache.members(view.key, view.cluster_uid)
+        assert view.reserved == reserved_room(view.placement or NOTHING, pods), view.key
+    assert state.cache.table._used == ledger(state)
+    assert +_holders(state) == +_holders_recounted(state)
+    columns = state.cache.columns()
+    for name, at in columns.index.items():
+        used = {r: int(columns.used[row, at]) for r, row in columns.row.items()}
+        assert {r: n for r, n in used.items() if n} == ledger(state).get(name, {})
+
+
+def ledger(state: CoordinatorState) -> Ledger:
+    """What pods take and placements reserve, by node and resource, counted anew."""
+    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for pod in state.cache.pods.values():
+        if pod.holds:
+            sums[pod.holds].update(dict(pod.used))
+    for view in state.views.values():
+        for (node, requests), count in view.reserved.items():
+            sums[node].update({name: each * count for name, each in requests})
+    return {
+        node: kept
+        for node, amounts in sums.items()
+        if (kept := {name: n for name, n in amounts.items() if n})
+    }
+
+
+def _validate_indexes(state: CoordinatorState) -> None:
+    cache = state.cache
+    members: defaultdict[GangKey, dict[str, Any]] = defaultdict(dict)
+    for key, pod in cache.pods.items():
+        assert key == pod.key
+        if pod.member is not None:
+            members[pod.member.gang][pod.uid] = pod
+    assert dict(cache._members) == dict(members)
+    assert set(cache._anti_affine) == {p.uid for p in cache.pods.values() if p.repels}
+
+
+def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
+    return Counter((node, key) for node, keys in state._holders.items() for key in keys)
+
+
+def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
+    return Counter(
+        {(node, view.key): 1 for view in state.views.values() for node, _ in view.reserved}
+    )
+
+
+def essence(state: CoordinatorState) -> dict[str, object]:
+    """What of a state the next leader must come to know too, however it came about."""
+    return {
+        "used": ledger(state),
+        "gangs": {str(view.key): _essence(view) for view in state.views.values()},
+    }
+
+
+def _essence(view: GangView) -> object:
+    standing = [
+        (
+            each.terms,
+            [pod.name for pod in each.settled],
+            [(pod.name, node) for pod, node in each.seated],
+            [pod.name for pod in each.waiting],
+            [pod.name for pod in each.blocked],
+        )
+        for each in view.standing
+    ]
+    return view.placement, view.problem, view.priority, standing, view.asked, view.written
