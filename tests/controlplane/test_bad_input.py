@@ -116,20 +116,31 @@ def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]
     assert plot.status("alone")["ready"] == "1/1"
 
 
-def test_requests_whose_sum_does_not_fit_64_bits_are_named_and_hold_nobody_up(plot: Plot) -> None:
-    """The API server lets each of them pass; kube-scheduler could not add them up either."""
+@pytest.mark.parametrize(
+    ("resource", "amount"), [("cpu", "10E"), ("cpu", "1e30"), ("memory", "1e30")]
+)
+def test_requests_that_do_not_fit_64_bits_are_named_and_hold_nobody_up(
+    plot: Plot, resource: str, amount: str
+) -> None:
+    """The API server lets them pass, and stores them as they were written."""
     plot.add_node(3)
-    huge = template("ray-worker", requests(memory="9E"))
-    huge["spec"]["containers"] += [
-        {"name": "more", "image": "none", "resources": requests(memory="9E")}
-    ]
+    plot.create(gang("huge", group(replicas=1, resources=requests(**{resource: amount}))))
+    status = plot.wait_phase("huge", "Queued", "Misconfigured")
+    assert f'spec.containers[0].resources.requests[{resource}]: "{amount}"' in status["message"]
+    plot.create(gang("good", group(replicas=2)))
+    plot.wait_running("good", 3)
+
+
+def test_requests_whose_sum_does_not_fit_64_bits_are_named(plot: Plot) -> None:
+    """Each container alone is fine; kube-scheduler could not add them up either."""
+    plot.add_node(3)
     workers = group(replicas=1)
-    workers["template"] = huge
+    workers["template"] = template("ray-worker", requests(memory="9E"))
+    more = {"name": "more", "image": "none", "resources": requests(memory="9E")}
+    workers["template"]["spec"]["containers"].append(more)
     plot.create(gang("huge", workers))
     status = plot.wait_phase("huge", "Queued", "Misconfigured")
     assert "fits 64 bits" in status["message"]
-    plot.create(gang("good", group(replicas=2)))
-    plot.wait_running("good", 3)
 
 
 def test_requests_that_the_api_server_refuses_in_pods_alone_are_told_by_the_gang(

@@ -98,6 +98,19 @@ def test_a_waiting_gang_that_opts_out_gets_its_pods_back_unpinned(plot: Plot) ->
     assert [pin(pod) for pod in pods] == [[]] * 3
 
 
+def test_a_running_gang_that_opts_out_keeps_its_pods_and_loses_its_gang(plot: Plot) -> None:
+    """Nothing that runs is disturbed; a worker that comes later is nobody's business here."""
+    plot.add_node(3)
+    plot.create(gang("leaves", group(replicas=1)))
+    before = {pod["metadata"]["uid"] for pod in plot.wait_running("leaves", 2)}
+    plot.patch("RayCluster", "leaves", {"metadata": {"labels": NOT_A_GANG}})
+    plot.wait_no_gang("leaves")
+    plot.scale("leaves", replicas=2)
+    pods = plot.wait_ready("leaves", 3)
+    assert before < {pod["metadata"]["uid"] for pod in pods}
+    assert sorted(pin(pod) for pod in pods) == [[], [plot.node("node")], [plot.node("node")]]
+
+
 def test_a_namespace_that_opts_out_lets_its_silent_gangs_go(plot: Plot) -> None:
     """The same for a gang that is one only because its namespace said so."""
     plot.add_node(2)

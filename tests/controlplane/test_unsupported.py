@@ -48,14 +48,18 @@ def test_an_unsupported_constraint_is_named_and_nobody_else_waits(
     assert all(is_held(pod) for pod in plot.wait_pods("special", 3))
 
 
-def test_host_ports_are_named(plot: Plot) -> None:
-    """Ports of the host are a resource of a node that Muster does not count yet."""
-    plot.add_node(3)
+def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
+    """Two workers, one node, one port: the gang waits, says that it is a port, others run."""
+    plot.add_node(6)
     workers = group(replicas=2)
     container = workers["template"]["spec"]["containers"][0]
     container["ports"] = [{"containerPort": 8000, "hostPort": 8000}]
     plot.create(gang("ports", workers))
-    wait_unsupported(plot, "ports", "hostPort")
+    status = plot.wait_phase("ports", "Queued")
+    assert "port" in status["message"].lower()
+    plot.create(gang("usual", group(replicas=2)))
+    plot.wait_running("usual", 3)
+    assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
 
 
 def test_preferred_constraints_do_not_count(plot: Plot) -> None:
