@@ -8,6 +8,7 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from kube import objects
 from kube.codec import InvalidObject, node
@@ -16,6 +17,7 @@ from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
 from scheduling.model import GangKey, Node
 
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is seconds old, not hours
 
 
@@ -76,6 +78,8 @@ class ClusterCache:
     def _count(self, pod: ObservedPod, sign: int) -> None:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
+        if pod.gated and pod.member is not None and pod.member.shape is not None:
+            self.table.offer(pod.member.shape.requests, sign)
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
@@ -151,7 +155,7 @@ class ClusterCache:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; empty where it is not known."""
         namespace = self.namespaces.get(name)
-        return namespace.metadata.labels if namespace is not None else {}
+        return namespace.metadata.labels if namespace is not None else NO_LABELS
 
 
 def _readable(seen: objects.Node) -> Node | None:

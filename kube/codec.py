@@ -14,6 +14,7 @@ from kube import objects
 from kube.objects import Container, ContainerStatus, Labels, Pod, PodSpec, Quantities, Quantity
 from scheduling import model
 from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+from scheduling.ports import HostPort, port_amounts
 from scheduling.resources import (
     BadQuantity,
     ContainerRequests,
@@ -63,7 +64,11 @@ def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
     init_containers = _asked(spec.init_containers, "spec.initContainers")
     return PodShape(
         requests=sorted_requests(
-            {**_pod_total(spec, containers, init_containers, _pod_level(spec)), model.PODS: 1}
+            {
+                **_pod_total(spec, containers, init_containers, _pod_level(spec)),
+                **port_amounts(_host_ports(spec)),
+                model.PODS: 1,
+            }
         ),
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_affinity=_required_terms(spec),
@@ -81,7 +86,8 @@ def pod_used(pod: Pod) -> Amounts:
     spec, status = pod.spec, pod.status
     main = _in_use(spec.containers, status.container_statuses, "containers", choose)
     init = _in_use(spec.init_containers, status.init_container_statuses, "initContainers", choose)
-    return {**_pod_total(spec, main, init, _pod_level_in_use(pod, choose)), model.PODS: 1}
+    total = _pod_total(spec, main, init, _pod_level_in_use(pod, choose))
+    return {**total, **port_amounts(_host_ports(spec)), model.PODS: 1}
 
 
 def holds_room(pod: Pod) -> bool:
@@ -154,6 +160,15 @@ def _keeps_running(container: Container) -> bool:
 
 def _pod_level(spec: PodSpec) -> Amounts:
     return _amounts(spec.resources.requests, "spec.resources.requests") if spec.resources else {}
+
+
+def _host_ports(spec: PodSpec) -> Iterator[HostPort]:
+    """List the ports of the host that a pod holds for as long as it runs."""
+    side_cars = (each for each in spec.init_containers if _keeps_running(each))
+    for container in (*spec.containers, *side_cars):
+        for port in container.ports:
+            if port.host_port > 0:
+                yield port.host_ip, port.protocol, port.host_port
 
 
 # ---- requests of a pod that exists: spec, allocated, actuated
@@ -255,8 +270,6 @@ def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
         yield "resourceClaims"
     if spec.scheduling_group is not None:
         yield "schedulingGroup"
-    if _has_host_ports(spec):
-        yield "hostPort"
 
 
 def _pod_affinities(spec: PodSpec) -> Iterator[str]:
@@ -287,16 +300,6 @@ def _node_features(spec: PodSpec) -> Iterator[str]:
             yield "restartPolicyRules with RestartAllContainers"
     if spec.host_network and spec.host_users is False:
         yield "hostUsers false with hostNetwork"
-
-
-def _has_host_ports(spec: PodSpec) -> bool:
-    """With the host's network every port is one of the host's."""
-    containers = (*spec.containers, *spec.init_containers)
-    return any(
-        port.host_port or (spec.host_network and port.container_port)
-        for container in containers
-        for port in container.ports
-    )
 
 
 # ---- anti-affinity of existing pods against ours

@@ -171,10 +171,14 @@ class SchedulingGate(Slim, frozen=True):
 
 
 class ContainerPort(Slim, frozen=True):
-    """A port; without a host port it means nothing to the scheduler."""
+    """A port; without a host port it means nothing to the scheduler.
 
-    container_port: int = 0
+    With hostNetwork the API server has set it to the container's port.
+    """
+
     host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
 
 
 class ResourceRequirements(_Part, frozen=True):

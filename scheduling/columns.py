@@ -9,6 +9,7 @@ What nodes are (`Traits`: labels, taints) and how much they hold change at diffe
 the traits and all that was derived from them are shared by snapshots until a node changes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model import Node, Taint
+from scheduling.ports import is_port, offered
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -118,10 +120,14 @@ class Columns:
 
     @classmethod
     def of(
-        cls, nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None
+        cls,
+        nodes: Iterable[Node],
+        used: Mapping[str, Mapping[str, int]] | None = None,
+        ports: Iterable[tuple[str, int]] = (),
     ) -> "Columns":
-        """Draw up nodes with what is used on them by name."""
+        """Draw up nodes with what is used on them by name, and the ports among `ports`."""
         table = NodeTable()
+        table.offer(ports, +1)
         for node in nodes:
             table.put_node(node)
         for name, amounts in (used or {}).items():
@@ -150,7 +156,8 @@ class NodeTable:
     A node has a slot in arrays that grow by doubling; slots are handed out as nodes come and
     reused as they go, and the order by name is made anew only when a node changed. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
-    the pods of nodes that are not known (yet, or any more).
+    the pods of nodes that are not known (yet, or any more). Host ports have a row only while
+    somebody asks for them.
     """
 
     def __init__(self) -> None:
@@ -158,6 +165,8 @@ class NodeTable:
         self._nodes: dict[str, Node] = {}
         self._free_slots: list[int] = []
         self._rows: dict[str, int] = {}
+        self._free_rows: list[int] = []
+        self._asked_ports: Counter[str] = Counter()
         self._used: dict[str, dict[str, int]] = {}
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
@@ -191,12 +200,22 @@ class NodeTable:
                 sums[resource] = total
             else:
                 sums.pop(resource, None)
-            if slot is not None:
+            if slot is not None and self._has_row(resource):
                 self._taken[self._row(resource), slot] = _in_column(total)
         if not sums:
             del self._used[node]
         if slot is not None:
             self._snapshot = None
+
+    def offer(self, amounts: Iterable[tuple[str, int]], sign: int) -> None:
+        """Keep rows (+1) for the host ports among what a waiting pod asks for, or give them up."""
+        for resource in (name for name, _ in amounts if is_port(name)):
+            self._asked_ports[resource] += sign
+            if self._asked_ports[resource] <= 0:
+                del self._asked_ports[resource]
+                self._drop_port(resource)
+            elif resource not in self._rows:
+                self._write_port(resource)
 
     def snapshot(self) -> Columns:
         """Return the nodes as they are now; the same object while nothing has changed."""
@@ -216,11 +235,30 @@ class NodeTable:
     def _write(self, slot: int, node: Node) -> None:
         """Write a node's whole column, with what was used on it before it was known."""
         used = self._used.get(node.name, {})
-        for resource in (*node.allocatable, *used):
+        for resource in filter(self._has_row, (*node.allocatable, *used)):
             self._row(resource)
         for resource, row in self._rows.items():
-            self._allocatable[row, slot] = _in_column(node.allocatable.get(resource, 0))
+            amount = offered(resource) if is_port(resource) else node.allocatable.get(resource, 0)
+            self._allocatable[row, slot] = _in_column(amount)
             self._taken[row, slot] = _in_column(used.get(resource, 0))
+
+    def _write_port(self, resource: str) -> None:
+        """Write the row of a port that somebody asks for now."""
+        row = self._row(resource)
+        self._allocatable[row, :] = offered(resource)
+        for name, slot in self._slots.items():
+            self._taken[row, slot] = _in_column(self._used.get(name, {}).get(resource, 0))
+        self._snapshot = None
+
+    def _drop_port(self, resource: str) -> None:
+        """Give a row back, empty; what pods hold of the port stays in the sums."""
+        row = self._rows.pop(resource)
+        self._allocatable[row, :] = self._taken[row, :] = 0
+        self._free_rows.append(row)
+        self._snapshot = None
+
+    def _has_row(self, resource: str) -> bool:
+        return resource in self._rows or not is_port(resource)
 
     def _new_slot(self, name: str) -> int:
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
@@ -230,7 +268,10 @@ class NodeTable:
         return slot
 
     def _row(self, resource: str) -> int:
-        row = self._rows.setdefault(resource, len(self._rows))
+        row = self._rows.get(resource)
+        if row is None:
+            row = self._free_rows.pop() if self._free_rows else len(self._rows)
+            self._rows[resource] = row
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
         return row

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from scheduling.feasibility import Predicate, rejections
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.model import CPU, MEMORY, PODS, Group, PodShape
+from scheduling.ports import is_port, spoken
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.shortage import Shortage, shortage
@@ -131,6 +132,9 @@ def _stops(shape: PodShape, count: int, room: Room) -> str:
 
 
 def _free(short: Shortage) -> str:
+    if is_port(short.resource):
+        nodes = "1 more node has" if short.free == 1 else f"{short.free} more nodes have"
+        return f"{nodes} it free"
     if not short.offered:
         return "no feasible node offers any"
     free, largest = (_amount_down(short.resource, n) for n in (short.free, short.largest))
@@ -191,6 +195,8 @@ def _attempt(demand: Demand, order: Sequence[int], room: Room) -> tuple[dict[Pod
 
 def _amount_up(resource: str, amount: int) -> str:
     """Write what is needed with its resource, rounded up where it must be rounded."""
+    if is_port(resource):
+        return spoken(resource)
     if resource == PODS:
         return f"{amount} pod slot" + ("s" if amount != 1 else "")
     return f"{_written(resource, amount, up=1)} {resource}"

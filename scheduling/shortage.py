@@ -8,6 +8,7 @@ from scheduling.counting import exact_sum
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.packing import is_device
+from scheduling.ports import is_port
 from scheduling.room import Room
 
 
@@ -16,7 +17,7 @@ class Shortage:
     """Of the shortest resource: what one pod needs, what is left in all and at most on one node.
 
     `resource` is empty where no node is feasible; `offered` says whether any feasible node has
-    any of it, taken or not.
+    any of it, taken or not. Of a host port a pod needs one, and a node has it or not.
     """
 
     resource: str
@@ -55,6 +56,8 @@ def _left(
     if row is None:
         return (len(nodes), 0, True, resource), Shortage(resource, each, 0, 0, offered=False)
     left = room.free[row, nodes] - room.counts(shape)[nodes] * each
+    if is_port(resource):
+        left, each = (left >= each).astype(np.int64), 1
     free = exact_sum(np.maximum(left, 0))
     rank = int((left < each).sum()), -(free // each), is_device(resource), resource
     offered = bool(room.columns.allocatable[row, nodes].any())

@@ -3,7 +3,7 @@
 Amounts are written as people write them (`cpu=8`, `cpu="500m"`, `memory="16Gi"`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from scheduling.columns import Columns
 from scheduling.model import (
@@ -20,6 +20,7 @@ from scheduling.model import (
     Taint,
     Toleration,
 )
+from scheduling.ports import HostPort, port_amounts
 from scheduling.resources import allocatable_amount, request_amount, sorted_requests
 
 GPU = "nvidia.com/gpu"
@@ -54,11 +55,12 @@ def shape(
     tolerations: tuple[Toleration, ...] = (),
     unsupported: tuple[str, ...] = (),
     extra: Mapping[str, Amount] | None = None,
+    ports: Iterable[HostPort] = (),
 ) -> PodShape:
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
     return PodShape(
-        requests=sorted_requests(requests),
+        requests=sorted_requests({**requests, **port_amounts(ports)}),
         node_selector=tuple(sorted((selector or {}).items())),
         node_affinity=affinity,
         tolerations=tolerations,
@@ -95,5 +97,10 @@ def gang(
     return PendingGang(GangKey(namespace, name), priority, created, minimum, surplus)
 
 
-def columns(*nodes: Node, used: Mapping[str, Mapping[str, int]] | None = None) -> Columns:
-    return Columns.of(nodes, used)
+def columns(
+    *nodes: Node,
+    used: Mapping[str, Mapping[str, int]] | None = None,
+    asked: Iterable[PodShape] = (),
+) -> Columns:
+    """Draw up nodes; `asked` are the shapes whose host ports somebody waits for."""
+    return Columns.of(nodes, used, [port for each in asked for port in each.requests])

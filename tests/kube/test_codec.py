@@ -25,6 +25,7 @@ from kube.codec import (
 from kube.objects import GangPlacement, Pod
 from scheduling import model
 from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+from scheduling.ports import WHOLE
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -183,6 +184,31 @@ def test_no_required_affinity_differs_from_one_that_matches_nothing(
     assert pod_shape(pod({"affinity": affinity})).node_affinity == expected
 
 
+HOST_PORT = {"hostPort": 80, "containerPort": 80, "protocol": "TCP"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": [{"ports": [HOST_PORT]}]}, {"hostPort:TCP:80": WHOLE}),
+        (
+            {"containers": [{"ports": [{**HOST_PORT, "hostIP": "10.0.0.1"}]}]},
+            {"hostPort:TCP:80": 1, "hostPort:TCP:80:10.0.0.1": 1},
+        ),
+        (
+            {"initContainers": [{"ports": [HOST_PORT], "restartPolicy": "Always"}]},
+            {"hostPort:TCP:80": WHOLE},
+        ),
+        ({"initContainers": [{"ports": [HOST_PORT]}]}, {}),  # gone before the pod runs
+        ({"containers": [{"ports": [{"containerPort": 80}]}]}, {}),
+    ],
+)
+def test_host_ports_are_asked_for_and_held(spec: Json, expected: Json) -> None:
+    found = pod(spec)
+    assert dict(pod_shape(found).requests) == pod_used(found) == {**expected, "pods": 1}
+    assert not pod_shape(found).unsupported
+
+
 def test_equal_pods_have_one_shape() -> None:
     spec = {"containers": [container(cpu="1")], "nodeSelector": {"a": "1", "b": "2"}}
     same = {"containers": [container(cpu="1000m")], "nodeSelector": {"b": "2", "a": "1"}}
@@ -206,9 +232,6 @@ SELECTOR = {"topologyKey": "zone", "labelSelector": {}}
             {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
             "topologySpreadConstraints with DoNotSchedule",
         ),
-        ({"containers": [{"ports": [{"containerPort": 1, "hostPort": 80}]}]}, "hostPort"),
-        ({"initContainers": [{"ports": [{"hostPort": 80}]}]}, "hostPort"),
-        ({"hostNetwork": True, "containers": [{"ports": PORT}]}, "hostPort"),
         ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
         ({"schedulerName": "volcano"}, "schedulerName volcano"),

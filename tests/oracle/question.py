@@ -7,7 +7,6 @@ import msgspec
 
 from coordinator.cache import ClusterCache
 from kube import objects
-from kube.codec import pod_shape
 from kube.observed import observe
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, PendingGang, PodShape
@@ -25,7 +24,7 @@ class Yes:
 def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     """Decide the gang by what the API server has stored, as the coordinator would."""
     cache = cache_of(world, namespaces)
-    shapes = [(pod, pod_shape(msgspec.convert(pod, objects.Pod))) for pod in world.gang]
+    shapes = [(pod, _shape(pod, cache)) for pod in world.gang]
     counts = Counter((_pod_set(pod), shape) for pod, shape in shapes)
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
     gang = PendingGang(GangKey(world.namespaces[0], "gang"), 0, 0.0, groups)
@@ -47,7 +46,22 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
         cache.put_node(msgspec.convert(node, objects.Node))
     for pod in world.residents:
         cache.put_pod(observe(msgspec.convert(pod, objects.Pod)))
+    for pod in world.gang:
+        cache.put_pod(observe(msgspec.convert(_owned(pod), objects.Pod)))
     return cache
+
+
+def _owned(pod: Json) -> Json:
+    """Make the pod one of a RayCluster; the API server would collect it for want of an owner."""
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "gang", "controller": True}
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [{**owner, "uid": "u"}]}}
+
+
+def _shape(pod: Json, cache: ClusterCache) -> PodShape:
+    member = cache.pods[pod["metadata"]["namespace"], _name(pod)].member
+    assert member is not None
+    assert member.shape is not None
+    return member.shape
 
 
 def _released(

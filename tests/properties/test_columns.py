@@ -8,6 +8,8 @@ from scheduling.columns import Columns, NodeTable
 from scheduling.model import Node
 from tests.properties.strategies import AMOUNTS, nodes
 
+PORTS = ("hostPort:TCP:80", "hostPort:UDP:53:10.0.0.1")
+TAKEN = st.fixed_dictionaries({**{name: st.integers(0, 1) for name in PORTS}, "cpu": st.just(1)})
 NAMES = st.sampled_from([f"n{at:02}" for at in range(12)])
 
 
@@ -43,6 +45,17 @@ class TableMachine(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.used: dict[str, dict[str, int]] = {}
         self.bound: list[tuple[str, dict[str, int]]] = []
+        self.asked: list[str] = []
+
+    @rule(port=st.sampled_from(PORTS))
+    def port_asked_for(self, port: str) -> None:
+        self.asked.append(port)
+        self.table.offer([(port, 1), ("cpu", 1)], +1)
+
+    @rule(choice=st.integers(0, 99))
+    def port_given_up(self, choice: int) -> None:
+        if self.asked:
+            self.table.offer([(self.asked.pop(choice % len(self.asked)), 1)], -1)
 
     @rule(name=NAMES, allocatable=AMOUNTS)
     def node_seen(self, name: str, allocatable: dict[str, int]) -> None:
@@ -54,7 +67,7 @@ class TableMachine(RuleBasedStateMachine):
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
-    @rule(name=NAMES, amounts=AMOUNTS)
+    @rule(name=NAMES, amounts=AMOUNTS | TAKEN)
     def pod_bound(self, name: str, amounts: dict[str, int]) -> None:
         self.bound.append((name, amounts))
         self.table.use(name, amounts.items(), +1)
@@ -72,7 +85,8 @@ class TableMachine(RuleBasedStateMachine):
             sums = used.setdefault(name, {})
             for resource, amount in amounts.items():
                 sums[resource] = sums.get(resource, 0) + amount
-        assert content(self.table.snapshot()) == content(Columns.of(self.nodes.values(), used))
+        drawn = Columns.of(self.nodes.values(), used, [(port, 1) for port in self.asked])
+        assert content(self.table.snapshot()) == content(drawn)
 
 
 TestTable = TableMachine.TestCase
