@@ -147,7 +147,7 @@ def filled(shape: PodShape, count: int, room: Room) -> Spread:
     """Spread as many of `count` pods as fit over the nodes, in the order of the packing rule."""
     counts = room.counts(shape)
     nodes = np.flatnonzero(counts)
-    nodes = order_nodes(shape, room, nodes, np.zeros(len(nodes), dtype=np.int64))
+    nodes = order_nodes(shape, room, nodes, np.zeros(len(nodes), dtype=np.int64), count)
     before = np.cumsum(counts[nodes]) - counts[nodes]
     pods = np.clip(count - before, 0, counts[nodes])
     return Spread(nodes[pods > 0], pods[pods > 0])

@@ -2,11 +2,23 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from scheduling.model import Node, PodShape
-from scheduling.packing import is_device, order_nodes
+from scheduling.packing import (
+    PARTS,
+    POINTS,
+    in_lexical_order,
+    is_device,
+    order_nodes,
+    points,
+    stranded,
+    typical_use,
+)
 from scheduling.room import Room
-from tests.builders import columns, node, shape
+from tests.builders import GPU, columns, node, shape
 
 
 @pytest.mark.parametrize(
@@ -44,15 +56,15 @@ from tests.builders import columns, node, shape
             shape(cpu=4, gpu=1),
             [node("a", cpu=8, gpu=2), node("b", cpu=4, gpu=4)],
             [0, 0],
-            "ba",
-            id="for device pods their own count decides, not how many devices are idle",
+            "ab",
+            id="what would strand devices comes last, though it is the tightest",
         ),
         pytest.param(shape(cpu=1), [node("b"), node("a")], [0, 0], "ab", id="then the name"),
         pytest.param(shape(cpu=1), [], [], "", id="no node has no order"),
     ],
 )
 def test_order_nodes(of: PodShape, nodes: list[Node], cost: list[int], expected: str) -> None:
-    """Idle devices, cost, tightness, name."""
+    """Stranded devices, idle devices, cost, tightness, name."""
     room = Room.of(columns(*nodes))
     order = order_nodes(of, room, np.arange(len(nodes)), np.array(cost, dtype=np.int64))
     assert "".join(room.columns.names[at] for at in order) == expected
@@ -71,3 +83,85 @@ def test_order_nodes(of: PodShape, nodes: list[Node], cost: list[int], expected:
 def test_is_device(resource: str, expected: bool) -> None:
     """Extended resources are devices."""
     assert is_device(resource) is expected
+
+
+def test_a_hungry_pod_goes_where_cpu_abounds_and_a_frugal_one_where_it_is_short() -> None:
+    """Eight cores a GPU are typical; `rich` has sixteen a GPU, `poor` four."""
+    world = columns(
+        node("busy", cpu=64, gpu=8),
+        node("poor", cpu=32, gpu=8),
+        node("rich", cpu=128, gpu=8),
+        used={"busy": {"cpu": 64_000, GPU: 8}},
+    )
+    room, nodes, cost = Room.of(world), np.array([1, 2]), np.zeros(2, dtype=np.int64)
+    hungry, frugal = shape(cpu=16, gpu=1), shape(cpu=2, gpu=1)
+    assert [world.names[at] for at in order_nodes(hungry, room, nodes, cost)] == ["rich", "poor"]
+    assert [world.names[at] for at in order_nodes(frugal, room, nodes, cost)] == ["poor", "rich"]
+
+
+def test_typical_is_the_median_over_devices_in_use() -> None:
+    """One node full of CPU pods changes nothing; without devices in use nothing is typical."""
+    devices = np.array([4, 4, 1, 0]) * PARTS
+    taken = np.array([[32, 40, 900, 700]])
+    assert typical_use(devices, taken).tolist() == [10]
+    assert typical_use(devices * 0, taken).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("idle", "left", "expected"),
+    [
+        pytest.param(4, [40, 400], 0, id="both suffice"),
+        pytest.param(4, [20, 400], 2, id="the first serves two"),
+        pytest.param(4, [40, 100], 3, id="the second serves one"),
+        pytest.param(4, [-5, 400], 4, id="an overcommitted node serves none"),
+        pytest.param(0, [0, 0], 0, id="no device is no stranded device"),
+        pytest.param(4, [2**62, 2**62], 0, id="more than can be multiplied"),
+    ],
+)
+def test_stranded(idle: int, left: list[int], expected: int) -> None:
+    """Ten of the first and a hundred of the second resource are typical beside one device."""
+    amounts = np.array([[amount] for amount in left])
+    parts = stranded(np.array([idle * PARTS]), amounts, np.array([10, 100]))
+    assert parts.tolist() == [expected * PARTS]
+
+
+@given(
+    st.integers(0, 20).flatmap(
+        lambda length: st.lists(
+            arrays(
+                np.int64,
+                length,
+                elements=st.integers(-3, 3) | st.integers(-(2**55), 2**55),
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+)
+def test_in_lexical_order(keys: list[np.ndarray]) -> None:
+    """It is a stable lexicographic sort, however large the keys are."""
+    expected = sorted(range(len(keys[0])), key=lambda at: tuple(int(key[at]) for key in keys))
+    assert in_lexical_order(keys).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0, []), (1, [10]), (2, [10, 0]), (3, [10, 9, 0]), (11, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0])],
+)
+def test_points_use_the_whole_range(number: int, expected: list[int]) -> None:
+    """The best alone has ten; on equal nodes the name decides."""
+    world = columns(*(node(f"n{at:02}", cpu=8, gpu=8) for at in range(number)))
+    given_points = points(shape(cpu=1, gpu=1), Room.of(world), np.arange(number))
+    assert given_points.tolist() == expected
+
+
+def test_points_follow_the_order() -> None:
+    """Sorted by points, nodes stand as the coordinator would fill them."""
+    world = columns(*(node(f"n{at}", cpu=8, gpu=(5 * at) % 8 + 1) for at in range(8)))
+    room, nodes = Room.of(world), np.arange(8)
+    one = shape(cpu=1, gpu=1)
+    order = order_nodes(one, room, nodes, np.zeros(8, dtype=np.int64))
+    falling = points(one, room, nodes)[order]
+    assert (np.diff(falling) <= 0).all()
+    assert falling[0] == POINTS
+    assert falling[-1] == 0
