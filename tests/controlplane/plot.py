@@ -172,9 +172,9 @@ class Plot:
 
     # --- what a test waits for
 
-    def wait(self, condition: Callable[[], T], what: str) -> T:
+    def wait(self, condition: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
         """Wait until something is true."""
-        return wait_until(condition, what, SECONDS)
+        return wait_until(condition, what, seconds)
 
     def wait_phase(self, name: str, phase: str, reason: str = "") -> Json:
         """Wait until a Gang is in a phase (with a reason), and return its status."""

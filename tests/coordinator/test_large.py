@@ -1,0 +1,86 @@
+"""Does a gang of ten thousand workers go through the state machine like any other?"""
+
+from typing import Any
+
+import msgspec
+
+from coordinator.actions import ReleasePod, WriteGangStatus
+from coordinator.events import (
+    ClusterSeen,
+    CycleDue,
+    Event,
+    GangSeen,
+    NodeSeen,
+    PodPatchEnded,
+    PodSeen,
+    TermStarted,
+    WriteEnded,
+)
+from coordinator.moment import Moment
+from coordinator.spec import body_of, spec_of
+from coordinator.state import CoordinatorState
+from kube import names, objects
+from kube.observed import ObservedPod, observe
+from kube.ray import GangTerms, gang_terms
+from scheduling.model import GangKey
+from tests.coordinator.builders import gang_of, node, pod_of, template
+
+WORKERS = 10_000
+NODES = 1_000
+KEY = GangKey("team", "large")
+NOW = Moment(1.0, "2026-11-21T12:00:00Z")
+
+
+def _stored(obj: dict[str, Any], uid: str) -> dict[str, Any]:
+    obj["metadata"] |= {"uid": uid, "resourceVersion": "1"}
+    return obj
+
+
+def _cluster() -> dict[str, Any]:
+    cluster = _stored(gang_of("large", WORKERS), "cluster")
+    cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] = WORKERS
+    return cluster
+
+
+def _pods(cluster: dict[str, Any]) -> list[ObservedPod]:
+    def pod(pod_set: str, name: str) -> ObservedPod:
+        made = pod_of(cluster, pod_set, name, template(), "", [names.GATE])
+        return observe(msgspec.convert(_stored(made, name), objects.Pod))
+
+    workers = [pod("workers", f"worker-{number:05}") for number in range(WORKERS)]
+    return [pod(names.RAY_HEAD_GROUP, "head"), *workers]
+
+
+def _gang(cluster: objects.RayCluster, status: dict[str, Any], version: int) -> objects.Gang:
+    terms = gang_terms(cluster, {})
+    assert isinstance(terms, GangTerms)
+    body = body_of(cluster, spec_of("cluster", 0, terms))
+    body["metadata"] |= {"uid": "gang", "resourceVersion": str(version)}
+    return msgspec.convert({**body, "status": status}, objects.Gang)
+
+
+def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None:
+    """One write of the placement, then the head alone, then all the rest."""
+    raw = _cluster()
+    cluster = msgspec.convert(raw, objects.RayCluster)
+    machines = [msgspec.convert(node(f"n{n:04}", cpu=11), objects.Node) for n in range(NODES)]
+    pods = _pods(raw)
+    seen: list[Event] = [NodeSeen(machine) for machine in machines]
+    seen += [ClusterSeen(cluster), GangSeen(_gang(cluster, {}, 1)), TermStarted(1)]
+    seen += [PodSeen(pod) for pod in pods]
+    state = CoordinatorState()
+
+    [write] = state.handle([*seen, CycleDue()], NOW)
+    assert isinstance(write, WriteGangStatus)
+    told = GangSeen(_gang(cluster, write.status, 2))
+    [head] = state.handle([told, WriteEnded(KEY, None)], NOW)
+    assert isinstance(head, ReleasePod)
+    assert head.pod.metadata.name == "head"
+
+    released = pod_of(raw, names.RAY_HEAD_GROUP, "head", template(nodeName=head.node), "", [])
+    released["metadata"] |= {"uid": "head", "resourceVersion": "2"}
+    bound = PodSeen(observe(msgspec.convert(released, objects.Pod)))
+    rest = state.handle([bound, PodPatchEnded(KEY, "head", None)], NOW)
+    assert len({action.pod.metadata.uid for action in rest if isinstance(action, ReleasePod)}) == (
+        WORKERS
+    )
