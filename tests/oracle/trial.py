@@ -59,6 +59,8 @@ class Tally:
 
 @dataclass(frozen=True)
 class _Case:
+    """The two worlds of a seed, in the end as the API server has stored them."""
+
     seed: str
     pinned: World
     unpinned: World
@@ -72,13 +74,14 @@ def try_wave(stage: Stage, seeds: Sequence[str], tally: Tally) -> None:
     worlds = [each for case in cases for each in (case.pinned, case.unpinned)]
     stage.raise_worlds(worlds)
     stored = {each.slot: stage.read(each) for each in worlds}
-    answers = {c.seed: ask(stored[c.pinned.slot], stage.namespaces(c.pinned)) for c in cases}
+    cases = [_Case(c.seed, stored[c.pinned.slot], stored[c.unpinned.slot]) for c in cases]
+    answers = {c.seed: ask(c.pinned, stage.namespaces(c.pinned)) for c in cases}
     admitted = [case for case in cases if isinstance(answers[case.seed], Yes)]
     for case in cases:
         answer = answers[case.seed]
         if isinstance(answer, Yes):
             stage.release(answer.pods)
-        stage.release((pod, "") for pod in stored[case.unpinned.slot].gang)
+        stage.release((pod, "") for pod in case.unpinned.gang)
     alone = stage.settled((case.unpinned for case in cases), patient=False)
     pinned = stage.settled((case.pinned for case in admitted), patient=True)
     for case in cases:

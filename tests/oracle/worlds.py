@@ -39,20 +39,22 @@ def namespaces(slot: str) -> tuple[str, str]:
 
 def world(slot: str, seed: str) -> World:
     """Draw the world of this seed; the slot only names it."""
-    return _Draw(slot, Random(seed)).world()
+    return _Draw(slot, seed).world()
 
 
 class _Draw:
     """One world in the making."""
 
-    def __init__(self, slot: str, random: Random) -> None:
+    def __init__(self, slot: str, seed: str) -> None:
         self.slot = slot
-        self.random = random
+        self.random = Random(seed)
+        # A node that takes the name of one just deleted inherits how long it has been silent.
+        self.node_names = f"{slot}-{seed.replace('/', '-')}-n"
         self.host, self.zone = f"{slot}/host", f"{slot}/zone"
 
     def world(self) -> World:
         count = self.random.choice((1, 2, 3, 3, 4, 5))
-        nodes = [self._node(f"{self.slot}-n{at}") for at in range(count)]
+        nodes = [self._node(f"{self.node_names}{at}") for at in range(count)]
         names = [node["metadata"]["name"] for node in nodes]
         residents = [self._resident(at, names) for at in range(self.random.randint(0, 4))]
         return World(self.slot, nodes, residents, self._gang())
@@ -189,7 +191,7 @@ class _Draw:
         }
 
     def _node_term(self) -> Json:
-        names = [f"{self.slot}-n{at}" for at in (0, 1)]
+        names = [f"{self.node_names}{at}" for at in (0, 1)]
         operator = self.random.choice(("In", "NotIn"))
         return self.random.choice(
             (
