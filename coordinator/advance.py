@@ -65,6 +65,7 @@ class Scene:
     patience: Patience
     moment: Moment
     quiet: float
+    sighted: bool
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -348,7 +349,7 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
     """Fence what must be fenced; release what has a written seat."""
     fenced = list(_fences(view, scene))
     yield from fenced
-    if fenced or not view.durable or (view.problem and view.terms is None):
+    if fenced or not view.durable or not scene.sighted or (view.problem and view.terms is None):
         return
     for pod, node in ready_for_release(view.standing):
         if _free_to_act(view, pod, scene) and _fence_holds(view, pod):

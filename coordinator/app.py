@@ -5,6 +5,7 @@ the Lease; while it leads, an executor carries out what the state machine asks f
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -26,10 +27,12 @@ from kube.objects import Gang, Namespace, Node, Pod, PriorityClass, RayCluster
 from kube.observed import ObservedPod, observe
 from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
 from kube.watch import (
+    Blind,
     Changed,
     Deleted,
     Reflector,
     Selection,
+    Sighted,
     Sink,
     Watched,
     WatchEvent,
@@ -41,6 +44,7 @@ log = structlog.get_logger()
 
 T = TypeVar("T", bound=Watched)
 
+TRUSTED_SILENCE = 1.0  # seconds: who has just said something is connected
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
@@ -56,12 +60,12 @@ class Coordinator:
         patience = Patience(bind=settings.bind_patience, torn=settings.torn_patience)
         self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
         feed = self.loop.feed
-        self._gangs = Reflector(client, GANGS, Gang, _sink(feed, _gang_event))
+        self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         self._ray_pods = Reflector(
             client,
             PODS,
             Pod,
-            _sink(feed, _pod_event),
+            _sink(feed, "raypods", _pod_event),
             project=observe,
             selection=Selection(label_selector=RAY_PODS),
         )
@@ -73,15 +77,22 @@ class Coordinator:
                 client,
                 PODS,
                 Pod,
-                _sink(feed, _pod_event),
+                _sink(feed, "pods", _pod_event),
                 project=observe,
                 selection=Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED),
             ),
-            "nodes": Reflector(client, NODES, Node, _sink(feed, _node_event)),
-            "rayclusters": Reflector(client, RAY_CLUSTERS, RayCluster, _sink(feed, _cluster_event)),
-            "namespaces": Reflector(client, NAMESPACES, Namespace, _sink(feed, _namespace_event)),
+            "nodes": Reflector(client, NODES, Node, _sink(feed, "nodes", _node_event)),
+            "rayclusters": Reflector(
+                client, RAY_CLUSTERS, RayCluster, _sink(feed, "rayclusters", _cluster_event)
+            ),
+            "namespaces": Reflector(
+                client, NAMESPACES, Namespace, _sink(feed, "namespaces", _namespace_event)
+            ),
             "priorityclasses": Reflector(
-                client, PRIORITY_CLASSES, PriorityClass, _sink(feed, _priority_event)
+                client,
+                PRIORITY_CLASSES,
+                PriorityClass,
+                _sink(feed, "priorityclasses", _priority_event),
             ),
         }
 
@@ -122,13 +133,25 @@ class Coordinator:
     async def _lead(self, term: Term) -> None:
         """Lead: first see all that an earlier leader may have written, then act."""
         try:
-            await asyncio.gather(
-                self._gangs.refresh(REFRESH_TIMEOUT), self._ray_pods.refresh(REFRESH_TIMEOUT)
-            )
+            await asyncio.gather(*(each.refresh(REFRESH_TIMEOUT) for each in self._doubtful()))
         except Timeout as error:
             log.warning("term given up: cannot see what was written before", error=str(error))
             return
         await self._act(term)
+
+    def _doubtful(self) -> list[Reflector[Any]]:
+        """The watches that must be listed anew before the first decision of a term.
+
+        Those of what an earlier leader wrote, always. Of the rest those that were silent of late:
+        a term often begins where an outage ended, which may have left connections that are dead
+        without a word, and a decision on what they told last would be one on stale data.
+        """
+        since = time.monotonic() - TRUSTED_SILENCE
+        return [
+            each
+            for each in self.reflectors.values()
+            if each in (self._gangs, self._ray_pods) or (each.last_contact or 0.0) < since
+        ]
 
     async def _act(self, term: Term) -> None:
         """Carry out what the state machine asks for, until cancelled."""
@@ -152,10 +175,21 @@ class Coordinator:
 
 
 def _sink(
-    feed: Callable[[Iterable[Event]], None], translate: Callable[[WatchEvent[T]], Event | None]
+    feed: Callable[[Iterable[Event]], None],
+    watch: str,
+    translate: Callable[[WatchEvent[T]], Event | None],
 ) -> Sink[T]:
+    def event_of(told: WatchEvent[T]) -> Event | None:
+        match told:
+            case Blind():
+                return happened.SightLost(watch)
+            case Sighted():
+                return happened.SightRegained(watch)
+            case _:
+                return translate(told)
+
     def sink(batch: list[WatchEvent[T]]) -> None:
-        feed([event for told in batch if (event := translate(told)) is not None])
+        feed([event for told in batch if (event := event_of(told)) is not None])
 
     return sink
 

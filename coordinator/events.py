@@ -100,6 +100,20 @@ class PriorityClassGone:
 
 
 @dataclass(frozen=True, slots=True)
+class SightLost:
+    """A watch is down: what it told may be out of date."""
+
+    watch: str
+
+
+@dataclass(frozen=True, slots=True)
+class SightRegained:
+    """The watch has told what it missed."""
+
+    watch: str
+
+
+@dataclass(frozen=True, slots=True)
 class TermStarted:
     """This replica leads from now on, and its caches are as new as the start of the term."""
 
@@ -156,6 +170,8 @@ Event = (
     | NamespaceGone
     | PriorityClassSeen
     | PriorityClassGone
+    | SightLost
+    | SightRegained
     | TermStarted
     | TermEnded
     | CycleDue

@@ -46,6 +46,7 @@ def _refresh(coordinator: Coordinator) -> None:
     now = time.monotonic()
     for name, reflector in coordinator.reflectors.items():
         metrics.SYNCED.labels(name).set(reflector.synced)
+        metrics.BLIND.labels(name).set(reflector.blind)
         metrics.RELISTS.labels(name).set(reflector.counters.relists)
         if reflector.last_contact is not None:
             metrics.SILENCE.labels(name).set(now - reflector.last_contact)

@@ -12,7 +12,8 @@ what. The rules that keep a gang whole:
 2. A pod goes to the node of its slot. Once a release was sent, another node needs a fence first;
    so does a pod of a placement that an earlier term wrote.
 3. One write of a gang's own object is under way at a time, each tested against the version seen.
-4. A term's end throws all views away; the next leader reads them off the records.
+4. While a watch is down nothing is decided and nothing released.
+5. A term's end throws all views away; the next leader reads them off the records.
 """
 
 from collections import Counter, defaultdict
@@ -39,6 +40,8 @@ from coordinator.events import (
     PodSeen,
     PriorityClassGone,
     PriorityClassSeen,
+    SightLost,
+    SightRegained,
     TermEnded,
     TermStarted,
     TimePassed,
@@ -72,6 +75,7 @@ class CoordinatorState:
     _refresh_at: float | None = None
     _cycled_at: float = 0.0
     _quiet: float = QUIET_DELAY
+    _blind: set[str] = field(default_factory=set)
     _dirty: set[GangKey] = field(default_factory=set)
     _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
 
@@ -85,9 +89,10 @@ class CoordinatorState:
             self._dirty.clear()
             return []
         actions = self._advance_dirty(moment)
-        if due:
+        if due and not self._blind:
             self._run_cycle(moment)
             actions += self._advance_dirty(moment)
+        self.cycle_wanted &= not self._blind  # the end of the blindness asks for one
         return actions
 
     @property
@@ -99,7 +104,7 @@ class CoordinatorState:
     # --- bringing forward -------------------------------------------------------------------
 
     def _advance_dirty(self, moment: Moment) -> list[Action]:
-        scene = Scene(self.cache, self.epoch, self.patience, moment, self._quiet)
+        scene = Scene(self.cache, self.epoch, self.patience, moment, self._quiet, not self._blind)
         actions: list[Action] = []
         while self._dirty:
             keys = sorted(self._dirty, key=str)
@@ -326,6 +331,17 @@ class CoordinatorState:
     def _priority_class_gone(self, event: PriorityClassGone, moment: Moment) -> None:
         self.cache.priority_classes.pop(event.name, None)
         self._dirty |= set(self.views)
+
+    @_take.register
+    def _sight_lost(self, event: SightLost, moment: Moment) -> None:
+        self._blind.add(event.watch)
+
+    @_take.register
+    def _sight_regained(self, event: SightRegained, moment: Moment) -> None:
+        self._blind.discard(event.watch)
+        if not self._blind:
+            self._dirty |= set(self.views)
+            self.cycle_wanted = True
 
     @_take.register
     def _term_started(self, event: TermStarted, moment: Moment) -> None:

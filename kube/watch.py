@@ -104,7 +104,17 @@ class Synced:
     """A list is complete: what was told until here is a state that the server had."""
 
 
-WatchEvent: TypeAlias = Changed[T] | Deleted[T] | Unreadable | Synced
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """No watch is open: from here on changes stay unseen, until Sighted is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """What stayed unseen has been told."""
+
+
+WatchEvent: TypeAlias = Changed[T] | Deleted[T] | Unreadable | Synced | Blind | Sighted
 Sink: TypeAlias = Callable[[list[WatchEvent[T]]], None]
 
 
@@ -136,6 +146,8 @@ class Pace:
     """No byte for so long means that the peer is dead: two bookmarks and a half."""
     call_timeout: float = 30.0
     """For one page of a list, and for the answer to begin."""
+    settle: float = 1.0
+    """A server sends what a watch has missed as soon as it is open; so long it may take."""
     duration: tuple[float, float] = (300.0, 600.0)
     """How long the server is asked to keep a watch open; drawn by lot, as client-go does, so
     that not all of them move to another server at once."""
@@ -405,6 +417,8 @@ class Reflector(Generic[T]):
         self._can_stream = True  # until the server says that it has no WatchList
         self._opened_at: float | None = None
         self._heard = False
+        self._blind = False
+        self._settling: asyncio.TimerHandle | None = None
 
         self._synced = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # refreshes that want a later list
@@ -423,6 +437,11 @@ class Reflector(Generic[T]):
     def synced(self) -> bool:
         """Whether the store was complete once; how fresh it is says `last_contact`."""
         return self._synced.is_set()
+
+    @property
+    def blind(self) -> bool:
+        """Whether changes may stay unseen now, as far as we know it ourselves."""
+        return self._blind
 
     async def wait_synced(self) -> None:
         """Return when the first list is complete."""
@@ -452,6 +471,7 @@ class Reflector(Generic[T]):
             if error is None and (self._waiting or lived >= self._pace.shortest):
                 continue
             failures = self._failures_after(failures, lived, error)
+            self._lose_sight()
             async with self._interruptible():
                 await pause(self._pace.backoff, failures, error)
 
@@ -474,6 +494,8 @@ class Reflector(Generic[T]):
             return error
         finally:
             self._picture, self._listing = None, False
+            if self._settling is not None:
+                self._settling.cancel()
         return None
 
     async def _list_and_watch(self) -> None:
@@ -534,6 +556,9 @@ class Reflector(Generic[T]):
         )
         async with watch as batches:
             self.last_contact = self._opened_at = self._clock()
+            if self._blind and self._picture is None:
+                loop = asyncio.get_running_loop()
+                self._settling = loop.call_later(self._pace.settle, self._regain_sight)
             async for lines in batches:
                 self.last_contact = self._clock()
                 self._receive(lines)
@@ -621,6 +646,7 @@ class Reflector(Generic[T]):
         self._picture, self._position, self._listing = None, version, False
         self.counters.relists += 1
         self._tell([*self._cache.replace(picture), Synced()])
+        self._regain_sight()
         self._synced.set()
         for done in self._serving:
             if not done.done():
@@ -628,6 +654,16 @@ class Reflector(Generic[T]):
         self._serving = []
         if self._waiting:
             self._interrupt()
+
+    def _lose_sight(self) -> None:
+        if self.synced and not self._blind:
+            self._blind = True
+            self._tell([Blind()])
+
+    def _regain_sight(self) -> None:
+        if self._blind:
+            self._blind = False
+            self._tell([Sighted()])
 
     def _tell(self, events: list[WatchEvent[T]]) -> None:
         if events:

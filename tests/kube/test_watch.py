@@ -5,6 +5,7 @@ import contextlib
 import gc
 import itertools
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from kube.client import Backoff, Client, Resource
 from kube.errors import Timeout
 from kube.watch import (
+    Blind,
     Changed,
     Deleted,
     Key,
@@ -22,6 +24,7 @@ from kube.watch import (
     Picture,
     Reflector,
     Selection,
+    Sighted,
     Store,
     Synced,
     Unreadable,
@@ -54,6 +57,7 @@ FAST = Pace(
     healthy=30.0,
     shortest=0.02,
     silence=2.0,
+    settle=0.05,
     call_timeout=2.0,
 )
 
@@ -80,8 +84,15 @@ class Mirror:
     def __init__(self) -> None:
         self.objects: dict[Key, Pod] = {}
         self.batches: list[list[WatchEvent[Pod]]] = []
+        self.sight: list[tuple[bool, frozenset[str]]] = []
+        """Whether we may see, and the names that were told when that changed."""
 
     def __call__(self, events: list[WatchEvent[Pod]]) -> None:
+        match events:
+            case [Blind() | Sighted() as told]:
+                names = frozenset(name for _, name in self.objects)
+                self.sight.append((isinstance(told, Sighted), names))
+                return
         self.batches.append(events)
         for event in events:
             self._apply(event)
@@ -93,7 +104,7 @@ class Mirror:
             case Deleted(obj):
                 gone = self.objects.pop((obj.metadata.namespace, obj.metadata.name))
                 assert gone == obj, "what is deleted is what was told"
-            case Unreadable() | Synced():
+            case Unreadable() | Synced() | Blind() | Sighted():
                 pass
 
     @property
@@ -542,6 +553,46 @@ async def test_a_cut_connection_goes_on_from_where_it_was(either: FakeApi, clien
         either.put("pods", "c", value=1)
         await eventually(running.has(a=1, b=1, c=1))
         assert running.reflector.counters.relists == 1
+
+
+async def test_what_a_break_kept_from_us_is_told_before_we_see_again(
+    either: FakeApi, client: Client
+) -> None:
+    """Who decides on what was told while a watch is down decides on stale data."""
+    either.put("pods", "a")
+    either.fail("watch", *([] if either.watch_list else [passes]), passes, resets, resets)
+    async with watching(client) as running:
+        await eventually(lambda: either.seen[-1].verb == "watch")
+        either.end_watches()
+        await eventually(lambda: running.reflector.blind)
+        either.put("pods", "b")
+        await eventually(lambda: not running.reflector.blind)
+        assert running.mirror.sight == [(False, frozenset("a")), (True, frozenset("ab"))]
+
+
+async def test_a_break_that_ends_with_a_list_is_over_at_once(
+    either: FakeApi, client: Client
+) -> None:
+    either.put("pods", "a")
+    async with watching(client, pace=replace(FAST, settle=1000.0)) as running:
+        await eventually(lambda: either.seen[-1].verb == "watch")
+        either.put("pods", "b")
+        either.compact()
+        await eventually(lambda: len(running.mirror.sight) == 2)
+        assert running.mirror.sight[0][0] is False
+        assert running.mirror.sight[1] == (True, frozenset("ab"))
+
+
+async def test_a_watch_whose_time_is_up_leaves_nobody_blind(
+    either: FakeApi, client: Client
+) -> None:
+    """Every watch ends so, every few minutes: it must not stop all decisions each time."""
+    async with watching(client, pace=replace(FAST, shortest=0.0)) as running:
+        await eventually(lambda: either.seen[-1].verb == "watch")
+        opened = either.count("watch")
+        either.end_watches()
+        await eventually(lambda: either.count("watch") > opened)
+        assert running.mirror.sight == []
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
