@@ -32,12 +32,16 @@ class PatchGangSpec:
 
 @dataclass(frozen=True, slots=True)
 class WriteGangStatus:
-    """Write the whole status of a Gang; with a placement in it, this is the reservation."""
+    """Write the whole status of a Gang; with a placement in it, this is the reservation.
+
+    `decides` says that the placement in it is new: pods wait for this write.
+    """
 
     key: GangKey
     uid: str
     resource_version: str
     status: dict[str, Any]
+    decides: bool
 
 
 @dataclass(frozen=True, slots=True)

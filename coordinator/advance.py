@@ -311,9 +311,11 @@ def _write_status(view: GangView, scene: Scene) -> list[Action]:
     if view.due is None or view.due > scene.moment.now:
         return tell
     view.writing, view.due = True, None
+    view.replacing = status.get("placement") != view.written.get("placement")
     view.written_at = scene.moment.now
     meta = view.record.metadata
-    return [*tell, WriteGangStatus(view.key, meta.uid, meta.resource_version, status)]
+    decides = view.placement is not None and not view.durable
+    return [*tell, WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
 
 
 def _tell(view: GangView) -> list[Action]:

@@ -7,6 +7,7 @@ read again first, so that the state machine decides on what is really there.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
@@ -47,6 +48,8 @@ from scheduling.model import GangKey
 
 log = structlog.get_logger()
 
+COURTESY = 1.0  # seconds that a write which only informs lets others pass
+
 Feed = Callable[[Iterable[Event]], None]
 
 
@@ -61,7 +64,8 @@ class Leadership(Protocol):
 class Executor:
     """Carries out the actions of one term with at most `concurrency` requests under way.
 
-    Events on the RayCluster wait until nothing else does: they inform, the rest acts.
+    What only informs (Events, a status that decides nothing) lets the rest pass, for a second at
+    most.
     """
 
     def __init__(
@@ -73,14 +77,15 @@ class Executor:
         self._identity = identity
         self._concurrency = concurrency
         self._urgent: deque[Action] = deque()
-        self._courtesy: deque[EmitEvent] = deque(maxlen=10_000)
+        self._courtesy: deque[tuple[float, Action]] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run."""
+        now = time.monotonic()
         for action in actions:
-            if isinstance(action, EmitEvent):
-                self._courtesy.append(action)
+            if _only_informs(action):
+                self._courtesy.append((now + COURTESY, action))
             else:
                 self._urgent.append(action)
         self._start_some()
@@ -95,10 +100,15 @@ class Executor:
 
     def _start_some(self) -> None:
         while len(self._running) < self._concurrency and (self._urgent or self._courtesy):
-            action = self._urgent.popleft() if self._urgent else self._courtesy.popleft()
-            task = asyncio.create_task(self._carry_out(action))
+            task = asyncio.create_task(self._carry_out(self._next()))
             self._running.add(task)
             task.add_done_callback(self._ended)
+
+    def _next(self) -> Action:
+        overdue = bool(self._courtesy) and self._courtesy[0][0] <= time.monotonic()
+        if self._urgent and not overdue:
+            return self._urgent.popleft()
+        return self._courtesy.popleft()[1]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -241,6 +251,16 @@ class Executor:
             EVENTS_DROPPED.inc()
             log.info("event not written", gang=str(action.key), error=str(error))
         return []
+
+
+def _only_informs(action: Action) -> bool:
+    match action:
+        case EmitEvent():
+            return True
+        case WriteGangStatus(decides=decides):
+            return not decides
+        case _:
+            return False
 
 
 def _unchanged(action: PatchGangSpec | WriteGangStatus) -> list[Operation]:
