@@ -28,6 +28,8 @@ class PodChange:
     version: int
     at: PodEvent
     ready: bool
+    fenced: bool
+    """Whether a leader took the gang over while the pod was placed and not released."""
 
     @property
     def gated(self) -> bool:
@@ -82,7 +84,8 @@ def pod_change(time: float, kind: str, pod: Json) -> PodChange:
     conditions = pod.get("status", {}).get("conditions") or ()
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     version = int(pod["metadata"]["resourceVersion"])
-    return PodChange(version, pod_event(time, kind, pod), ready)
+    fenced = names.FENCE in (pod["metadata"].get("annotations") or {})
+    return PodChange(version, pod_event(time, kind, pod), ready, fenced)
 
 
 def gang_change(kind: str, gang: Json) -> GangChange:
@@ -165,6 +168,11 @@ def unschedulable(ledger: Ledger) -> Iterator[str]:
     found = {c.at.name: c.at for c in ledger.pods if not c.gated and c.at.unschedulable}
     for name, event in found.items():
         yield f"{name} was released to {event.pinned_node}, and then: {event.unschedulable}"
+
+
+def taken_over(ledger: Ledger) -> set[str]:
+    """Name the gangs that a leader left half released to the next one."""
+    return {change.at.cluster for change in ledger.pods if change.fenced}
 
 
 def never_whole(ledger: Ledger, minimum: Mapping[str, int]) -> list[str]:

@@ -330,20 +330,20 @@ class Proxy:
         call = Call(request.method, request.path_qs, await request.read())
         exchange = Exchange(call)
         self.log.append(exchange)
-        fault = next((each for each in self._faults if each.concerns(call)), Fault(every))
-        fault.met.append(exchange)
+        faults = [fault for fault in self._faults if fault.concerns(call)]
         try:
-            given = await fault.before()
-            if given is None:
-                return await self._forward(request, exchange, fault)
-            exchange.status = given.status
+            for fault in faults:
+                fault.met.append(exchange)
+                if (given := await fault.before()) is not None:
+                    exchange.status = given.status
+                    return given
+            return await self._forward(request, exchange, faults)
         except (CutError, aiohttp.ClientError, OSError):
             _abort(request)
             return web.Response()
-        return given
 
     async def _forward(
-        self, request: web.Request, exchange: Exchange, fault: Fault
+        self, request: web.Request, exchange: Exchange, faults: list[Fault]
     ) -> web.StreamResponse:
         call = exchange.call
         async with self._upstream.request(
@@ -358,7 +358,8 @@ class Proxy:
             if call.is_write:
                 exchange.answer = body.decode(errors="replace")
             exchange.status = answer.status
-            await fault.after()
+            for fault in faults:
+                await fault.after()
             headers = _without(answer.headers, _HOP_BY_HOP)
             return web.Response(status=answer.status, body=body, headers=headers)
 

@@ -9,9 +9,9 @@ import pytest
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
+from tests.faults.calls import is_placement, is_release
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew, Member
-from tests.faults.gangs import is_placement, is_release
 from tests.faults.ledger import problems
 from tests.faults.proxy import Hold, Match
 

@@ -10,9 +10,9 @@ from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import NODES, Plot, is_held, pin
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
+from tests.faults.calls import is_release
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew
-from tests.faults.gangs import is_release
 from tests.faults.ledger import problems, twice_released, unpromised
 
 PODS = 3
@@ -21,11 +21,16 @@ IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
 
 @pytest.fixture
 def scheduler(plot: Plot) -> Iterator[Process]:
-    """kube-scheduler, frozen: what is released stays unbound until the test wakes it."""
+    """kube-scheduler, ended: what is released stays unbound until the test restarts it.
+
+    One that was only frozen would wake with a stale picture, and bind onto room that is taken.
+    """
     process = plot.cluster.process("kube-scheduler")
-    process.pause()
+    process.kill()
     yield process
-    process.resume()
+    if not process.running:
+        process.restart()
+    plot.cluster.wait_healthy("kube-scheduler")
 
 
 def three_pods() -> Json:
@@ -111,7 +116,7 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
     with plot.cluster.api.session() as session:
         session.call("DELETE", f"{NODES}/{plot.node(dead)}")
     assert wait_released(plot, besides=dead) != dead
-    scheduler.resume()
+    scheduler.restart()
     plot.wait_running("three", PODS)
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
 
@@ -125,7 +130,7 @@ def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot.create(three_pods())
     taken = wait_released(plot)
     take_room(plot, taken, PODS)
-    scheduler.resume()
+    scheduler.restart()
     plot.wait_running("three", PODS)
     assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(unpromised(chronicle.ledger))
@@ -140,7 +145,7 @@ def test_a_gang_whose_room_was_taken_gives_back_the_rest_and_starts_whole_later(
     crew.start_leader(IMPATIENT)
     plot.create(three_pods())
     take_room(plot, wait_released(plot), 1)
-    scheduler.resume()
+    scheduler.restart()
     plot.wait(lambda: len(plot.bound("three")) == PODS - 1, "a part of the gang to be bound")
     plot.wait_phase("three", "Queued")
     plot.wait(lambda: not plot.bound("three"), "the gang to give everything back")

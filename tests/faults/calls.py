@@ -1,0 +1,29 @@
+"""How do the fault tests name the requests that a fault is for?"""
+
+from __future__ import annotations
+
+from tests.faults.proxy import Call
+
+
+def is_release(call: Call) -> bool:
+    """Whether the request takes our gate off a pod."""
+    if call.method != "PATCH" or "/pods/" not in call.path:
+        return False
+    return any(operation["op"] == "remove" for operation in call.content)
+
+
+def is_placement(call: Call) -> bool:
+    """Whether the request writes a placement."""
+    if call.method != "PATCH" or "/gangs/" not in call.path:
+        return False
+    return any("placement" in (operation.get("value") or ()) for operation in call.content)
+
+
+def of_other_pods(call: Call) -> bool:
+    """Whether the request lists or watches the pods that are not of Ray clusters."""
+    return "/pods?" in call.path and "notin" in call.path
+
+
+def not_lease(call: Call) -> bool:
+    """Whether the request is none of the election's."""
+    return "/leases" not in call.path

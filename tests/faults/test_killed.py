@@ -1,0 +1,54 @@
+"""Does every gang end whole when the coordinators are killed again and again, at any moment?"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.controlplane.plot import Plot
+from tests.faults.chronicle import Chronicle
+from tests.faults.crew import Crew
+from tests.faults.ledger import never_whole, problems, taken_over
+from tests.faults.traffic import GANG_SECONDS, Killer, Traffic
+
+NODES, CPUS = 5, 2
+ROOM = {f"n-{number}": CPUS for number in range(NODES)}
+LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "gangs", "kills", "seed"),
+    [
+        pytest.param(1, 12, 10, 1, id="alone"),
+        pytest.param(2, 12, 10, 2, id="in-a-pair"),
+        pytest.param(1, 50, 100, 3, id="alone-100", marks=LONG),
+        pytest.param(2, 50, 100, 4, id="in-a-pair-100", marks=LONG),
+    ],
+)
+def test_gangs_come_and_go_while_coordinators_are_killed(
+    plot: Plot,
+    chronicle: Chronicle,
+    crew: Crew,
+    replicas: int,
+    gangs: int,
+    kills: int,
+    seed: int,
+) -> None:
+    """Were anything remembered that is not written down, a kill would leave half a gang behind.
+
+    A decision that is acted on before it is written would be made again, differently: a pod would
+    be on a node that its placement does not name, or a room given away twice.
+    """
+    plot.add_equal_nodes(NODES, CPUS)
+    crew.start(replicas)
+    traffic = Traffic(plot, random.Random(seed))
+    with Killer(crew, kills, random.Random(seed)) as killer:
+        traffic.flow(gangs, lambda: killer.busy)
+    assert killer.kills == kills
+    room = {plot.node(name): cpus for name, cpus in ROOM.items()}
+    expected = {(plot.name, name): count for name, count in traffic.minimum.items()}
+    assert problems(chronicle.ledger, room) == []
+    assert never_whole(chronicle.ledger, traffic.minimum) == []
+    assert taken_over(chronicle.ledger), "no kill left a gang half released: it tests nothing"
+    assert chronicle.partial_gangs(expected, GANG_SECONDS) == []

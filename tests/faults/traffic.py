@@ -1,0 +1,99 @@
+"""How do gangs come and go while somebody kills the coordinators?"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from testbed.waiting import wait_until
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import gang, group
+from tests.faults.crew import Crew
+
+_WAITING = 5
+"""Gangs that exist at once: two fit, so some always wait for room."""
+_LEAST, _MOST = 3, 5
+"""Pods of a gang: a head and two to four workers."""
+GANG_SECONDS = 60.0
+
+
+class Traffic:
+    """Gangs that are created one after another and deleted when they run."""
+
+    def __init__(self, plot: Plot, chance: random.Random) -> None:
+        self.minimum: dict[str, int] = {}
+        """The gangs so far, with the pods of each."""
+        self._plot = plot
+        self._chance = chance
+        self._alive: dict[str, float] = {}
+
+    def flow(self, least: int, more: Callable[[], bool]) -> None:
+        """Let `least` gangs come and go, and further ones for as long as `more` says."""
+        while self._alive or self._wanted(least, more):
+            while len(self._alive) < _WAITING and self._wanted(least, more):
+                self._create()
+            wait_until(self._delete_running, f"one of {sorted(self._alive)} to run", GANG_SECONDS)
+
+    def _wanted(self, least: int, more: Callable[[], bool]) -> bool:
+        return len(self.minimum) < least or more()
+
+    def _create(self) -> None:
+        name = f"g{len(self.minimum)}"
+        self.minimum[name] = self._chance.randint(_LEAST, _MOST)
+        self._plot.create(gang(name, group(replicas=self.minimum[name] - 1)))
+        self._alive[name] = time.monotonic()
+
+    def _delete_running(self) -> bool:
+        gangs = self._plot.gangs()
+        phases = {name: gangs[name].get("status", {}).get("phase") for name in gangs}
+        running = [name for name in self._alive if phases.get(name) == "Running"]
+        for name in running:
+            self._plot.delete("RayCluster", name)
+            del self._alive[name]
+        return bool(running)
+
+
+class Killer:
+    """Kills coordinators at random moments and starts them again at once; a context manager.
+
+    Half of the kills come soon after somebody leads, when most is under way, the rest whenever.
+    """
+
+    def __init__(self, crew: Crew, kills: int, chance: random.Random) -> None:
+        self.kills = 0
+        self._crew = crew
+        self._wanted = kills
+        self._chance = chance
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="killer", daemon=True)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are kills to come."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        while self.kills < self._wanted and not self._enough.is_set():
+            if self._chance.random() < 0.5:
+                self._crew.wait_leader()
+            self._enough.wait(self._chance.uniform(0, 1.5))
+            victim = self._crew.holder or self._chance.choice(self._crew.members)
+            victim.process.restart()
+            self.kills += 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._enough.set()
+        self._thread.join()
