@@ -2,9 +2,14 @@
 
 One cycle, on one picture of the nodes. The built-in queue is best effort: a gang that does not
 fit is refused with its reason and does not block those behind it.
+
+A cycle may be told what the one before it found (`Memory`). A gang stays refused while one of its
+shapes, asked for `n` times, fits less than `n` times into the room at its turn: that is certain,
+and takes one look at a kept sum. Who is admitted, and where, is the same as without a memory; the
+numbers in a refusal that was kept are those of the cycle that gave it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
@@ -13,11 +18,11 @@ from scheduling import explain
 from scheduling.assign import Assignments
 from scheduling.columns import Columns
 from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
-from scheduling.model import Group, PendingGang
+from scheduling.model import GangKey, Group, PendingGang, PodShape
 from scheduling.ordering import in_order
 from scheduling.room import Room
 from scheduling.search import Demand
-from scheduling.verdict import Admitted, Decision, Refusal, Verdict
+from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +36,72 @@ class Settings:
     """What all searches of a cycle may take together."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Kept:
+    """A refusal, and the shape that alone does not fit as often as the gang asks for it."""
+
+    gang: PendingGang
+    refusal: Refusal
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Memory:
+    """What a cycle leaves to the next: who was refused for one shape alone, and the room.
+
+    `kept` says how many of the refusals were taken over from the cycle before.
+    """
+
+    room: Room
+    refused: Mapping[GangKey, Kept]
+    kept: int
+
+
 def run_cycle(
     pending: Sequence[PendingGang], columns: Columns, settings: Settings | None = None
 ) -> tuple[Decision, ...]:
     """Decide every gang against what those before it have left; return it in that order."""
+    return next_cycle(pending, columns, None, settings)[0]
+
+
+def next_cycle(
+    pending: Sequence[PendingGang],
+    columns: Columns,
+    memory: Memory | None,
+    settings: Settings | None = None,
+) -> tuple[tuple[Decision, ...], Memory]:
+    """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
     settings = settings or Settings()
-    room, steps = Room.of(columns), settings.cycle_search_steps
-    decisions = []
+    before = memory if memory and memory.room.columns.traits is columns.traits else None
+    start = room = before.room.moved_to(columns) if before else Room.of(columns)
+    known = before.refused if before else {}
+    steps, kept = settings.cycle_search_steps, 0
+    decisions, refused = [], {}
     for gang in in_order(pending):
+        same = known.get(gang.key)
+        if same and room.total(same.shape) < same.count and same.gang == gang:
+            decisions.append(Decision(gang.key, same.refusal))
+            refused[gang.key] = same
+            kept += 1
+            continue
         turn = _decided(gang, room, min(steps, settings.search_steps))
         decisions.append(Decision(gang.key, turn.verdict))
         room, steps = turn.room, steps - turn.steps
-    return tuple(decisions)
+        lack = _lack(gang, turn)
+        if lack:
+            refused[gang.key] = lack
+    return tuple(decisions), Memory(start, refused, kept)
+
+
+def _lack(gang: PendingGang, turn: "_Turn") -> Kept | None:
+    """Return what makes the refusal certain at a glance, if anything does."""
+    if not isinstance(turn.verdict, Refusal) or turn.verdict.reason == Reason.UNSUPPORTED:
+        return None
+    for shape, count in demand_of(gang.minimum):
+        if turn.room.total(shape) < count:
+            return Kept(gang, turn.verdict, shape, count)
+    return None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -26,6 +26,7 @@ import numpy as np
 from scheduling.columns import Amounts, Columns, Positions
 from scheduling.counting import MOST
 from scheduling.model import PodShape
+from scheduling.ports import is_port
 from scheduling.room import Room
 
 PARTS = 1000
@@ -176,7 +177,7 @@ def _typical(columns: Columns, room: Room) -> Typical:
 
 def _typical_of(columns: Columns) -> Typical:
     kinds = [row for name, row in columns.row.items() if is_device(name)]
-    others = [row for name, row in columns.row.items() if not is_device(name)]
+    others = [row for name, row in columns.row.items() if not is_device(name) and not is_port(name)]
     return {kind: _typical_beside(kind, others, columns) for kind in kinds}
 
 

@@ -89,6 +89,22 @@ class Room:
         left._for_all = self._for_all
         return left
 
+    def moved_to(self, columns: Columns) -> "Room":
+        """Return the room that these columns leave; counts used here are handed on to it.
+
+        What is no longer asked for is forgotten; so is all where nodes are not what they were,
+        since what a node refuses follows from its traits.
+        """
+        moved = Room(columns, columns.free)
+        before = self.columns
+        if columns.traits is before.traits and columns.resources == before.resources:
+            latest = len(self._changed)
+            moved._changed = (np.flatnonzero((columns.free != self.free).any(axis=0)),)
+            moved._counts = {
+                key: (counts, 0) for key, (counts, seen) in self._counts.items() if seen == latest
+            }
+        return moved
+
     def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return what `derive` said for this key in this room, calling it only the first time."""
         if key not in self._remembered:
