@@ -46,7 +46,7 @@ from kube.ray import (
     unknown_priority_class,
 )
 from kube.slots import placement_from_pins, slots_of, trim, without_nodes
-from scheduling.model import GangKey, PendingGang
+from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Reason
 
 UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
@@ -197,10 +197,14 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
         view.standing = ()
     else:
         view.standing = survey(view.terms, pods, view.placement, view.targets)
-    view.durable = view.placement is not None and view.written.get("placement") == placement_json(
-        view.placement, view.placement_epoch
-    )
+    view.durable = view.placement is not None and _is_written(view, view.placement)
     view.ran = view.placement is not None and (view.ran or is_ready(view.standing))
+
+
+def _is_written(view: GangView, placement: Placement) -> bool:
+    """Whether the record holds the placement, and will when what is under way has arrived."""
+    same = view.written.get("placement") == placement_json(placement, view.placement_epoch)
+    return same and not view.replacing
 
 
 def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:

@@ -373,7 +373,7 @@ class CoordinatorState:
         view = self.views.get(event.key)
         if view is None:
             return
-        view.writing = False
+        view.writing = view.replacing = False
         if event.error is None:
             view.write_attempts.failures = 0
         else:

@@ -28,7 +28,7 @@ RUNNING = "Running"
 GATHER_DELAY = 5.0  # seconds until a gang whose pods are still being made is worth a write
 SETTLE_DELAY = 1.0  # the least seconds between writes that only move numbers
 QUIET_DELAY = 10.0  # the most
-AT_ONCE = ("phase", "reason", "placement")
+AT_ONCE = ("phase", "reason")
 
 Status = dict[str, Any]
 
@@ -197,6 +197,12 @@ def due_at(view: GangView, status: Status, quiet: float) -> float | None:
     """
     if _says_the_same(status, view.written):
         return None
+    if status.get("placement") != view.written.get("placement"):
+        return 0.0  # also one that is given up: others may get its room in the next cycle
+    return _due_without_placement(view, status, quiet)
+
+
+def _due_without_placement(view: GangView, status: Status, quiet: float) -> float:
     last = max(view.written_at, view.since)
     match status["reason"]:
         case Reason.PENDING:

@@ -48,7 +48,8 @@ class GangView:
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
     way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
-    the record holds, `asked` what the last cycle was asked.
+    the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
+    is what the last cycle was asked.
     """
 
     key: GangKey
@@ -76,6 +77,7 @@ class GangView:
     torn_since: float | None = None
     record: Gang | None = None
     writing: bool = False
+    replacing: bool = False
     write_attempts: Attempts = field(default_factory=Attempts)
     written: dict[str, Any] = field(default_factory=dict)
     written_at: float = 0.0

@@ -230,6 +230,25 @@ def test_a_head_that_comes_back_held_by_others_takes_the_placement_with_it() -> 
     assert "placement" not in world.status("a")
 
 
+def test_a_placement_that_is_being_taken_back_is_not_released_on_when_it_is_decided_again() -> None:
+    """The record still holds it, word for word, while the write that removes it is under way."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    leader = world.leader
+    world.api.delete(key_of(world.pods("a")[0]))
+    leader.act()  # the release of the head that is gone: the placement is given up
+    [taken_back] = leader.todo
+    assert isinstance(taken_back, WriteGangStatus)
+    assert "placement" not in taken_back.status
+    world.kuberay()
+    leader.hear_all()
+    leader.cycle()
+    assert leader.todo == [taken_back]
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
 def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:
     """It never ran whole, and a quota keeps KubeRay from making the pod that was lost."""
     world = World(node("n1", cpu=3))
