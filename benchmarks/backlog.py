@@ -1,0 +1,131 @@
+"""How long do 300 waiting gangs take when one event frees all the room?
+
+The event: a thousand pods that fill the nodes, CPUs and GPUs, are deleted by one request without
+grace. Both sides see it alike, as a thousand deletions of bound pods within a second or two; the
+clock starts with the request. Filler pods are bound by their `nodeName` and belong to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.burst import create_all, delete_all
+from benchmarks.gangs import PODS, Size, bodies
+from benchmarks.measure import Outcome, Row, in_turn, means, of_field, ratio_within
+from benchmarks.plane import Plane, plane, usual_options
+from benchmarks.podwatch import PodWatch
+from benchmarks.processes import CpuMeter, wait_quiet, without_driver
+from testbed.api import Api, Json
+from testbed.nodes import GPU
+
+GANGS = 300
+NODES = 1000
+SIZE = Size()
+WAIT_SECONDS = 300.0
+AIM = 1.2
+FILLERS = "/api/v1/namespaces/filler/pods"
+_CONNECTIONS = 4
+_DELETERS = "--delete-collection-workers=16"
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Seconds from the request that frees the room; CPU seconds until all run."""
+
+    freed: float
+    first_bound: float
+    bound: float
+    running: float
+    cpu: dict[str, float]
+
+    @property
+    def cpu_sum(self) -> float:
+        """CPU seconds of all programs together."""
+        return sum(without_driver(self.cpu).values())
+
+
+def measure(runs: int) -> Outcome:
+    """Backlogs in turn."""
+    with plane(NODES, options=usual_options(apiserver_args=(_DELETERS,))) as on:
+        on.cluster.create_namespace("filler")
+        stock, ours = in_turn(
+            runs,
+            lambda i: _backlog(on, f"stock{i}", gang=False),
+            lambda i: _backlog(on, f"muster{i}", gang=True),
+        )
+    tables = {
+        "CPU s, stock, until all Running": means([run.cpu for run in stock]),
+        "CPU s, Muster, until all Running": means([run.cpu for run in ours]),
+    }
+    return Outcome(_rows(stock, ours), tables)
+
+
+def _rows(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> list[Row]:
+    row = partial(of_field, unit="s", floor=stock, ours=ours)
+    return [
+        ratio_within(row("bound", "all room freed at once to last gang bound"), AIM),
+        row("running", "to all Running"),
+        row("first_bound", "to first pod bound"),
+        row("freed", "to the end of the request that frees it"),
+        row("cpu_sum", "CPU of all programs until all Running"),
+    ]
+
+
+def _backlog(on: Plane, prefix: str, *, gang: bool) -> Backlog:
+    api = on.cluster.api
+    on.switch(on=gang)
+    _fill(api)
+    with PodWatch(api, PODS) as watch:
+        create_all(api, bodies(prefix, GANGS, SIZE, gang=gang))
+        pods = GANGS * SIZE.pods
+        watch.wait(lambda: len(watch.pods) == pods, f"{pods} pods to exist", WAIT_SECONDS)
+        wait_quiet(on.cluster)
+        result = _timed(on, watch, pods)
+        wait_quiet(on.cluster)
+        delete_all(api)
+        watch.wait_gone(WAIT_SECONDS)
+    return result
+
+
+def _timed(on: Plane, watch: PodWatch, pods: int) -> Backlog:
+    meter = CpuMeter(on.cluster)
+    began = time.monotonic()
+    _free(on.cluster.api)
+    freed = time.monotonic()
+    watch.wait_running(pods, WAIT_SECONDS)
+    bound = [pod.bound for pod in watch.seen()]
+    running = max(pod.running for pod in watch.seen())
+    return Backlog(
+        freed - began, min(bound) - began, max(bound) - began, running - began, meter.used()
+    )
+
+
+def _fill(api: Api) -> None:
+    bodies_of = [json.dumps(_filler(number)).encode() for number in range(NODES)]
+    shares = [bodies_of[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        for done in [pool.submit(_create, api, share) for share in shares]:
+            done.result()
+
+
+def _create(api: Api, manifests: Sequence[bytes]) -> None:
+    with api.session() as session:
+        for manifest in manifests:
+            session.call("POST", FILLERS, manifest)
+
+
+def _filler(number: int) -> Json:
+    amounts = {"cpu": "96", GPU: "8"}
+    container = {"name": "filler", "image": "filler", "resources": {"limits": amounts}}
+    spec = {"nodeName": f"node-{number}", "containers": [container]}
+    return {"metadata": {"name": f"filler-{number}"}, "spec": spec}
+
+
+def _free(api: Api) -> None:
+    with api.session() as session:
+        session.call("DELETE", FILLERS, b'{"gracePeriodSeconds": 0}')

@@ -1,0 +1,34 @@
+"""Which cases are there, and how often does each run by default?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks import backlog, burst, freed, latency, release, reviews, sync
+from benchmarks.measure import Outcome
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question, and what answers it with so many pairs of runs or samples."""
+
+    question: str
+    runs: int
+    measure: Callable[[int], Outcome]
+
+
+CASES = {
+    "burst": Case("How long do 100 Ray clusters take that are created at once?", 3, burst.measure),
+    "backlog": Case(
+        "How long do 300 waiting gangs take once all room is free?", 1, backlog.measure
+    ),
+    "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
+    "wakeup": Case(
+        "How soon does the next gang run after one is deleted?", 20, latency.measure_wake
+    ),
+    "release": Case("How fast are gated pods released?", 3, release.measure),
+    "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
+    "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
+    "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
+}

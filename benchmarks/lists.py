@@ -1,0 +1,31 @@
+"""`python -m benchmarks.lists`: read what the coordinator reads, and throw it away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from kube.auth import load_access
+from kube.client import Client
+from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
+
+
+async def _read() -> int:
+    access = await load_access(None)
+    async with Client(access, timeout=60) as client:
+        resources = (NODES, PODS, GANGS, RAY_CLUSTERS, NAMESPACES, PRIORITY_CLASSES)
+        return sum(await asyncio.gather(*(_size(client, each.path()) for each in resources)))
+
+
+async def _size(client: Client, path: str) -> int:
+    return sum([len(page) async for page in client.list(path)])
+
+
+def main() -> None:
+    """Read, say how much it was, and stay for whoever measures this process."""
+    print(f"read {asyncio.run(_read())} bytes", flush=True)
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()
