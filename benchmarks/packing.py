@@ -89,7 +89,8 @@ def muster(cluster: Cluster) -> Score:
     def score(pod: Pod, nodes: Positions) -> Amounts:
         nonlocal seen, typical
         if seen % PICTURE == 0:
-            typical = _typical(cluster)
+            in_use = cluster.size * PARTS - cluster.idle
+            typical = typical_use(in_use, cluster.offered - cluster.left)
         seen += 1
         idle, left = cluster.idle[nodes], cluster.left[:, nodes]
         asked = np.array([[pod.cpu], [pod.memory]])
@@ -97,13 +98,6 @@ def muster(cluster: Cluster) -> Score:
         return added * (cluster.total + 1) + idle
 
     return score
-
-
-def _typical(cluster: Cluster) -> Amounts:
-    in_use = cluster.size * PARTS - cluster.idle
-    if in_use.any():
-        return typical_use(in_use, cluster.offered - cluster.left)
-    return typical_use(cluster.size * PARTS, cluster.offered)
 
 
 RULES: Mapping[str, Callable[[Cluster], Score]] = {

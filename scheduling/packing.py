@@ -7,10 +7,10 @@ then where the fewest devices stay idle. So a pod that is hungry for CPU goes wh
 frugal one where CPU is short, one without devices to nodes whose devices are taken, and whole
 machines stay free.
 
-What is typical is read off the nodes: per resource the median, over all devices in use, of what
-is in use per device on their node; a median, so that the few nodes full of CPU pods do not
-count (`typical_use`). Nothing is fitted to a workload. The measure of stranding and the tenth are
-those of `docs/benchmarks-packing.md`, which has the figures.
+What is typical is read off the nodes: per resource the median, over the nodes with devices in
+use, of what is in use per device there; a median, so that the few nodes full of CPU pods do not
+count. Where no device is in use nothing is typical, and nothing is stranded. No number is fitted
+to a workload; `docs/benchmarks-packing.md` has what comes of it.
 
 In numbers, with i idle devices and f_r of resource r left, t_r the typical use per device:
 stranded = max(0, i - min over r of f_r / t_r). Where pods of one shape fill a node, the mean
@@ -25,8 +25,7 @@ import numpy as np
 
 from scheduling.columns import Amounts, Columns, Positions
 from scheduling.counting import MOST
-from scheduling.model import PodShape
-from scheduling.ports import is_port
+from scheduling.model import CPU, MEMORY, PodShape
 from scheduling.room import Room
 
 PARTS = 1000
@@ -48,23 +47,17 @@ Requests = tuple[tuple[str, int], ...]
 
 
 def typical_use(devices: Amounts, taken: Amounts) -> Amounts:
-    """Return per resource (row of `taken`) the median use beside one device, over the devices.
+    """Return per resource (row of `taken`) the median use beside one device, over the nodes.
 
-    `devices` are the parts of devices in use per node. Without any, all is zero.
+    `devices` are the parts of devices in use per node; of an even number the lower median counts.
     """
     nodes = np.flatnonzero(devices > 0)
     if not len(nodes):
         return np.zeros(len(taken), dtype=np.int64)
-    weights = devices[nodes]
-    beside = np.clip(taken[:, nodes], 0, MOST_HELD) * PARTS // weights
-    return np.array([_weighted_median(row, weights) for row in beside], dtype=np.int64)
-
-
-def _weighted_median(values: Amounts, weights: Amounts) -> int:
-    """Return the lowest value that at least half of the weight does not exceed."""
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    return int(values[order[np.searchsorted(reached, (reached[-1] + 1) // 2)]])
+    beside = np.clip(taken[:, nodes], 0, MOST_HELD) * PARTS // devices[nodes]
+    middle = (len(nodes) - 1) // 2
+    median: Amounts = np.partition(beside, middle, axis=1)[:, middle]
+    return median
 
 
 def stranded(idle: Amounts, free: Amounts, typical: Amounts) -> Amounts:
@@ -144,7 +137,7 @@ def _device_keys(
 ) -> tuple[Amounts, ...]:
     """Return, summed over the kinds of device, what each pod strands and what stays idle."""
     added, idle = np.zeros((2, len(nodes)), dtype=np.int64)
-    for device, typical in _typical(room.columns, room).items():
+    for device, typical in _typical(room).items():
         left = room.free[device, nodes].clip(0, MOST)
         takes = _asked(shape, room.columns, [device])[0] * pods
         beside = list(typical)
@@ -170,22 +163,21 @@ Typical = Mapping[int, Mapping[int, int]]
 """Row of a device -> row of a resource -> what one device typically has of it beside itself."""
 
 
-def _typical(columns: Columns, room: Room) -> Typical:
-    """Return what is typical in the room's cluster, worked out once for all its rooms."""
-    return room.remembered_for_all("typical use", lambda: _typical_of(columns))
+def _typical(room: Room) -> Typical:
+    """Return what is typical in the room, placements of this cycle included."""
+    return room.remembered("typical use", lambda: _typical_of(room))
 
 
-def _typical_of(columns: Columns) -> Typical:
-    kinds = [row for name, row in columns.row.items() if is_device(name)]
-    others = [row for name, row in columns.row.items() if not is_device(name) and not is_port(name)]
-    return {kind: _typical_beside(kind, others, columns) for kind in kinds}
-
-
-def _typical_beside(kind: int, others: Sequence[int], columns: Columns) -> Mapping[int, int]:
-    """Take what is in use beside devices in use; where none is in use, what is offered."""
-    held = columns.used if columns.used[kind].any() else columns.allocatable
-    typical = typical_use(held[kind].clip(0, MOST) * PARTS, held[others])
-    return {row: int(each) for row, each in zip(others, typical, strict=True) if each}
+def _typical_of(room: Room) -> Typical:
+    rows = room.columns.row
+    beside = [rows[name] for name in (CPU, MEMORY) if name in rows]
+    taken = room.columns.allocatable[beside] - room.free[beside]
+    typical = {}
+    for kind in (row for name, row in rows.items() if is_device(name)):
+        devices = (room.columns.allocatable[kind] - room.free[kind]).clip(0, MOST)
+        each = typical_use(devices * PARTS, taken).tolist()
+        typical[kind] = dict(zip(beside, each, strict=True))
+    return typical
 
 
 def is_device(resource: str) -> bool:

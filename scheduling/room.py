@@ -37,7 +37,6 @@ class Room:
         self._changed: tuple[Positions, ...] = ()
         self._counts: dict[tuple[PodShape, PodShape | None], tuple[Amounts, int]] = {}
         self._remembered: dict[Hashable, object] = {}
-        self._for_all: dict[Hashable, object] = {}
 
     @classmethod
     def of(cls, columns: Columns) -> "Room":
@@ -86,7 +85,6 @@ class Room:
         left = Room(self.columns, free)
         left._changed = (*self._changed, spread.nodes)
         left._counts = dict(self._counts)
-        left._for_all = self._for_all
         return left
 
     def moved_to(self, columns: Columns) -> "Room":
@@ -110,9 +108,3 @@ class Room:
         if key not in self._remembered:
             self._remembered[key] = derive()
         return self._remembered[key]  # type: ignore[return-value] # a key names one derivation
-
-    def remembered_for_all(self, key: Hashable, derive: Callable[[], T]) -> T:
-        """Return what `derive` said once for this room and all that were made from one with it."""
-        if key not in self._for_all:
-            self._for_all[key] = derive()
-        return self._for_all[key]  # type: ignore[return-value] # a key names one derivation

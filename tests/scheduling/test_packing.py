@@ -99,7 +99,7 @@ def test_a_hungry_pod_goes_where_cpu_abounds_and_a_frugal_one_where_it_is_short(
     assert [world.names[at] for at in order_nodes(frugal, room, nodes, cost)] == ["poor", "rich"]
 
 
-def test_typical_is_the_median_over_devices_in_use() -> None:
+def test_typical_is_the_median_over_nodes_with_devices_in_use() -> None:
     """One node full of CPU pods changes nothing; without devices in use nothing is typical."""
     devices = np.array([4, 4, 1, 0]) * PARTS
     taken = np.array([[32, 40, 900, 700]])
