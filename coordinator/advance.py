@@ -117,11 +117,14 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     view.forget_pods({pod.uid for pod in pods})
     foreign = _sync_record(view, scene)
     _understand(view, cluster, pods, scene)
+    view.leaving = set(view.deleted)
     _stand(view, pods)
+    doomed = [*_clear_stranded(view, scene), *_give_up_torn(view, scene)]
+    if view.leaving - view.deleted or doomed:
+        _stand(view, pods)
     _drop_lost_seats(view, pods, scene)
     view.asked = _demand(view, cluster, pods, scene)
-    actions = [*foreign, *_clear_stranded(view, scene), *_give_up_torn(view, scene)]
-    actions += _write_record(view, cluster, scene)
+    actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
     return actions + list(_pods_forward(view, scene))
 
 
@@ -196,7 +199,7 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
     if view.terms is None:
         view.standing = ()
     else:
-        view.standing = survey(view.terms, pods, view.placement, view.targets)
+        view.standing = survey(view.terms, pods, view.placement, view.targets, view.leaving)
     view.durable = view.placement is not None and _is_written(view, view.placement)
     view.ran = view.placement is not None and (view.ran or is_ready(view.standing))
 
@@ -280,6 +283,7 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
 
 
 def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
+    view.leaving.add(pod.uid)
     wanted = pod.uid not in view.deleted and pod.uid not in view.inflight
     if wanted and view.attempts_at(pod.uid).not_before <= now:
         view.inflight.add(pod.uid)
@@ -356,6 +360,8 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
     fenced = list(_fences(view, scene))
     yield from fenced
     if fenced or not view.durable or not scene.sighted or (view.problem and view.terms is None):
+        return
+    if repair.is_hindered(view):
         return
     for pod, node in ready_for_release(view.standing):
         if _free_to_act(view, pod, scene) and _fence_holds(view, pod):

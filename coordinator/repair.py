@@ -84,7 +84,12 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
 def is_torn(view: GangView) -> bool:
     """Whether a gang that never ran whole has a part on its way while the rest cannot go."""
     settled = any(pod_set.settled for pod_set in view.standing)
-    return settled and not view.ran and view.placement is not None and _lacks(view)
+    return settled and view.placement is not None and is_hindered(view)
+
+
+def is_hindered(view: GangView) -> bool:
+    """Whether more pods of a gang that never ran whole would only make a larger part of it."""
+    return not view.ran and _lacks(view)
 
 
 def is_void(view: GangView) -> bool:
@@ -94,7 +99,7 @@ def is_void(view: GangView) -> bool:
     """
     if view.placement is None or view.released_any:
         return False
-    return any(pod_set.missing for pod_set in view.standing) or (not view.ran and _lacks(view))
+    return any(pod_set.missing for pod_set in view.standing) or is_hindered(view)
 
 
 def _lacks(view: GangView) -> bool:

@@ -5,7 +5,7 @@ changed; nothing of it is stored. Demand, status and release all read it off the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kube.observed import ObservedPod
@@ -79,12 +79,17 @@ def survey(
     pods: Sequence[ObservedPod],
     placement: Placement | None,
     targets: Mapping[str, str],
+    leaving: Container[str] = (),
 ) -> Standing:
-    """Work out the standing; `targets` (uid -> node) are releases that may be on their way."""
+    """Work out the standing.
+
+    `targets` (uid -> node) are releases that may be on their way; `leaving` are the uids of pods
+    that we are deleting: they take room for as long as they are seen, but are no members.
+    """
     vacant = vacant_slots(placement or NO_PLACEMENT, pods)
     by_set: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for pod in pods:
-        if pod.alive and pod.member is not None:
+        if pod.alive and pod.member is not None and pod.uid not in leaving:
             by_set[pod.member.pod_set].append(pod)
     lines = [(each, _line_up(by_set[each.name], each.hosts)) for each in terms.pod_sets]
     gated = (pod for _, line in lines for pod in line if pod.gated)

@@ -47,6 +47,7 @@ class GangView:
     pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
     way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
+    `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
     is what the last cycle was asked.
@@ -72,6 +73,7 @@ class GangView:
     fences: dict[str, str] = field(default_factory=dict)
     inflight: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    leaving: set[str] = field(default_factory=set)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
     torn_since: float | None = None

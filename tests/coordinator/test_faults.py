@@ -1,6 +1,7 @@
 """What happens when pods, nodes, watches and writes do not do as they were expected to?"""
 
 from coordinator.actions import DeletePod, FencePod, ReleasePod, WriteGangStatus
+from coordinator.events import NodeGone
 from coordinator.moment import Patience
 from kube.errors import Forbidden, Invalid
 from tests.coordinator.api import Key, Outcome, key_of
@@ -247,6 +248,30 @@ def test_a_placement_that_is_being_taken_back_is_not_released_on_when_it_is_deci
     assert leader.todo == [taken_back]
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 3}
+
+
+def test_a_head_that_is_deleted_as_stranded_has_its_workers_wait_for_its_replacement() -> None:
+    """It was released to a node that was gone already; the workers alone are no gang."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2))
+    world.create(gang_of("a", 1))
+    world.settle(seconds=5)
+    [before] = world.bound("a")
+    leader = world.leader
+    leader.log.clear()
+    world.delete("nodes", before)
+    world.collect_garbage()
+    world.kuberay()
+    leader.hear("pods")
+    leader.act_all_but(ReleasePod)
+    release = leader.todo.pop()
+    for event in leader.carried_out(release, Outcome.DONE):
+        leader.handle([NodeGone(before), event])  # its node is gone before its end is known
+    world.settle(seconds=5)
+
+    after = ({"n1", "n2"} - {before}).pop()
+    assert world.bound("a") == {after: 2}
+    sets = [pod.split("-")[1] for pod, _ in leader.releases()]
+    assert sets == ["headgroup", "headgroup", "workers"]
 
 
 def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:

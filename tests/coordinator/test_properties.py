@@ -290,7 +290,8 @@ class Walk(RuleBasedStateMachine):
         """The least minimum that a Ray cluster ever had: what is written may lag behind."""
         cluster = self.world.api.get(Key("rayclusters", "team", name))
         uid = cluster["metadata"]["uid"]
-        for pod_set, minimum in minimums(cluster).items():
+        resumed = {**cluster, "spec": {**cluster["spec"], "suspend": False}}
+        for pod_set, minimum in minimums(resumed).items():
             known = self.least.get((uid, pod_set), minimum)
             self.least[uid, pod_set] = min(known, minimum)
 
