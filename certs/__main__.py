@@ -14,10 +14,11 @@ from certs.chain import (
     CertificateError,
     ServerNames,
     expires_at,
+    issue_client,
     issue_leaf,
     new_authority,
 )
-from certs.files import write_pair
+from certs.files import write_client, write_pair
 from kube.auth import load_access
 from kube.client import Client
 from kube.errors import KubeError
@@ -33,14 +34,22 @@ def main() -> None:
 @click.option("--dir", "directory", type=click.Path(path_type=Path, file_okay=False), required=True)
 @click.option("--dns", multiple=True, help="A name under which the server is called; repeatable.")
 @click.option("--ip", "addresses", multiple=True, help="An address likewise; repeatable.")
-def issue(directory: Path, dns: tuple[str, ...], addresses: tuple[str, ...]) -> None:
-    """Write ca.crt, tls.crt and tls.key of a new authority into a directory."""
+@click.option("--client", help="The name in a client certificate, written beside the server's.")
+def issue(
+    directory: Path, dns: tuple[str, ...], addresses: tuple[str, ...], client: str | None
+) -> None:
+    """Write ca.crt, tls.crt and tls.key of a new authority into a directory.
+
+    With --client also client.crt and client.key, for a server that asks its callers for one.
+    """
     now = datetime.now(UTC)
     try:
         names = ServerNames(dns, tuple(_address(text) for text in addresses))
         authority = new_authority("muster-ca", now)
         leaf = issue_leaf(authority, names, now)
         write_pair(directory, leaf, authority.certificate)
+        if client is not None:
+            write_client(directory, issue_client(authority, client, now))
     except (CertificateError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{directory}: valid until {expires_at(leaf.certificate):%Y-%m-%d %H:%M} UTC")

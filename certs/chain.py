@@ -20,6 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=90)
+# kube-scheduler reads its certificate once, when it starts: a short life would only stop it.
+CLIENT_LIFETIME = timedelta(days=365)
 # Clocks of the API server and of whoever issues may differ by some minutes; an hour is on the
 # safe side and costs nothing.
 BACKDATED = timedelta(hours=1)
@@ -72,22 +74,45 @@ def new_authority(name: str, now: datetime) -> Pair:
 
 def issue_leaf(authority: Pair, names: ServerNames, now: datetime) -> Pair:
     """Make a server certificate for these names, signed by the authority."""
+    alternative = x509.SubjectAlternativeName(_alternative_names(names))
+    usage = ExtendedKeyUsageOID.SERVER_AUTH
+    return _signed(authority, _named("muster"), now, now + LEAF_LIFETIME, usage, alternative)
+
+
+def issue_client(authority: Pair, name: str, now: datetime) -> Pair:
+    """Make a client certificate with this common name, signed by the authority."""
+    try:
+        subject = _named(name)
+    except ValueError as error:
+        raise CertificateError(f"a name that no certificate can hold: {error}") from error
+    usage = ExtendedKeyUsageOID.CLIENT_AUTH
+    return _signed(authority, subject, now, now + CLIENT_LIFETIME, usage)
+
+
+def _signed(
+    authority: Pair,
+    subject: x509.Name,
+    now: datetime,
+    until: datetime,
+    usage: x509.ObjectIdentifier,
+    *extensions: x509.ExtensionType,
+) -> Pair:
     issuer = load_certificate(authority.certificate)
     signer = _load_key(authority.key)
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _named("muster")
     builder = (
-        _builder(subject, issuer.subject, now, LEAF_LIFETIME, key.public_key())
-        .add_extension(x509.SubjectAlternativeName(_alternative_names(names)), critical=False)
+        _builder(subject, issuer.subject, now, until - now, key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage_of_a_server(), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_usage_of_a_leaf(), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
             critical=False,
         )
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
     return Pair(_pem(builder.sign(signer, hashes.SHA256())), _key_pem(key))
 
 
@@ -188,7 +213,7 @@ def _usage_of_an_authority() -> x509.KeyUsage:
     )
 
 
-def _usage_of_a_server() -> x509.KeyUsage:
+def _usage_of_a_leaf() -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

@@ -10,6 +10,8 @@ from certs.chain import Pair
 CA_FILE = "ca.crt"
 CERTIFICATE_FILE = "tls.crt"
 KEY_FILE = "tls.key"
+CLIENT_CERTIFICATE_FILE = "client.crt"
+CLIENT_KEY_FILE = "client.key"
 
 _PRIVATE_DIRECTORY = 0o700
 _PRIVATE_FILE = 0o600
@@ -26,6 +28,12 @@ def write_pair(directory: Path, leaf: Pair, authority_certificate: bytes) -> Non
     _write(directory / CA_FILE, authority_certificate)
     _write(directory / KEY_FILE, leaf.key)
     _write(directory / CERTIFICATE_FILE, leaf.certificate)
+
+
+def write_client(directory: Path, pair: Pair) -> None:
+    """Write client.key and client.crt beside the server's pair."""
+    _write(directory / CLIENT_KEY_FILE, pair.key)
+    _write(directory / CLIENT_CERTIFICATE_FILE, pair.certificate)
 
 
 def _write(path: Path, content: bytes) -> None:
