@@ -14,6 +14,7 @@ COPY scheduling scheduling
 COPY kube kube
 COPY webhook webhook
 COPY coordinator coordinator
+COPY extender extender
 COPY certs certs
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /dist
 RUN /opt/build/bin/python -m pip --python /opt/muster/bin/python install --no-cache-dir \

@@ -115,6 +115,81 @@ def start_muster(
     return muster
 
 
+@dataclass(frozen=True)
+class Extender:
+    """A running extender, and how kube-scheduler is to call it."""
+
+    process: Process
+    port: int
+    health: int
+    certificates: Path
+
+    def scheduler_config(self, **changes: Any) -> dict[str, Any]:
+        """The scheduler's configuration of the manifests, pointed at this extender.
+
+        `changes` are to the entry of the extender.
+        """
+        loaded: dict[str, Any] = yaml.safe_load(
+            (ROOT / "manifests" / "scheduler" / "configuration.yaml").read_text()
+        )
+        (entry,) = loaded["extenders"]
+        entry["urlPrefix"] = f"https://127.0.0.1:{self.port}"
+        entry["tlsConfig"] = {
+            "caFile": str(self.certificates / "ca.crt"),
+            "certFile": str(self.certificates / "client.crt"),
+            "keyFile": str(self.certificates / "client.key"),
+        }
+        entry.update(changes)
+        return loaded
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric of the extender over its labels."""
+        lines = _get(self.health, "/metrics").splitlines()
+        found = (line for line in lines if line.split("{")[0].split(" ")[0] == name)
+        return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+
+    def wait_ready(self) -> None:
+        """Wait until it is synced and serves."""
+        _wait_ready(self.process, self.health)
+
+
+def start_extender(
+    cluster: Cluster,
+    *,
+    name: str = "extender",
+    kubeconfig: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Extender:
+    """Start an extender with the rights of the manifests; the scheduler is the caller's to start.
+
+    Options(scheduler=False), then `cluster.start_scheduler(extender.scheduler_config())`.
+    """
+    for path in (BASE / "namespace.yaml", ROOT / "manifests" / "extender" / "rbac.yaml"):
+        cluster.kubectl("apply", "--server-side", "-f", str(path))
+    certificates = cluster.directory / f"{name}-tls"
+    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
+    client = ["--client", "system:kube-scheduler", "--dir", str(certificates)]
+    cluster.spawn(f"{name}-certs", [*issue, *client], {"PYTHONPATH": str(ROOT)}).wait(30)
+    port, health = cluster.ports.allocate(), cluster.ports.allocate()
+    own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
+    chosen = {
+        "KUBECONFIG": str(kubeconfig or own),
+        "LISTEN_ADDRESS": "127.0.0.1",
+        "LISTEN_PORT": str(port),
+        "HEALTH_ADDRESS": "127.0.0.1",
+        "HEALTH_PORT": str(health),
+        "CERTIFICATE_FILE": str(certificates / "tls.crt"),
+        "KEY_FILE": str(certificates / "tls.key"),
+        "CLIENT_CA_FILE": str(certificates / "ca.crt"),
+        **(settings or {}),
+    }
+    environment = _environment("MUSTER_EXTENDER_", chosen)
+    process = cluster.spawn(name, [sys.executable, "-m", "extender"], environment)
+    extender = Extender(process, port, health, certificates)
+    extender.wait_ready()
+    return extender
+
+
 def _apply_rights(cluster: Cluster) -> None:
     """The namespace, the service accounts and their roles, as an installation gets them."""
     for name in ("namespace.yaml", "webhook-rbac.yaml", "coordinator-rbac.yaml"):

@@ -1,0 +1,72 @@
+"""Which pods were passed and may be on their way, and who else may have passed some?
+
+kube-scheduler counts a pod as bound from the moment it has chosen; the watch tells of it a little
+later. Until then what was passed must count. A record ends when the pod is seen bound or gone, is
+asked about again, or at its deadline; never for lack of space, for that would be a wrong yes.
+"""
+
+from extender.filter import Passed, Recall
+
+
+class Passing:
+    """The memory of one replica. Times are of one monotonic clock, and given by the caller."""
+
+    def __init__(self, started: float, *, settle: float, keep: float, limit: int) -> None:
+        self._settle = settle
+        self._keep = keep
+        self._limit = limit
+        self._asked = started
+        self._sure_from = started + settle
+        self._passed: dict[str, tuple[Passed, float]] = {}
+        self._ended = False
+        self._unsure = False
+
+    def __len__(self) -> int:
+        return len(self._passed)
+
+    def recall(self, now: float) -> Recall:
+        """What must count in a question asked now.
+
+        Who was not asked for a while may not be the only one who is asked: it takes as long again
+        until all that another one passed has come to the watch.
+        """
+        # Counted from the end of doubt: who was refused in it is tried again soon after it.
+        if now - max(self._asked, self._sure_from) > self._settle:
+            self._sure_from = now + self._settle
+        self._asked = now
+        recall = self.known(now)
+        self._unsure |= not recall.complete
+        return recall
+
+    def known(self, now: float) -> Recall:
+        """The same, where nobody asks."""
+        self._expire(now)
+        complete = now >= self._sure_from and len(self._passed) < self._limit
+        if complete and self._unsure:
+            self._unsure, self._ended = False, True
+        return Recall(tuple(passed for passed, _ in self._passed.values()), complete)
+
+    def answered(self, uid: str, passed: Passed | None, now: float) -> None:
+        """Remember an answer; it takes the place of an earlier one about the same pod."""
+        self._passed.pop(uid, None)
+        if passed is not None:
+            self._passed[uid] = (passed, now + self._keep)
+
+    def settled(self, uid: str) -> None:
+        """The pod was seen bound, or is gone."""
+        self._passed.pop(uid, None)
+
+    def take_ended(self) -> bool:
+        """Whether something ended by time alone, since this was last asked, for which pods may
+        have been refused: a record of which nothing was seen, or doubt about others' records.
+        """
+        ended, self._ended = self._ended, False
+        return ended
+
+    def _expire(self, now: float) -> None:
+        """Records are in the order of their deadlines."""
+        for uid, (_, deadline) in list(self._passed.items()):
+            if deadline > now:
+                return
+            del self._passed[uid]
+            self._ended = True

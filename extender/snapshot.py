@@ -1,0 +1,303 @@
+"""What is known of nodes, pods and gangs at this moment, as far as room is concerned?
+
+`Ledger` is kept from watch events by one owner: an event costs a few dictionary and array writes,
+whatever the size of the cluster. `Snapshot` is what a pure function is given. It is drawn for
+one call and not kept: its mappings are the ledger's own and change with the next event.
+
+Room is counted twice: what pods take that are bound, and that plus what gangs were promised and
+have not taken yet. Nominated pods are listed apart, because they count only against pods of no
+higher priority, and never against themselves.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kube import objects
+from kube.codec import InvalidObject, node, placement_from_status
+from kube.objects import Gang, Pod
+from kube.observed import Amounts, ObservedPod, observe
+from kube.slots import reserved_room
+from scheduling.columns import Amounts as Column
+from scheduling.columns import Columns, Mask, NodeTable
+from scheduling.model import PODS, Assignment, GangKey, Node, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A pod as the watch told it, with its priority."""
+
+    pod: ObservedPod
+    priority: int
+
+    @property
+    def metadata(self) -> ObservedPod:
+        """What a reflector asks of an object: its name, namespace, uid and resource version."""
+        return self.pod
+
+
+def see(pod: Pod) -> Seen:
+    """Reduce a pod to what is kept of it."""
+    return Seen(observe(pod), pod.spec.priority or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """Room that kube-scheduler keeps for a pod that waits for its victims to end."""
+
+    uid: str
+    node: str
+    priority: int
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedGang:
+    """A gang as its Gang says: what it was promised on each node, and how few pods will do."""
+
+    cluster_uid: str
+    seats: Mapping[str, Placement]
+    minimum: Mapping[str, int]
+
+
+Members = Mapping[tuple[GangKey, str], Mapping[str, ObservedPod]]
+"""Bound pods by gang and node, then by uid."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment. Both columns hold the same nodes in the same order."""
+
+    bound: Columns
+    guarded: Columns
+    nominations: tuple[Nomination, ...]
+    gangs: Mapping[GangKey, GuardedGang]
+    members: Members
+    pods: Mapping[str, Seen]
+
+    def gang_of(self, pod: ObservedPod) -> GuardedGang | None:
+        """The gang whose pod this is; none for a pod of an earlier RayCluster of that name."""
+        if pod.member is None:
+            return None
+        gang = self.gangs.get(pod.member.gang)
+        return gang if gang and gang.cluster_uid == pod.member.cluster_uid else None
+
+    @cached_property
+    def reserved(self) -> Mask:
+        """The nodes on which a gang was promised room, a pod slot at least, and did not take it."""
+        promised: Mask = _slots(self.guarded) > _slots(self.bound)
+        return promised
+
+
+def _slots(columns: Columns) -> Column:
+    """The pod slots that are taken, node by node."""
+    row = columns.row.get(PODS)
+    return columns.used[row] if row is not None else np.zeros(len(columns.names), dtype=np.int64)
+
+
+class Ledger:
+    """What was observed. `freed` collects the nodes on which room came free, until it is read."""
+
+    def __init__(self) -> None:
+        self._bound, self._guarded = NodeTable(), NodeTable()
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Seen] = {}
+        self._nominations: dict[str, Nomination] = {}
+        self._gangs: dict[GangKey, GuardedGang] = {}
+        self._members: defaultdict[tuple[GangKey, str], dict[str, ObservedPod]] = defaultdict(dict)
+        self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Amounts]]] = {}
+        self._snapshot: Snapshot | None = None
+        self.freed: set[str] = set()
+
+    def snapshot(self) -> Snapshot:
+        """What is known now; the same object while nothing has changed."""
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                self._bound.snapshot(),
+                self._guarded.snapshot(),
+                tuple(self._nominations.values()),
+                self._gangs,
+                self._members,
+                self._pods,
+            )
+        return self._snapshot
+
+    @property
+    def reservations(self) -> int:
+        """How many pods have a seat that none has taken."""
+        return sum(room.total() for room in self._reserved.values())
+
+    # ---- nodes
+
+    def put_node(self, seen: objects.Node) -> None:
+        """Take in a node; one whose amounts cannot be read offers nothing."""
+        try:
+            found = node(seen)
+        except InvalidObject:
+            self.remove_node(seen.metadata.name)
+            return
+        if self._nodes.get(found.name) == found:
+            return  # kubelets report every few seconds; nearly all of it is nothing to us
+        self._nodes[found.name] = found
+        for table in (self._bound, self._guarded):
+            table.put_node(found)
+        self._changed(found.name)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; what is on it is counted again should it come back."""
+        self._nodes.pop(name, None)
+        for table in (self._bound, self._guarded):
+            table.remove_node(name)
+        self._snapshot = None
+
+    # ---- pods
+
+    def put_pod(self, seen: Seen) -> None:
+        """Take in a pod, in place of what was known of the same uid."""
+        known = self._pods.get(seen.pod.uid)
+        if known is not None:
+            self._discount(known)
+        self._pods[seen.pod.uid] = seen
+        self._count(seen)
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod."""
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            self._discount(known)
+
+    def _count(self, seen: Seen) -> None:
+        pod = seen.pod
+        if pod.node and pod.holds:
+            self._use(pod.node, pod.used, +1)
+            self._seat(pod)
+        elif pod.holds:
+            self._nominations[pod.uid] = Nomination(pod.uid, pod.holds, seen.priority, pod.used)
+            self._snapshot = None
+
+    def _discount(self, seen: Seen) -> None:
+        pod = seen.pod
+        if pod.node and pod.holds:
+            self._use(pod.node, pod.used, -1)
+            self._unseat(pod)
+            self._changed(pod.node)
+        elif self._nominations.pop(pod.uid, None):
+            self._changed(pod.holds)
+
+    def _use(self, name: str, amounts: Amounts, sign: int) -> None:
+        for table in (self._bound, self._guarded):
+            table.use(name, amounts, sign)
+        self._snapshot = None
+
+    def _seat(self, pod: ObservedPod) -> None:
+        if pod.member is not None:
+            self._members[pod.member.gang, pod.node][pod.uid] = pod
+            self._reserve(pod.member.gang, pod.node)
+
+    def _unseat(self, pod: ObservedPod) -> None:
+        if pod.member is None:
+            return
+        key = (pod.member.gang, pod.node)
+        self._members[key].pop(pod.uid, None)
+        if not self._members[key]:
+            del self._members[key]
+        self._reserve(*key)
+
+    # ---- gangs
+
+    def put_gang(self, gang: Gang) -> None:
+        """Take in a Gang: its placement is the reservation."""
+        key = _key(gang)
+        old = self._gangs.get(key)
+        self._gangs[key] = new = _guarded(gang)
+        self._offer_ports(new, +1)
+        if old is not None:
+            self._offer_ports(old, -1)
+        for name in {*new.seats, *(old.seats if old else ())}:
+            self._reserve(key, name)
+        # A member that was asked about before its Gang came is to be tried again.
+        self.freed |= new.seats.keys()
+        self._snapshot = None
+
+    def remove_gang(self, gang: Gang) -> None:
+        """Forget a Gang, and what it reserved."""
+        old = self._gangs.pop(_key(gang), None)
+        for name in old.seats if old else ():
+            self._reserve(_key(gang), name)
+        if old is not None:
+            self._offer_ports(old, -1)
+        self._snapshot = None
+
+    def _offer_ports(self, gang: GuardedGang, sign: int) -> None:
+        """Host ports that a gang reserves are counted; of others the scheduler sees to itself."""
+        for placement in gang.seats.values():
+            for each in placement.assignments:
+                self._bound.offer(each.requests, sign)
+                self._guarded.offer(each.requests, sign)
+
+    def _reserve(self, key: GangKey, name: str) -> None:
+        """Bring what a gang has reserved on a node in line with who sits there."""
+        before = self._reserved.pop((key, name), Counter())
+        after = self._vacant(key, name)
+        if after:
+            self._reserved[key, name] = after
+        if before == after:
+            return
+        for (place, requests), count in (after - before).items():
+            self._guarded.use(place, requests, count)
+        for (place, requests), count in (before - after).items():
+            self._guarded.use(place, requests, -count)
+            self._changed(place)
+        self._snapshot = None
+
+    def _vacant(self, key: GangKey, name: str) -> Counter[tuple[str, Amounts]]:
+        gang = self._gangs.get(key)
+        if gang is None or name not in gang.seats:
+            return Counter()
+        return reserved_room(gang.seats[name], sitting(self._members, key, gang, name))
+
+    def _changed(self, name: str) -> None:
+        self.freed.add(name)
+        self._snapshot = None
+
+
+def sitting(members: Members, key: GangKey, gang: GuardedGang, name: str) -> list[ObservedPod]:
+    """The bound pods of this very gang on a node, by name."""
+    pods = members.get((key, name), {}).values()
+    mine = (p for p in pods if p.member and p.member.cluster_uid == gang.cluster_uid)
+    return sorted(mine, key=lambda pod: pod.name)
+
+
+def _key(gang: Gang) -> GangKey:
+    return GangKey(gang.metadata.namespace, gang.metadata.name)
+
+
+def _guarded(gang: Gang) -> GuardedGang:
+    owners = (o.uid for o in gang.metadata.owner_references if o.kind == "RayCluster")
+    minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
+    return GuardedGang(next(owners, ""), _seats(gang), minimum)
+
+
+def _seats(gang: Gang) -> Mapping[str, Placement]:
+    """The placement, node by node; none where somebody has edited it into nonsense."""
+    if gang.status.placement is None:
+        return {}
+    try:
+        placement = placement_from_status(gang.status.placement)
+    except InvalidObject:
+        return {}
+    return _by_node(placement.assignments)
+
+
+def _by_node(assignments: Iterable[Assignment]) -> Mapping[str, Placement]:
+    found: defaultdict[str, list[Assignment]] = defaultdict(list)
+    for each in assignments:
+        for name, count in each.nodes:
+            here = Assignment(
+                each.pod_set, each.replica, each.shape, each.requests, ((name, count),)
+            )
+            found[name].append(here)
+    return {name: Placement(tuple(here)) for name, here in found.items()}

@@ -1,0 +1,127 @@
+"""How are refused pods tried again soon after a reservation has ended?
+
+By one small write: kube-scheduler puts every pod that an extender refused back into its queue on
+any event of the kinds that it watches. One of these kinds is namespaced and means nothing to
+anybody where there is no such storage class: CSIStorageCapacity. So the right to wake the
+scheduler is the right to write one object in our own namespace, not any node or pod. It is written
+only when room came free in which a refused pod would fit, and once a second at most.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import structlog
+
+from extender.metrics import Metrics
+from extender.passing import Passing
+from extender.refusals import Refusals
+from extender.snapshot import Ledger
+from kube.client import Client, Resource
+from kube.errors import KubeError, NotFound
+
+log = structlog.get_logger(__name__)
+
+CAPACITIES = Resource(
+    group="storage.k8s.io", version="v1", plural="csistoragecapacities", namespaced=True
+)
+WAKE_NAME = "muster-wake"
+_ANNOTATION = "muster.dev/woken"
+_LEAST_PAUSE = 0.05
+"""Between two looks, however much happens."""
+
+
+class Signal(Protocol):
+    """What makes kube-scheduler try refused pods again."""
+
+    async def send(self) -> None:
+        """Do it; raises KubeError where it could not be done."""
+
+
+class StorageSignal:
+    """Annotates an object that kube-scheduler watches, and makes it where there is none."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+
+    async def send(self) -> None:
+        """Write the time into the annotation."""
+        annotations = {_ANNOTATION: str(time.time_ns())}
+        path = CAPACITIES.path(self._namespace, WAKE_NAME)
+        try:
+            await self._client.merge_patch(path, {"metadata": {"annotations": annotations}})
+        except NotFound:
+            await self._client.create(CAPACITIES.path(self._namespace), _wake_object(annotations))
+
+
+def _wake_object(annotations: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": WAKE_NAME, "annotations": annotations},
+        "storageClassName": "muster.dev-no-such-class",
+    }
+
+
+class Waker:
+    """Looks whether room came free for a refused pod, and sends the signal."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        passing: Passing,
+        refusals: Refusals,
+        signal: Signal,
+        metrics: Metrics,
+        *,
+        pause: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._passing = passing
+        self._refusals = refusals
+        self._signal = signal
+        self._metrics = metrics
+        self._pause = pause
+        self._clock = clock
+        self._news = asyncio.Event()
+        self._again = True  # an earlier process may have refused whoever waits
+
+    def tell(self) -> None:
+        """Something came free, or may have."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Look whenever there is news, and every now and then for what ends by time alone."""
+        while True:
+            try:
+                async with asyncio.timeout(self._pause):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            woke = await self._wake_if_due()
+            await asyncio.sleep(self._pause if woke else _LEAST_PAUSE)
+
+    async def _wake_if_due(self) -> bool:
+        if not self._due():
+            return False
+        try:
+            await self._signal.send()
+        except KubeError as error:
+            log.warning("could not wake the scheduler", error=str(error))
+            self._again = True
+            return True
+        self._refusals.woken()
+        self._metrics.wakes.inc()
+        return True
+
+    def _due(self) -> bool:
+        snapshot, recall = self._ledger.snapshot(), self._passing.known(self._clock())
+        nodes, self._ledger.freed = self._ledger.freed, set()
+        ended, self._again = self._passing.take_ended() or self._again, False
+        if ended:
+            nodes = set(snapshot.bound.names)
+        return bool(nodes) and self._refusals.any_fits(nodes, snapshot, recall)

@@ -1,0 +1,112 @@
+"""What is known of the cluster, from which watches, and may it be used?"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from extender.passing import Passing
+from extender.refusals import Refusals
+from extender.snapshot import Ledger, Seen, see
+from kube.client import Client
+from kube.objects import Gang, Node, Pod
+from kube.resources import GANGS, NODES, PODS
+from kube.watch import Changed, Deleted, Reflector, Selection, Watched, WatchEvent
+
+T = TypeVar("T", bound=Watched)
+
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Watches:
+    """The reflectors, and the ledger that they keep. `on_news` is called after each batch."""
+
+    def __init__(
+        self,
+        client: Client,
+        passing: Passing,
+        refusals: Refusals,
+        *,
+        silence: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.ledger = Ledger()
+        self.on_news: Callable[[], None] = lambda: None
+        self._passing = passing
+        self._refusals = refusals
+        self._silence = silence
+        self._clock = clock
+        self.reflectors: tuple[Reflector[Any], ...] = (
+            # Ended pods hold nothing: they never travel.
+            Reflector(
+                client,
+                PODS,
+                Pod,
+                self._sink(self._pod, self._pod_gone),
+                project=see,
+                selection=Selection(field_selector=NOT_ENDED),
+            ),
+            Reflector(client, NODES, Node, self._sink(self._node, self._node_gone)),
+            Reflector(client, GANGS, Gang, self._sink(self._gang, self._gang_gone)),
+        )
+
+    @property
+    def synced(self) -> bool:
+        """Whether every watch has its first list."""
+        return all(reflector.synced for reflector in self.reflectors)
+
+    def trusted(self) -> bool:
+        """Whether all are synced and were heard of lately."""
+        return self.synced and self.silent_for() <= self._silence
+
+    def silent_for(self) -> float:
+        """Seconds since the watch that has been silent longest was heard of."""
+        now = self._clock()
+        heard = (reflector.last_contact for reflector in self.reflectors)
+        return max(now - at if at is not None else float("inf") for at in heard)
+
+    def _sink(
+        self, changed: Callable[[T], None], deleted: Callable[[T], None]
+    ) -> Callable[[list[WatchEvent[T]]], None]:
+        def sink(batch: list[WatchEvent[T]]) -> None:
+            _take(batch, changed, deleted)
+            self.on_news()
+
+        return sink
+
+    def _pod(self, seen: Seen) -> None:
+        self.ledger.put_pod(seen)
+        if seen.pod.node:
+            self._settled(seen.pod.uid)
+
+    def _pod_gone(self, seen: Seen) -> None:
+        self.ledger.remove_pod(seen.pod.uid)
+        self._settled(seen.pod.uid)
+
+    def _settled(self, uid: str) -> None:
+        self._passing.settled(uid)
+        self._refusals.forget(uid)
+
+    def _node(self, node: Node) -> None:
+        self.ledger.put_node(node)
+
+    def _node_gone(self, node: Node) -> None:
+        self.ledger.remove_node(node.metadata.name)
+
+    def _gang(self, gang: Gang) -> None:
+        self.ledger.put_gang(gang)
+
+    def _gang_gone(self, gang: Gang) -> None:
+        self.ledger.remove_gang(gang)
+
+
+def _take(
+    batch: Iterable[WatchEvent[T]], changed: Callable[[T], None], deleted: Callable[[T], None]
+) -> None:
+    for told in batch:
+        match told:
+            case Changed(obj=obj):
+                changed(obj)
+            case Deleted(obj=obj):
+                deleted(obj)
+            case _:
+                pass  # what cannot be read counts as it was

@@ -1,0 +1,205 @@
+"""What does kube-scheduler ask an extender, and in which words is it answered?
+
+The keys are the names of Go's fields, because those structs have no JSON tags; the pod inside is
+ordinary Kubernetes JSON. Go itself would take keys in any case, so questions may come so; answers
+are spelled exactly. Only what is used is decoded, and node names are sent back as they came.
+
+A question that cannot be read raises BadQuestion with a text of its own: nothing of the input is
+ever in it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from kube.objects import Pod
+
+T = TypeVar("T")
+
+
+class BadQuestion(ValueError):  # noqa: N818 - a question that is bad, not a fault of ours
+    """The body is not what kube-scheduler sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A pod and the nodes that are left for it; `nodes` are the same nodes whole, if they came."""
+
+    pod: Pod
+    names: list[str]
+    nodes: list[msgspec.Raw] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Whose eviction would make room on a node: uids, and how many budgets that breaks."""
+
+    uids: tuple[str, ...]
+    violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """A pod that fits nowhere, and for some nodes the pods that could be evicted for it."""
+
+    pod: Pod
+    victims: Mapping[str, Victims]
+
+
+# ---- what comes in
+
+
+class _Meta(msgspec.Struct, gc=False):
+    name: str = ""
+    uid: str = ""
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+class _NodeList(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None = None
+
+
+class _Args(msgspec.Struct, gc=False):
+    pod: Pod = msgspec.field(name="Pod")
+    nodes: _NodeList | None = msgspec.field(name="Nodes", default=None)
+    names: list[str] | None = msgspec.field(name="NodeNames", default=None)
+
+
+class _MetaPod(msgspec.Struct, gc=False):
+    uid: str = msgspec.field(name="UID", default="")
+
+
+class _MetaVictims(msgspec.Struct, gc=False):
+    pods: list[_MetaPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class _FullVictims(msgspec.Struct, gc=False):
+    pods: list[_Object] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class _PreemptionArgs(msgspec.Struct, gc=False):
+    pod: Pod = msgspec.field(name="Pod")
+    full: dict[str, _FullVictims] | None = msgspec.field(name="NodeNameToVictims", default=None)
+    meta: dict[str, _MetaVictims] | None = msgspec.field(name="NodeNameToMetaVictims", default=None)
+
+
+_ARGS = msgspec.json.Decoder(_Args)
+_PREEMPTION = msgspec.json.Decoder(_PreemptionArgs)
+_NODE = msgspec.json.Decoder(_Object)
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def read_question(body: bytes) -> Question:
+    """Read what comes to /filter and /prioritize (ExtenderArgs)."""
+    args = _decoded(_ARGS, body, ("Pod", "Nodes", "NodeNames"))
+    pod = _checked(args.pod)
+    if args.names is not None:
+        return Question(pod, args.names, None)
+    if args.nodes is None:
+        raise BadQuestion("neither NodeNames nor Nodes")
+    items = args.nodes.items or []
+    return Question(pod, [_name(item) for item in items], items)
+
+
+def read_preemption(body: bytes) -> Preemption:
+    """Read what comes to /preempt (ExtenderPreemptionArgs)."""
+    keys = ("Pod", "NodeNameToVictims", "NodeNameToMetaVictims")
+    args = _decoded(_PREEMPTION, body, keys)
+    victims = {
+        name: Victims(tuple(pod.uid for pod in each.pods or ()), each.violations)
+        for name, each in (args.meta or {}).items()
+    }
+    for name, full in (args.full or {}).items():
+        uids = tuple(pod.metadata.uid for pod in full.pods or ())
+        victims.setdefault(name, Victims(uids, full.violations))
+    return Preemption(_checked(args.pod), victims)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, keys: Sequence[str]) -> T:
+    """Decode, and only where the keys do not fit look whether they are spelled in another case."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    try:
+        return decoder.decode(_respelled(body, keys))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise BadQuestion("not the JSON that kube-scheduler sends") from None
+
+
+def _respelled(body: bytes, keys: Sequence[str]) -> bytes:
+    exact = {key.lower(): key for key in keys}
+    found: dict[str, msgspec.Raw] = {}
+    for key, value in _KEYS.decode(body).items():
+        known = exact.get(key.lower())
+        if known in found:
+            raise BadQuestion("a key comes twice")
+        if known is not None:
+            found[known] = value
+    return msgspec.json.encode(found)
+
+
+def _checked(pod: Pod) -> Pod:
+    if not pod.metadata.uid:
+        raise BadQuestion("the pod has no uid")
+    return pod
+
+
+def _name(node: msgspec.Raw) -> str:
+    try:
+        name = _NODE.decode(node).metadata.name
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadQuestion("a node that is not one") from None
+    if not name:
+        raise BadQuestion("a node without a name")
+    return name
+
+
+# ---- what goes out
+
+_encode = msgspec.json.Encoder().encode
+
+
+def filter_answer(
+    question: Question,
+    passed: Sequence[str],
+    failed: Mapping[str, str],
+    unresolvable: Mapping[str, str],
+) -> bytes:
+    """Write an ExtenderFilterResult, in the form in which the question came."""
+    answer: dict[str, Any] = {
+        "Nodes": None,
+        "NodeNames": passed,
+        "FailedNodes": failed,
+        "FailedAndUnresolvableNodes": unresolvable,
+        "Error": "",
+    }
+    if question.nodes is not None:
+        left = set(passed)
+        kept = zip(question.names, question.nodes, strict=True)
+        items = [node for name, node in kept if name in left]
+        answer |= {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
+    return _encode(answer)
+
+
+def priorities_answer(names: Sequence[str], scores: Iterable[int]) -> bytes:
+    """Write a HostPriorityList: a bare array, a score for each node."""
+    return _encode([{"Host": n, "Score": s} for n, s in zip(names, scores, strict=True)])
+
+
+def preemption_answer(preemption: Preemption, kept: Iterable[str]) -> bytes:
+    """Write an ExtenderPreemptionResult: the nodes that are left, with their victims as given."""
+    left = {name: _written(preemption.victims[name]) for name in kept}
+    return _encode({"NodeNameToMetaVictims": left})
+
+
+def _written(victims: Victims) -> dict[str, Any]:
+    pods = [{"UID": uid} for uid in victims.uids]
+    return {"Pods": pods, "NumPDBViolations": victims.violations}

@@ -1,0 +1,169 @@
+"""How does one test see a real cluster with an extender: nodes, a namespace, Gangs, and pods?
+
+Gangs are written by hand here, as the coordinator would write them: what is tried is the extender
+and the real kube-scheduler, with nothing else in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kube import names
+from testbed.cluster import Cluster
+from testbed.muster import Extender
+from testbed.nodes import NodeSpec, copies
+from testbed.waiting import wait_until
+from tests.extender.worlds import GPU, Json, gang, member, pinned, pod
+
+SECONDS = 30.0
+QUICK = {"SETTLE_SECONDS": "1", "WAKE_PAUSE_SECONDS": "0.3"}
+"""Settings of an extender that is not in doubt for as long as one of an installation."""
+LABEL = "test.muster.dev/extender"
+
+
+class Plot:
+    """One test's namespace and nodes `NAME-0`, `NAME-1`, ... with 8 GPUs each."""
+
+    def __init__(self, cluster: Cluster, extender: Extender, name: str) -> None:
+        self.cluster = cluster
+        self.extender = extender
+        self.name = name
+        cluster.create_namespace(name)
+
+    def add_nodes(self, count: int, gpus: int = 8) -> list[str]:
+        spec = NodeSpec(self.name, cpus=96, memory="768Gi", gpus=gpus, labels={LABEL: self.name})
+        self.cluster.add_nodes(copies(spec, count))
+        return [f"{self.name}-{i}" for i in range(count)]
+
+    # ---- gangs
+
+    def place(self, name: str, seats: Mapping[str, int], gpu: int = 8, **more: Any) -> None:
+        """Write a Gang with this placement, and wait until the extender knows of it."""
+        before = self.extender.metric("muster_extender_reserved_pods")
+        made = gang(name, seats=seats, gpu=gpu, **more)
+        made |= {"apiVersion": names.API_VERSION, "kind": "Gang"}
+        made["metadata"] |= {"namespace": self.name}
+        made["metadata"]["ownerReferences"][0]["apiVersion"] = names.RAY_API_VERSION
+        made["spec"] |= {"queue": "default", "rayClusterUid": f"uid-{name}"}
+        self._post(self._gangs(), made)
+        self._patch(f"{self._gangs()}/{name}/status", {"status": made["status"]})
+        self.wait(
+            lambda: (
+                self.extender.metric("muster_extender_reserved_pods")
+                == before + sum(seats.values())
+            ),
+            "the extender to know of the gang",
+        )
+
+    def end(self, name: str) -> None:
+        """Delete a Gang: its reservation ends, and nothing that kube-scheduler watches changes."""
+        self._call("DELETE", f"{self._gangs()}/{name}")
+
+    # ---- pods
+
+    def create(self, found: Json) -> None:
+        """Create a pod on the plot's nodes."""
+        metadata = {**found["metadata"], "namespace": self.name}
+        for given in ("uid", "resourceVersion"):
+            metadata.pop(given, None)
+        (container,) = found["spec"]["containers"]
+        asked = container["resources"]["requests"]
+        limits = {GPU: asked[GPU]} if GPU in asked else {}
+        complete = {**container, "image": "x", "resources": {"requests": asked, "limits": limits}}
+        spec = {"nodeSelector": {LABEL: self.name}, **found["spec"], "containers": [complete]}
+        self._post(self._pods(), {"metadata": metadata, "spec": spec})
+
+    def create_all(self, found: Iterable[Json]) -> None:
+        """Create pods in a burst."""
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.create, found))
+
+    def members(self, name: str, seats: Mapping[str, int], gpu: int = 8) -> list[Json]:
+        """The released pods of a gang, one for each seat."""
+        return [
+            member(pinned(pod(f"{name}-{node}-{i}", gpu=gpu), node), name)
+            for node, count in seats.items()
+            for i in range(count)
+        ]
+
+    def delete(self, name: str) -> None:
+        self._call("DELETE", f"{self._pods()}/{name}?gracePeriodSeconds=0")
+
+    def pods(self) -> dict[str, Json]:
+        found = self.cluster.api.get(self._pods())["items"]
+        return {each["metadata"]["name"]: each for each in found}
+
+    def bound(self) -> dict[str, str]:
+        """The pods that have a node, with it."""
+        return {
+            name: each["spec"]["nodeName"]
+            for name, each in self.pods().items()
+            if "nodeName" in each["spec"]
+        }
+
+    def gpus(self) -> Counter[str]:
+        """How many GPUs of each node are in use."""
+        used: Counter[str] = Counter()
+        for each in self.pods().values():
+            requests = each["spec"]["containers"][0]["resources"]["requests"]
+            used[each["spec"].get("nodeName", "")] += int(requests.get(GPU, 0))
+        del used[""]
+        return used
+
+    # ---- waiting
+
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> None:
+        wait_until(condition, what, seconds)
+
+    def wait_bound(self, *wanted: str, seconds: float = SECONDS) -> None:
+        self.wait(lambda: {*wanted} <= self.bound().keys(), f"{wanted} to be bound", seconds)
+
+    def wait_judged(self, count: int) -> None:
+        """Wait until so many pods are bound or were found to fit nowhere."""
+
+        def judged() -> bool:
+            found = self.pods().values()
+            return sum("nodeName" in p["spec"] or bool(unschedulable(p)) for p in found) >= count
+
+        self.wait(judged, f"{count} pods to be judged", 60.0)
+
+    def wait_refused(self, name: str, part: str) -> None:
+        """Wait until the scheduler says of a pod that it found no node, for a reason."""
+        self.wait(lambda: part in unschedulable(self.pods()[name]), f"{name} refused: {part}")
+
+    # ---- the API
+
+    def _pods(self) -> str:
+        return f"/api/v1/namespaces/{self.name}/pods"
+
+    def _gangs(self) -> str:
+        return f"/apis/{names.API_VERSION}/namespaces/{self.name}/gangs"
+
+    def _post(self, path: str, body: Json) -> None:
+        self._call("POST", path, body)
+
+    def _patch(self, path: str, body: Json) -> None:
+        self._call("PATCH", path, body, "application/merge-patch+json")
+
+    def _call(
+        self, method: str, path: str, body: Json | None = None, kind: str = "application/json"
+    ) -> None:
+        sent = None if body is None else json.dumps(body).encode()
+        with self.cluster.api.session() as session:
+            session.call(method, path, sent, kind)
+
+
+def unschedulable(found: Json) -> str:
+    """What the scheduler says of a pod that it found no node for."""
+    return next(
+        (
+            str(each.get("message", ""))
+            for each in found["status"].get("conditions") or ()
+            if (each["type"], each.get("reason")) == ("PodScheduled", "Unschedulable")
+        ),
+        "",
+    )

@@ -1,0 +1,327 @@
+"""Which nodes does a pod pass, beside pods, nominations, what was passed, and reservations?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.filter import (
+    NO_ROOM,
+    NO_SEAT,
+    NOTHING_PASSED,
+    RESERVED,
+    UNKNOWN,
+    Filtered,
+    Passed,
+    Recall,
+    filter_nodes,
+)
+from extender.snapshot import Ledger
+from tests.extender.worlds import (
+    GPU,
+    Json,
+    as_gang,
+    as_seen,
+    gang,
+    ledger,
+    member,
+    node,
+    pinned,
+    pod,
+)
+
+AB = ("a", "b")
+
+
+def ask(
+    known: Ledger, found: Json, names: Sequence[str] = AB, recall: Recall = NOTHING_PASSED
+) -> Filtered:
+    return filter_nodes(as_seen(found), list(names), known.snapshot(), recall)
+
+
+def remembered(answer: Filtered) -> Passed:
+    assert answer.remember is not None
+    return answer.remember
+
+
+# ---- pods of no gang
+
+
+def test_a_pod_passes_where_it_fits() -> None:
+    known = ledger(node("a"), node("b"), pod("old", gpu=6, on="b"))
+    answer = ask(known, pod("new", gpu=4))
+    assert (answer.passed, answer.failed, answer.unresolvable) == (["a"], {"b": NO_ROOM}, {})
+
+
+def test_reserved_room_is_refused_for_good() -> None:
+    known = ledger(node("a"), node("b"), gang(seats={"a": 1}))
+    answer = ask(known, pod("new", gpu=1))
+    assert (answer.passed, answer.failed, answer.unresolvable) == (["b"], {}, {"a": RESERVED})
+
+
+def test_full_is_full_even_where_room_is_reserved_too() -> None:
+    known = ledger(node("a"), pod("old", gpu=8, on="a"), gang(seats={"a": 1}))
+    assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}
+
+
+def test_what_a_gang_leaves_free_is_free() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}, gpu=4))
+    assert list(ask(known, pod("new", gpu=4), ["a"]).passed) == ["a"]
+    assert ask(known, pod("new", gpu=5), ["a"]).unresolvable == {"a": RESERVED}
+
+
+def test_every_refused_node_is_told_once() -> None:
+    known = ledger(node("a"), node("b"), pod("old", gpu=8, on="b"), gang(seats={"a": 1}))
+    answer = ask(known, pod("new", gpu=1), ["a", "b", "gone"])
+    assert answer.passed == []
+    assert answer.failed == {"b": NO_ROOM}
+    assert answer.unresolvable == {"a": RESERVED, "gone": UNKNOWN}
+
+
+def test_a_bound_member_turns_its_reservation_into_use() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}))
+    known.put_pod(as_seen(member(pod("w", gpu=8, on="a"))))
+    assert known.reservations == 0
+    assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}
+
+
+def test_a_lost_member_keeps_its_seat() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}), member(pod("w", gpu=8, on="a")))
+    known.remove_pod("uid-w")
+    assert ask(known, pod("new", gpu=1), ["a"]).unresolvable == {"a": RESERVED}
+
+
+def test_a_gang_that_is_gone_reserves_nothing() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}))
+    known.freed.clear()
+    known.remove_gang(as_gang(gang(seats={"a": 1})))
+    assert list(ask(known, pod("new", gpu=1), ["a"]).passed) == ["a"]
+    assert known.freed == {"a"}
+
+
+def test_a_placement_edited_into_nonsense_reserves_nothing() -> None:
+    known = ledger(node("a"), gang(seats={"a": -1}))
+    assert list(ask(known, pod("new", gpu=1), ["a"]).passed) == ["a"]
+
+
+def test_pods_without_requests_need_a_slot() -> None:
+    bare: Json = pod("bare")
+    bare["spec"]["containers"] = [{"name": "c"}]
+    known = ledger(node("a"), gang(seats={"a": 1}))
+    assert list(ask(known, bare, ["a"]).passed) == ["a"]
+
+
+def test_a_pod_whose_amounts_cannot_be_read_passes_nowhere() -> None:
+    odd: Json = pod("odd")
+    odd["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "much"}
+    assert ask(ledger(node("a")), odd, ["a"]).failed == {"a": NO_ROOM}
+
+
+def test_overcommitted_memory_concerns_nobody_who_asks_for_none() -> None:
+    known = ledger(node("a", cpu=1), pod("old", cpu=4, on="a"))
+    frugal: Json = pod("frugal", gpu=1)
+    del frugal["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    assert list(ask(known, frugal, ["a"]).passed) == ["a"]
+
+
+# ---- nominations
+
+
+@pytest.mark.parametrize(("priority", "passes"), [(5, False), (10, False), (11, True)])
+def test_nominated_pods_count_against_their_equals(priority: int, passes: bool) -> None:
+    known = ledger(node("a"), pod("waits", gpu=8, nominated="a", priority=10))
+    answer = ask(known, pod("new", gpu=1, priority=priority), ["a"])
+    assert bool(answer.passed) is passes
+
+
+def test_a_nomination_does_not_count_against_itself() -> None:
+    waits = pod("waits", gpu=8, nominated="a")
+    assert list(ask(ledger(node("a"), waits), waits, ["a"]).passed) == ["a"]
+
+
+def test_a_nominated_member_counts_once() -> None:
+    waits = member(pinned(pod("w", gpu=8, nominated="a"), "a"))
+    known = ledger(node("a"), gang(seats={"a": 1}), waits)
+    assert list(ask(known, waits, ["a"]).passed) == ["a"]
+    assert ask(known, pod("new", gpu=1, priority=99), ["a"]).unresolvable == {"a": RESERVED}
+
+
+# ---- what was passed
+
+
+def test_a_pod_on_its_way_counts_where_room_is_reserved() -> None:
+    known = ledger(node("a"), node("b"), gang(seats={"a": 1}, gpu=4))
+    first = remembered(ask(known, pod("first", gpu=4)))
+    answer = ask(known, pod("second", gpu=4), AB, Recall((first,)))
+    assert (list(answer.passed), answer.unresolvable) == (["b"], {"a": RESERVED})
+
+
+def test_a_pod_on_its_way_does_not_count_against_itself() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}, gpu=4))
+    first = remembered(ask(known, pod("first", gpu=4), ["a"]))
+    assert list(ask(known, pod("first", gpu=4), ["a"], Recall((first,))).passed) == ["a"]
+
+
+def test_nodes_without_reservations_need_no_memory() -> None:
+    assert ask(ledger(node("a")), pod("first", gpu=4), ["a"]).remember is None
+
+
+def test_a_pod_on_its_way_keeps_its_node_when_others_come() -> None:
+    known = ledger(node("b"), gang(seats={"b": 1}, gpu=4))
+    first = remembered(ask(known, pod("first", gpu=4), ["b"]))
+    known = ledger(node("a"), node("b"), gang(seats={"b": 1}, gpu=4))
+    answer = ask(known, pod("second", gpu=4), AB, Recall((first,)))
+    assert list(answer.passed) == ["a"]
+
+
+def test_who_may_not_know_all_that_was_passed_gives_no_reserved_node() -> None:
+    known = ledger(node("a"), node("b"), gang(seats={"a": 1}, gpu=4))
+    answer = ask(known, pod("new", gpu=1), AB, Recall(complete=False))
+    assert (list(answer.passed), answer.unresolvable) == (["b"], {"a": RESERVED})
+
+
+# ---- pods of a gang
+
+
+def seated(name: str = "w", to: str = "a", **more: Any) -> Json:
+    return member(pinned(pod(name, gpu=8, **more), to))
+
+
+def test_a_member_passes_its_own_node_and_no_other() -> None:
+    known = ledger(node("a"), node("b"), gang(seats={"a": 1}))
+    answer = ask(known, seated())
+    assert (answer.passed, answer.failed, answer.unresolvable) == (["a"], {}, {"b": NO_SEAT})
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param(seated(to="b"), id="pinned to a node that is not in the placement"),
+        pytest.param(member(pod("w", gpu=8)), id="not pinned"),
+        pytest.param(member(pinned(pod("w", gpu=8), "a"), pod_set="other"), id="another pod set"),
+    ],
+)
+def test_a_pin_that_we_did_not_write_leads_nowhere(forged: Json) -> None:
+    known = ledger(node("a"), node("b"), gang(seats={"a": 1}))
+    answer = ask(known, forged)
+    assert (answer.passed, answer.unresolvable) == ([], {"a": NO_SEAT, "b": NO_SEAT})
+
+
+def test_a_pod_of_a_gang_without_placement_is_refused_everywhere() -> None:
+    answer = ask(ledger(node("a"), gang()), seated(), ["a"])
+    assert (answer.passed, answer.unresolvable) == ([], {"a": NO_SEAT})
+
+
+def test_another_gangs_pin_is_no_seat() -> None:
+    known = ledger(node("a"), gang("train", seats={"a": 1}), gang("other"))
+    thief = member(pinned(pod("thief", gpu=8), "a"), "other")
+    assert ask(known, thief, ["a"]).passed == []
+
+
+def test_a_stranger_with_our_labels_or_owner_gets_no_reserved_room() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}))
+    labelled = member(pinned(pod("forged", gpu=8), "a"))
+    labelled["metadata"]["ownerReferences"] = []
+    elsewhere = member(pinned(pod("forged", gpu=8), "a"))
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    earlier = member(pinned(pod("forged", gpu=8), "a"))
+    earlier["metadata"]["ownerReferences"][0]["uid"] = "of an earlier RayCluster"
+    for forged in (labelled, elsewhere, earlier):
+        assert ask(known, forged, ["a"]).unresolvable == {"a": RESERVED}
+
+
+def test_a_seat_is_for_one_pod() -> None:
+    known = ledger(node("a", gpu=16), gang(seats={"a": 1}), seated("first", on="a"))
+    assert ask(known, seated("second"), ["a"]).unresolvable == {"a": NO_SEAT}
+
+
+def test_a_seat_is_taken_by_a_member_on_its_way() -> None:
+    known = ledger(node("a", gpu=16), gang(seats={"a": 1}))
+    first = remembered(ask(known, seated("first"), ["a"]))
+    assert ask(known, seated("second"), ["a"], Recall((first,))).passed == []
+    assert ask(known, seated("first"), ["a"], Recall((first,))).passed == ["a"]
+
+
+def test_a_member_on_its_way_counts_once() -> None:
+    known = ledger(node("a", gpu=16), gang(seats={"a": 2}))
+    first = remembered(ask(known, seated("first"), ["a"]))
+    assert ask(known, seated("second"), ["a"], Recall((first,))).passed == ["a"]
+
+
+def test_a_member_gets_its_seat_whoever_else_may_have_been_passed() -> None:
+    known = ledger(node("a"), gang(seats={"a": 1}))
+    assert ask(known, seated(), ["a"], Recall(complete=False)).passed == ["a"]
+
+
+def test_a_seat_that_somebody_took_is_full() -> None:
+    known = ledger(node("a"), pod("thief", gpu=1, on="a"), gang(seats={"a": 1}))
+    assert ask(known, seated(), ["a"]).failed == {"a": NO_ROOM}
+
+
+def test_a_member_that_grew_needs_room_beside_the_other_seats() -> None:
+    grown = member(pinned(pod("w", gpu=9), "a"))
+    for gpus, passes in ((16, False), (17, True)):
+        known = ledger(node("a", gpu=gpus), gang(seats={"a": 2}))
+        assert bool(ask(known, grown, ["a"]).passed) is passes
+
+
+def test_a_member_of_a_ray_cluster_that_is_no_gang_is_anybody() -> None:
+    known = ledger(node("a"), node("b"))
+    assert list(ask(known, seated()).passed) == ["a", "b"]
+
+
+# ---- whatever the numbers are
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
+    """Two nodes, pods and seats on them, and pods that come."""
+    many = st.integers(0, 3)
+    things: list[Json] = [node(name) for name in AB]
+    things += [
+        pod(f"old-{i}", gpu=draw(st.integers(0, 4)), on=draw(st.sampled_from(AB)))
+        for i in range(draw(many))
+    ]
+    for i in range(draw(many)):
+        seats = {draw(st.sampled_from(AB)): 1}
+        things.append(gang(f"g{i}", seats=seats, gpu=draw(st.integers(1, 4))))
+    come = [pod(f"new-{i}", gpu=draw(st.integers(0, 6))) for i in range(draw(st.integers(1, 6)))]
+    return things, come
+
+
+@given(crowds())
+def test_whatever_passes_leaves_every_seat_its_room(crowd: tuple[list[Json], list[Json]]) -> None:
+    """Bound unseen wherever they were passed first, no pod ever lands on reserved room."""
+    things, come = crowd
+    known = ledger(*things)
+    passed: tuple[Passed, ...] = ()
+    took = dict.fromkeys(AB, 0)
+    for found in come:
+        answer = ask(known, found, AB, Recall(passed))
+        told = [*answer.passed, *answer.failed, *answer.unresolvable]
+        assert sorted(told) == sorted(AB)
+        if answer.passed:
+            gpus = int(
+                found["spec"]["containers"][0]["resources"]["requests"].get("nvidia.com/gpu", 0)
+            )
+            took[answer.passed[0]] += gpus
+        passed += (answer.remember,) if answer.remember else ()
+    snapshot = known.snapshot()
+    row = snapshot.guarded.row[GPU]
+    for at, name in enumerate(AB):
+        if snapshot.reserved[at] and took[name]:
+            assert took[name] <= snapshot.guarded.free[row, at]
+
+
+@given(crowds())
+def test_the_same_question_gets_the_same_answer(crowd: tuple[list[Json], list[Json]]) -> None:
+    things, come = crowd
+    known = ledger(*things)
+    for found in come:
+        first, second = ask(known, found), ask(known, found)
+        assert replace(first, remember=None) == replace(second, remember=None)

@@ -1,0 +1,168 @@
+"""Does the real kube-scheduler, with the extender beside it, keep out of reserved room?"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.cluster import Cluster
+from testbed.muster import Extender, start_extender, with_muster
+from testbed.options import Options
+from tests.extender.plot import QUICK, Plot, unschedulable
+from tests.extender.worlds import member, pinned, pod
+
+pytestmark = pytest.mark.controlplane
+
+_NUMBERS = itertools.count(1)
+_WAKE = "muster_extender_wakes_total"
+_CALLS = "muster_extender_calls_total"
+
+
+@pytest.fixture(scope="module")
+def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Extender]]:
+    """One cluster without KubeRay, with an extender and the scheduler of the manifests."""
+    directory = tmp_path_factory.mktemp("extender") / "root"
+    options = with_muster(Options(scheduler=False, kuberay=False))
+    with Cluster.start(directory, options) as cluster:
+        started = start_extender(cluster, settings=QUICK)
+        cluster.start_scheduler(started.scheduler_config())
+        yield cluster, started
+
+
+@pytest.fixture
+def plot(extender: tuple[Cluster, Extender]) -> Plot:
+    return Plot(*extender, f"plot-{next(_NUMBERS)}")
+
+
+def test_a_burst_of_fillers_leaves_reserved_room_alone(plot: Plot) -> None:
+    """Half of the room is reserved; the extender is killed and comes back in between."""
+    nodes = plot.add_nodes(6)
+    seats = dict.fromkeys(nodes, 1)
+    plot.place("train", seats, gpu=4)
+    chance = random.Random(5)
+    shapes = [pod(f"f{i}", gpu=chance.choice((1, 1, 2, 3, 4, 8))) for i in range(120)]
+    plot.create_all(shapes[:60])
+    plot.extender.process.kill()
+    plot.extender.process.restart()
+    plot.extender.wait_ready()
+    plot.create_all(shapes[60:])
+    plot.wait_judged(len(shapes))
+    assert sum(plot.gpus().values()) > 0
+    assert max(plot.gpus().values()) <= 4
+    plot.create_all(plot.members("train", seats, gpu=4))
+    plot.wait_bound(*(f"train-{name}-0" for name in nodes))
+    assert set(plot.gpus().values()) == {8}
+
+
+def test_forged_pins_and_labels_get_nowhere(plot: Plot) -> None:
+    first, second = plot.add_nodes(2)
+    plot.place("train", {first: 1, second: 1})
+    plot.create(pinned(pod("pinned", gpu=1), first))
+    labelled = member(pinned(pod("labelled", gpu=8), first), "train")
+    labelled["metadata"]["ownerReferences"] = []
+    plot.create(labelled)
+    plot.create(member(pinned(pod("smaller", gpu=8), first), "train", pod_set="other"))
+    plot.create(member(pod("unpinned", gpu=8), "train"))
+    for name in ("pinned", "labelled"):
+        plot.wait_refused(name, "reserved for a gang")
+    for name in ("smaller", "unpinned"):
+        plot.wait_refused(name, "not a seat of its gang")
+    assert plot.bound() == {}
+    plot.create_all(plot.members("train", {first: 1, second: 1}))
+    plot.wait_bound(f"train-{first}-0", f"train-{second}-0")
+
+
+def test_a_lost_member_keeps_its_seat_while_fillers_wait(plot: Plot) -> None:
+    (node,) = plot.add_nodes(1)
+    plot.place("train", {node: 1})
+    plot.create_all(plot.members("train", {node: 1}))
+    plot.wait_bound(f"train-{node}-0")
+    plot.create(pod("filler", gpu=1))
+    plot.wait_refused("filler", "Insufficient")
+    plot.delete(f"train-{node}-0")
+    plot.wait_refused("filler", "reserved for a gang")
+    plot.create_all(plot.members("train", {node: 1}))
+    plot.wait_bound(f"train-{node}-0")
+    assert "filler" not in plot.bound()
+
+
+def test_nobody_is_evicted_for_room_that_is_reserved(plot: Plot) -> None:
+    """Without the verb `preempt` pods were evicted for a pod that was then refused."""
+    (node,) = plot.add_nodes(1)
+    plot.create(pod("small", gpu=4))
+    plot.wait_bound("small")
+    plot.place("train", {node: 1}, gpu=2)
+    _priority_class(plot)
+    plot.create(pod("big", gpu=8, priorityClassName="extender-high"))
+    plot.wait_refused("big", "Insufficient")
+    assert plot.bound().keys() == {"small"}
+    plot.create(pod("fits", gpu=6, priorityClassName="extender-high"))
+    plot.wait_bound("fits")  # beside the reservation, once the small one is gone
+    assert plot.bound().keys() == {"fits"}
+
+
+def test_a_running_gang_does_not_lose_one_member(plot: Plot) -> None:
+    first, second = plot.add_nodes(2)
+    plot.place("train", {first: 1, second: 1})
+    plot.create_all(plot.members("train", {first: 1, second: 1}))
+    plot.wait_bound(f"train-{first}-0", f"train-{second}-0")
+    _priority_class(plot)
+    plot.create(pod("big", gpu=8, priorityClassName="extender-high"))
+    plot.wait_refused("big", "Insufficient")
+    assert plot.bound().keys() == {f"train-{first}-0", f"train-{second}-0"}
+
+
+def _priority_class(plot: Plot) -> None:
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    if not plot.cluster.api.exists(f"{path}/extender-high"):
+        plot.cluster.api.create(path, {"metadata": {"name": "extender-high"}, "value": 1000})
+
+
+def test_when_a_reservation_ends_who_was_refused_is_tried_again(plot: Plot) -> None:
+    nodes = plot.add_nodes(3)
+    plot.place("train", dict.fromkeys(nodes, 1))
+    waiting = [pod(f"w{i}", gpu=1) for i in range(24)]
+    plot.create_all(waiting)
+    plot.wait_judged(24)
+    began = time.monotonic()
+    plot.end("train")
+    plot.wait_bound(*(f"w{i}" for i in range(24)), seconds=10)
+    assert time.monotonic() - began < 2
+    assert set(plot.gpus().values()) == {8}  # and packed
+
+
+def test_refused_pods_are_left_alone_while_nothing_changes(plot: Plot) -> None:
+    """More nodes than the scheduler samples by default, some of them full, so that the sample would
+    rotate and the text change from one attempt to the next."""
+    nodes = plot.add_nodes(130)
+    plot.place("train", dict.fromkeys(nodes[:115], 1))
+    plot.create_all(pod(f"full-{i}", gpu=8, on=name) for i, name in enumerate(nodes[115:]))
+    plot.create_all(pod(f"w{i}", gpu=1) for i in range(100))
+    plot.wait_judged(115)
+    texts = {unschedulable(each) for name, each in plot.pods().items() if name.startswith("w")}
+    assert len(texts) == 1
+    plot.wait(lambda: _calls_within(plot, 2.0) == 0, "the scheduler to leave them alone")
+    assert _calls_within(plot, 10.0) <= 100
+
+
+def _calls_within(plot: Plot, seconds: float) -> float:
+    """How often the extender was called in a time in which nothing happens."""
+    before = plot.extender.metric(_CALLS)
+    time.sleep(seconds)  # the quiet is what is looked at
+    return plot.extender.metric(_CALLS) - before
+
+
+def test_whole_nodes_stay_free(plot: Plot) -> None:
+    """At best 45 GPUs take 6 of 10 nodes; the default profile begins them all."""
+    plot.add_nodes(10)
+    chance = random.Random(7)
+    shapes = [1] * 15 + [2] * 9 + [4] * 3
+    chance.shuffle(shapes)
+    pods = [pod(f"p{i}", gpu=gpus) for i, gpus in enumerate(shapes)]
+    plot.create_all(pods)
+    plot.wait_bound(*(each["metadata"]["name"] for each in pods))
+    assert 10 - len(plot.gpus()) >= 3

@@ -1,0 +1,140 @@
+"""Are refused pods tried again when room comes free for one of them, and only then?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from extender.filter import NOTHING_PASSED, Recall
+from extender.metrics import Metrics
+from extender.passing import Passing
+from extender.refusals import Refusals
+from extender.snapshot import Ledger
+from extender.wake import Waker
+from kube.errors import Unreachable
+from tests.extender.worlds import as_gang, as_node, as_seen, gang, ledger, member, node, pinned, pod
+
+NODES = {"a", "b"}
+
+
+@pytest.fixture
+def known() -> Ledger:
+    return ledger(node("a"), node("b"), gang(seats={"a": 1, "b": 1}))
+
+
+@pytest.fixture
+def refusals() -> Refusals:
+    made = Refusals()
+    made.woken()
+    return made
+
+
+def fits(refusals: Refusals, known: Ledger, recall: Recall = NOTHING_PASSED) -> bool:
+    return refusals.any_fits(NODES, known.snapshot(), recall)
+
+
+def test_while_all_is_reserved_nobody_is_woken(known: Ledger, refusals: Refusals) -> None:
+    refusals.note(as_seen(pod("p", gpu=1)))
+    assert not fits(refusals, known)
+
+
+def test_the_end_of_a_reservation_wakes(known: Ledger, refusals: Refusals) -> None:
+    refusals.note(as_seen(pod("p", gpu=1)))
+    known.put_gang(as_gang(gang(seats={"a": 1})))
+    assert fits(refusals, known)
+    refusals.forget("uid-p")
+    assert not fits(refusals, known)
+
+
+def test_room_that_is_too_small_for_all_wakes_nobody(known: Ledger, refusals: Refusals) -> None:
+    refusals.note(as_seen(pod("p", gpu=9)))
+    known.put_gang(as_gang(gang(seats={"a": 1})))
+    assert not fits(refusals, known)
+
+
+def test_a_member_that_came_before_its_gang_is_woken(known: Ledger, refusals: Refusals) -> None:
+    known.put_gang(as_gang(gang("late")))
+    refusals.note(as_seen(member(pinned(pod("w", gpu=4), "a"), "late")))
+    known.put_gang(as_gang(gang(seats={"b": 1})))
+    known.freed.clear()
+    assert not fits(refusals, known)
+    known.put_gang(as_gang(gang("late", seats={"a": 1}, gpu=4)))
+    assert known.freed == {"a"}
+    assert fits(refusals, known)
+
+
+def test_what_an_earlier_process_refused_is_woken_once(known: Ledger) -> None:
+    refusals = Refusals()
+    assert fits(refusals, known)
+    refusals.woken()
+    assert not fits(refusals, known)
+
+
+# ---- the loop
+
+
+class Bell:
+    """Counts the signals; the first so many fail."""
+
+    def __init__(self) -> None:
+        self.rung = asyncio.Semaphore(0)
+        self.count = 0
+        self.failures = 0
+
+    async def send(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise Unreachable("no way", sent=False)
+        self.count += 1
+        self.rung.release()
+
+
+@pytest.fixture
+def bell() -> Bell:
+    return Bell()
+
+
+@contextlib.asynccontextmanager
+async def waking(known: Ledger, refusals: Refusals, bell: Bell) -> AsyncIterator[Waker]:
+    passing = Passing(0.0, settle=0.0, keep=30.0, limit=10)
+    waker = Waker(known, passing, refusals, bell, Metrics(), pause=0.01, clock=lambda: 1.0)
+    task = asyncio.create_task(waker.run())
+    try:
+        yield waker
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_it_rings_when_room_comes_free(known: Ledger, bell: Bell, refusals: Refusals) -> None:
+    refusals.note(as_seen(pod("p", gpu=1)))
+    async with waking(known, refusals, bell) as waker:
+        known.put_gang(as_gang(gang(seats={"a": 1})))
+        waker.tell()
+        await asyncio.wait_for(bell.rung.acquire(), 10)
+    assert bell.count == 1
+
+
+async def test_it_rings_again_where_it_failed(
+    known: Ledger, bell: Bell, refusals: Refusals
+) -> None:
+    bell.failures = 2
+    refusals.note(as_seen(pod("p", gpu=1)))
+    known.put_gang(as_gang(gang(seats={"a": 1})))
+    async with waking(known, refusals, bell):
+        await asyncio.wait_for(bell.rung.acquire(), 10)
+    assert bell.failures == 0
+
+
+async def test_kubelets_that_report_wake_nobody(
+    known: Ledger, bell: Bell, refusals: Refusals
+) -> None:
+    refusals.note(as_seen(pod("p", gpu=1)))
+    known.freed.clear()
+    known.put_node(as_node(node("a")))
+    assert not known.freed
+    known.put_node(as_node(node("c")))
+    assert known.freed == {"c"}

@@ -1,0 +1,123 @@
+"""Small worlds for the extender in a line: nodes, pods and Gangs, as the API server holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from extender.snapshot import Ledger, Seen, see
+from kube import names
+from kube.objects import Gang, Node, Pod
+from kube.observed import observe
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+TEAM = "team"
+
+
+def node(name: str, *, gpu: int = 8, cpu: int = 96, **labels: str) -> Json:
+    allocatable = {"cpu": str(cpu), "memory": "768Gi", "pods": "110"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": allocatable | ({GPU: str(gpu)} if gpu else {})},
+    }
+
+
+def pod(
+    name: str, *, gpu: int = 0, cpu: int = 1, on: str = "", nominated: str = "", **spec: Any
+) -> Json:
+    requests = {"cpu": str(cpu), **({GPU: str(gpu)} if gpu else {})}
+    return {
+        "metadata": {"name": name, "namespace": TEAM, "uid": f"uid-{name}", "resourceVersion": "1"},
+        "spec": {
+            "containers": [{"name": "c", "resources": {"requests": requests}}],
+            **({"nodeName": on} if on else {}),
+            **spec,
+        },
+        "status": {"phase": "Pending", "nominatedNodeName": nominated},
+    }
+
+
+def pinned(found: Json, to: str) -> Json:
+    pin = {"key": "metadata.name", "operator": "In", "values": [to]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return {**found, "spec": {**found["spec"], "affinity": affinity}}
+
+
+def member(found: Json, gang: str = "train", pod_set: str = "workers", replica: str = "") -> Json:
+    """The same pod, as one of a RayCluster whose uid is `uid-` and its name."""
+    labels = {names.RAY_GROUP: pod_set, names.RAY_CLUSTER: gang, names.RAY_NODE_TYPE: "worker"}
+    if replica:
+        labels[names.RAY_REPLICA_NAME] = replica
+    owner = {
+        "apiVersion": names.RAY_API_VERSION,
+        "kind": "RayCluster",
+        "name": gang,
+        "uid": f"uid-{gang}",
+        "controller": True,
+    }
+    metadata = {**found["metadata"], "labels": labels, "ownerReferences": [owner]}
+    return {**found, "metadata": metadata}
+
+
+def gang(
+    name: str = "train",
+    *,
+    seats: Mapping[str, int] | None = None,
+    gpu: int = 8,
+    cpu: int = 1,
+    minimum: int | None = None,
+    of: str = "",
+) -> Json:
+    """A Gang; `seats` (node -> pods) of its workers' shape are its placement."""
+    model = observe(msgspec.convert(member(pod("model", gpu=gpu, cpu=cpu), name), Pod))
+    assert model.member is not None
+    assert model.member.shape is not None
+    requests = {"cpu": str(cpu), GPU: str(gpu), "pods": "1"}
+    placed = {"shape": model.member.shape.key, "requests": requests, "nodes": dict(seats or {})}
+    count = sum((seats or {}).values())
+    owner = {"kind": "RayCluster", "name": name, "uid": of or f"uid-{name}"}
+    sets = [{"name": "workers", "assignments": [placed]}]
+    least = count if minimum is None else minimum
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": TEAM,
+            "uid": f"gang-{name}",
+            "ownerReferences": [owner],
+        },
+        "spec": {"podSets": [{"name": "workers", "count": count, "minimum": least}]},
+        "status": {"placement": {"epoch": 1, "podSets": sets}} if seats else {},
+    }
+
+
+def as_seen(found: Json) -> Seen:
+    return see(as_pod(found))
+
+
+def as_pod(found: Json) -> Pod:
+    return msgspec.convert(found, Pod)
+
+
+def as_gang(found: Json) -> Gang:
+    return msgspec.convert(found, Gang)
+
+
+def as_node(found: Json) -> Node:
+    return msgspec.convert(found, Node)
+
+
+def ledger(*objects: Json) -> Ledger:
+    """What an extender knows that has seen these: Gangs have `podSets`, pods have containers."""
+    made = Ledger()
+    for each in objects:
+        if "podSets" in each.get("spec", {}):
+            made.put_gang(as_gang(each))
+        elif "spec" in each:
+            made.put_pod(as_seen(each))
+        else:
+            made.put_node(as_node(each))
+    return made
