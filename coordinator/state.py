@@ -54,7 +54,7 @@ from kube.objects import RayCluster
 from kube.observed import Amounts, ObservedPod
 from kube.ray import Answer
 from kube.slots import merged, reserved_room
-from scheduling.cycle import run_cycle
+from scheduling.cycle import Memory, next_cycle
 from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal
 
@@ -74,6 +74,8 @@ class CoordinatorState:
     wake_at: dict[GangKey, float] = field(default_factory=dict)
     _refresh_at: float | None = None
     _cycled_at: float = 0.0
+    _memory: Memory | None = None
+    _explained_at: float = float("-inf")
     _quiet: float = QUIET_DELAY
     _blind: set[str] = field(default_factory=set)
     _dirty: set[GangKey] = field(default_factory=set)
@@ -197,11 +199,23 @@ class CoordinatorState:
         asked = (_ready_to_ask(view) for view in self.views.values())
         pending = [each for each in asked if each is not None]
         position = 0
-        for decision in run_cycle(pending, self.cache.columns()):
+        for decision in self._decisions(pending, moment):
             if isinstance(decision.verdict, Refusal):
                 position += 1
             self._decided(decision, position, moment)
         self._quiet = quiet_delay(position)
+
+    def _decisions(self, pending: list[PendingGang], moment: Moment) -> tuple[Decision, ...]:
+        """Decide anew what a change could have turned; all refusals once their quiet time is over.
+
+        A refusal that is kept has the numbers of its time, so another cycle follows to renew them.
+        """
+        if moment.now >= self._explained_at + self._quiet:
+            self._memory, self._explained_at = None, moment.now
+        decisions, self._memory = next_cycle(pending, self.cache.columns(), self._memory)
+        if self._memory.kept:
+            self._refresh_at = self._explained_at + self._quiet
+        return decisions
 
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
         view = self.views[decision.key]
@@ -355,7 +369,7 @@ class CoordinatorState:
             self._reserve(view, Counter())
         self.views.clear()
         self.wake_at.clear()
-        self._refresh_at = None
+        self._refresh_at = self._memory = None
         self.epoch = 0
         self.cycle_wanted = False
 
