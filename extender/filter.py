@@ -12,7 +12,7 @@ make the scheduler write the pod's condition, which wakes the pod for another at
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, repeat
 from typing import Final
 
 import numpy as np
@@ -98,7 +98,7 @@ def _for_others(asked: Seen, names: Sequence[str], snapshot: Snapshot, recall: R
     if passed.all():
         return Filtered(names, {}, {}, _remembered(asked, snapshot, at))
     return Filtered(
-        list(compress(names, passed)),
+        list(compress(names, passed.tolist())),
         _told(names, known & ~roomy, NO_ROOM),
         _told(names, known & roomy & ~open_, RESERVED) | _told(names, ~known, UNKNOWN),
         _remembered(asked, snapshot, at[passed]),
@@ -128,7 +128,7 @@ def _with_unknown(mask: Mask) -> Mask:
 
 
 def _told(names: Sequence[str], mask: Mask, text: str) -> dict[str, str]:
-    return dict.fromkeys(compress(names, mask), text)
+    return dict.fromkeys(compress(names, mask.tolist()), text)
 
 
 def _remembered(asked: Seen, snapshot: Snapshot, at: Positions) -> Passed | None:
@@ -212,8 +212,8 @@ def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot) -> boo
 
 def places(names: Sequence[str], traits: Traits) -> Positions:
     """Where the nodes stand among those known; -1 for one that is not known."""
-    index = traits.index
-    return np.fromiter((index.get(name, -1) for name in names), dtype=np.intp, count=len(names))
+    found = map(traits.index.get, names, repeat(-1))
+    return np.fromiter(found, dtype=np.intp, count=len(names))
 
 
 def _nominated(asked: Seen, snapshot: Snapshot) -> Iterable[tuple[Positions, Amounts]]:

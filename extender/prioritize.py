@@ -17,16 +17,17 @@ from extender.snapshot import Snapshot
 from scheduling.columns import Columns, Mask
 from scheduling.model import PodShape
 from scheduling.packing import POINTS, is_device, points
-from scheduling.room import Room
 
 
 def scores(shape: PodShape, names: Sequence[str], snapshot: Snapshot) -> list[int]:
     """Return 0 to 10 for each node."""
     at = places(names, snapshot.guarded.traits)
-    known = np.unique(at[at >= 0])
-    by_place = np.zeros(len(snapshot.guarded.names) + 1, dtype=np.int64)  # one more for unknown
+    by_place = np.zeros(len(snapshot.guarded.names) + 1, dtype=np.int64)  # the last for unknown
+    by_place[at] = 1
+    known = np.flatnonzero(by_place[:-1])
+    by_place[:] = 0
     if any(is_device(resource) for resource, _ in shape.requests):
-        by_place[known] = points(shape, Room.of(snapshot.guarded), known)
+        by_place[known] = points(shape, snapshot.room, known)
     else:
         by_place[known] = np.where(_has_idle_devices(snapshot.guarded)[known], 0, POINTS)
     found: list[int] = by_place[at].tolist()

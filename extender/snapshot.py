@@ -24,6 +24,7 @@ from kube.slots import reserved_room
 from scheduling.columns import Amounts as Column
 from scheduling.columns import Columns, Mask, NodeTable
 from scheduling.model import PODS, Assignment, GangKey, Node, Placement
+from scheduling.room import Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,11 @@ class Snapshot:
         """The nodes on which a gang was promised room, a pod slot at least, and did not take it."""
         promised: Mask = _slots(self.guarded) > _slots(self.bound)
         return promised
+
+    @cached_property
+    def room(self) -> Room:
+        """What is left beside bound pods and reservations; counts of pods are kept in it."""
+        return Room.of(self.guarded)
 
 
 def _slots(columns: Columns) -> Column:

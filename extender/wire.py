@@ -164,6 +164,12 @@ def _name(node: msgspec.Raw) -> str:
 
 # ---- what goes out
 
+
+class _HostPriority(msgspec.Struct, gc=False):
+    host: str = msgspec.field(name="Host")
+    score: int = msgspec.field(name="Score")
+
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -191,7 +197,7 @@ def filter_answer(
 
 def priorities_answer(names: Sequence[str], scores: Iterable[int]) -> bytes:
     """Write a HostPriorityList: a bare array, a score for each node."""
-    return _encode([{"Host": n, "Score": s} for n, s in zip(names, scores, strict=True)])
+    return _encode(list(map(_HostPriority, names, scores)))
 
 
 def preemption_answer(preemption: Preemption, kept: Iterable[str]) -> bytes:
