@@ -31,7 +31,6 @@ from kube import names
 from kube.codec import (
     InvalidObject,
     created_at,
-    matches_existing_anti_affinity,
     placement_from_status,
 )
 from kube.objects import Gang, RayCluster
@@ -46,7 +45,7 @@ from kube.ray import (
     unknown_priority_class,
 )
 from kube.slots import placement_from_pins, slots_of, trim, without_nodes
-from scheduling.model import GangKey, PendingGang, Placement
+from scheduling.model import GangKey, Placement
 from scheduling.verdict import Reason
 
 UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
@@ -123,7 +122,7 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     if view.leaving - view.deleted or doomed:
         _stand(view, pods)
     _drop_lost_seats(view, pods, scene)
-    view.asked = _demand(view, cluster, pods, scene)
+    view.asked = _demand(view, cluster)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
     return actions + list(_pods_forward(view, scene))
 
@@ -222,7 +221,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         _stand(view, pods)
 
 
-def _demand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> Demand:
+def _demand(view: GangView, cluster: RayCluster) -> Demand:
     if view.problem and view.placement is None:
         return NotReady(Reason.MISCONFIGURED, view.problem)
     if view.terms is None:
@@ -233,28 +232,7 @@ def _demand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene:
         named = ", ".join(view.terms.unsupported)
         return NotReady(Reason.UNSUPPORTED, f"not supported yet: {named}")
     created = created_at(cluster.metadata)
-    asked = demand(view.key, view.priority, created, view.standing, refused_pods(cluster))
-    if isinstance(asked, PendingGang):
-        return _repelled(pods, scene.cache) or asked
-    return asked
-
-
-def _repelled(pods: list[ObservedPod], cache: ClusterCache) -> NotReady | None:
-    """A pod that runs already may refuse company by required anti-affinity: not modelled yet."""
-    for other in cache.anti_affine():
-        for pod in pods:
-            if (
-                pod.gated
-                and pod.member is not None
-                and matches_existing_anti_affinity(
-                    other.anti_affinity, pod.namespace, pod.member.labels
-                )
-            ):
-                text = (
-                    f"pod {other.namespace}/{other.name} has required anti-affinity to {pod.name}"
-                )
-                return NotReady(Reason.UNSUPPORTED, text)
-    return None
+    return demand(view.key, view.priority, created, view.standing, refused_pods(cluster))
 
 
 # --- what went wrong with released pods ---------------------------------------------------------

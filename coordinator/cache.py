@@ -7,7 +7,7 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from kube import objects
@@ -15,6 +15,7 @@ from kube.codec import InvalidObject, node
 from kube.objects import Gang, Namespace, PriorityClass, RayCluster
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
+from scheduling.company import CompanyTable
 from scheduling.model import GangKey, Node
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -26,6 +27,7 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
+        self.company = CompanyTable()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -33,7 +35,7 @@ class ClusterCache:
         self.namespaces: dict[str, Namespace] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
-        self._anti_affine: dict[str, ObservedPod] = {}
+        self._minding: set[str] = set()
         self._gone: dict[str, None] = {}
 
     # --- pods -----------------------------------------------------------------------------
@@ -63,12 +65,12 @@ class ClusterCache:
         self._count(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
-        if pod.repels:
-            self._anti_affine[pod.uid] = pod
+        if _minds(pod):
+            self._minding.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
-        self._anti_affine.pop(pod.uid, None)
+        self._minding.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
             members.pop(pod.uid, None)
@@ -78,6 +80,7 @@ class ClusterCache:
     def _count(self, pod: ObservedPod, sign: int) -> None:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
+            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign)
         if pod.gated and pod.member is not None and pod.member.shape is not None:
             self.table.offer(pod.member.shape.requests, sign)
 
@@ -92,9 +95,10 @@ class ClusterCache:
         mine = [p for p in pods if p.member is not None and p.member.cluster_uid == cluster_uid]
         return sorted(mine, key=lambda pod: pod.name)
 
-    def anti_affine(self) -> Iterator[ObservedPod]:
-        """Pods on nodes whose required anti-affinity could refuse a newcomer."""
-        return iter(self._anti_affine.values())
+    @property
+    def is_minded(self) -> bool:
+        """Whether any pod has required affinity to other pods, near or apart."""
+        return bool(self._minding)
 
     # --- nodes and reservations -------------------------------------------------------------
 
@@ -152,10 +156,25 @@ class ClusterCache:
         if uid:
             self._bury(uid)
 
+    def put_namespace(self, namespace: Namespace) -> None:
+        """Take in a namespace."""
+        self.namespaces[namespace.metadata.name] = namespace
+        self.company.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace; an unknown one is no matter."""
+        self.namespaces.pop(name, None)
+        self.company.put_namespace(name, None)
+
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; empty where it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.metadata.labels if namespace is not None else NO_LABELS
+
+
+def _minds(pod: ObservedPod) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    return bool(pod.anti_affinity or (shape is not None and shape.near))
 
 
 def _readable(seen: objects.Node) -> Node | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from coordinator.standing import PodSetStanding, Standing
 from kube.observed import ObservedPod
-from scheduling.model import GangKey, Group, PendingGang, PodShape
+from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Reason
 
 NAMED_PODS = 3  # a message names so many pods and counts the rest
@@ -43,7 +43,7 @@ def demand(
     surplus = tuple(unit for each in standing for unit in _surplus_units(each))
     if not minimum and not surplus:
         return Settled()
-    return PendingGang(key, priority, created, minimum, surplus)
+    return PendingGang(key, priority, created, minimum, surplus, tuple(_members(standing)))
 
 
 def is_gathered(standing: Standing) -> bool:
@@ -102,6 +102,13 @@ def _groups(pod_set: str, pods: Iterable[ObservedPod]) -> Iterator[Group]:
     )
     for shape in sorted(shapes, key=lambda shape: shape.key):
         yield Group(pod_set=pod_set, replica="", shape=shape, count=shapes[shape])
+
+
+def _members(standing: Standing) -> Iterator[Member]:
+    for each in standing:
+        for pod in each.waiting:
+            if pod.member is not None and pod.member.shape is not None:
+                yield Member(each.terms.name, pod.member.shape, pod.kind[1])
 
 
 def _surplus_units(each: PodSetStanding) -> Iterator[tuple[Group, ...]]:

@@ -48,12 +48,14 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.moment import Moment, Patience
+from coordinator.promises import due
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
 from kube.objects import RayCluster
 from kube.observed import Amounts, ObservedPod
 from kube.ray import Answer
 from kube.slots import merged, reserved_room
+from scheduling.company import Company
 from scheduling.cycle import Memory, next_cycle
 from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal
@@ -212,10 +214,19 @@ class CoordinatorState:
         """
         if moment.now >= self._explained_at + self._quiet:
             self._memory, self._explained_at = None, moment.now
-        decisions, self._memory = next_cycle(pending, self.cache.columns(), self._memory)
+        decisions, self._memory = next_cycle(
+            pending, self.cache.columns(), self._memory, company=self._company()
+        )
         if self._memory.kept:
             self._refresh_at = self._explained_at + self._quiet
         return decisions
+
+    def _company(self) -> Company:
+        """Who is where, with the pods that have their room and are not bound yet."""
+        if not self.cache.is_minded:
+            return Company(self.cache.company)
+        expected = (pod for view in self.views.values() if view.reserved for pod in due(view))
+        return Company(self.cache.company, expected)
 
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
         view = self.views[decision.key]
@@ -262,7 +273,7 @@ class CoordinatorState:
         for pod in (before, after):
             if pod is not None and pod.member is not None:
                 self._dirty.add(pod.member.gang)
-        self._repelled_anew(before, after)
+        self._company_changed(before, after)
         freed = before.holds if before is not None else ""
         taken = after.holds if after is not None else ""
         shrunk = before is not None and after is not None and before.used != after.used
@@ -273,14 +284,11 @@ class CoordinatorState:
             if self.epoch:  # less room starts nobody, but the numbers of who waits move
                 self._refresh_at = self._cycled_at + QUIET_DELAY
 
-    def _repelled_anew(self, before: ObservedPod | None, after: ObservedPod | None) -> None:
-        """Look again at whom a pod may keep away, or keeps away no longer."""
-        old = before.repels if before is not None else ()
-        new = after.repels if after is not None else ()
-        for term in {*old} ^ {*new}:
-            self._dirty |= {
-                key for key in self.views if term.any_namespace or key.namespace in term.namespaces
-            }
+    def _company_changed(self, before: ObservedPod | None, after: ObservedPod | None) -> None:
+        """Ask anew where somebody minds who is where; whom a pod keeps away minds it too."""
+        keeps = any(pod is not None and pod.repels for pod in (before, after))
+        if (self.cache.is_minded or keeps) and _place(before) != _place(after):
+            self.cycle_wanted = True
 
     @_take.register
     def _node_seen(self, event: NodeSeen, moment: Moment) -> None:
@@ -328,13 +336,13 @@ class CoordinatorState:
     def _namespace_seen(self, event: NamespaceSeen, moment: Moment) -> None:
         name = event.namespace.metadata.name
         before = self.cache.namespace_labels(name)
-        self.cache.namespaces[name] = event.namespace
+        self.cache.put_namespace(event.namespace)
         if dict(before) != dict(event.namespace.metadata.labels):
             self._dirty |= {key for key in self.cache.clusters if key.namespace == name}
 
     @_take.register
     def _namespace_gone(self, event: NamespaceGone, moment: Moment) -> None:
-        self.cache.namespaces.pop(event.name, None)
+        self.cache.remove_namespace(event.name)
 
     @_take.register
     def _priority_class_seen(self, event: PriorityClassSeen, moment: Moment) -> None:
@@ -411,6 +419,11 @@ class CoordinatorState:
     @_take.register
     def _cycle_due(self, event: CycleDue, moment: Moment) -> None:
         """Nothing to take in: the cycle runs once all events before it were followed up."""
+
+
+def _place(pod: ObservedPod | None) -> tuple[object, ...]:
+    """What of a pod matters to those who mind its company."""
+    return () if pod is None or not pod.holds else (pod.holds, pod.kind, pod.repels)
 
 
 def _ready_to_ask(view: GangView) -> PendingGang | None:

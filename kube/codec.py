@@ -6,14 +6,13 @@ the plugins of kube-scheduler 1.36 that are on by default.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from kube import objects
-from kube.objects import Container, ContainerStatus, Labels, Pod, PodSpec, Quantities, Quantity
+from kube.objects import Container, ContainerStatus, Pod, PodSpec, Quantities, Quantity
 from scheduling import model
-from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
 from scheduling.ports import HostPort, port_amounts
 from scheduling.resources import (
     BadQuantity,
@@ -74,6 +73,8 @@ def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
         node_affinity=_required_terms(spec),
         tolerations=tuple(_toleration(each) for each in spec.tolerations),
         unsupported=tuple(sorted({*_not_modelled(spec, scheduler_name)})),
+        near=_affinity_terms(pod),
+        apart=anti_affinity_terms(pod),
     )
 
 
@@ -256,7 +257,6 @@ def _toleration(found: objects.Toleration) -> model.Toleration:
 
 def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
     """Name what binds a pod and the core knows nothing of; the names end up in messages."""
-    yield from _pod_affinities(spec)
     yield from _volumes(spec)
     yield from _tolerations(spec)
     yield from _node_features(spec)
@@ -270,14 +270,6 @@ def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
         yield "resourceClaims"
     if spec.scheduling_group is not None:
         yield "schedulingGroup"
-
-
-def _pod_affinities(spec: PodSpec) -> Iterator[str]:
-    affinity = spec.affinity or objects.Affinity()
-    if affinity.pod_affinity and affinity.pod_affinity.required:
-        yield "required podAffinity"
-    if affinity.pod_anti_affinity and affinity.pod_anti_affinity.required:
-        yield "required podAntiAffinity"
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
@@ -302,68 +294,43 @@ def _node_features(spec: PodSpec) -> Iterator[str]:
         yield "hostUsers false with hostNetwork"
 
 
-# ---- anti-affinity of existing pods against ours
+# ---- affinity between pods
 
 
-@dataclass(frozen=True, slots=True)
-class PodAntiAffinityTerm:
-    """Which pods an existing pod keeps away. The topology key is not kept: anywhere counts."""
-
-    namespaces: tuple[str, ...]
-    any_namespace: bool
-    selector: tuple[Requirement, ...]
-
-    def matches(self, namespace: str, labels: Labels) -> bool:
-        """Say whether a pod with these labels may be refused somewhere for this term."""
-        if not self.any_namespace and namespace not in self.namespaces:
-            return False
-        return all(_may_hold(requirement, labels) for requirement in self.selector)
-
-
-def anti_affinity_terms(pod: Pod) -> tuple[PodAntiAffinityTerm, ...]:
-    """List the required anti-affinity terms of an existing pod."""
+def anti_affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:
+    """List the required anti-affinity terms of a pod."""
     affinity = pod.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return ()
-    return tuple(_anti_affinity(pod, affinity.pod_anti_affinity.required))
+    found = affinity.pod_anti_affinity.required if affinity and affinity.pod_anti_affinity else ()
+    return tuple(_pod_term(term, pod.metadata.namespace) for term in found)
 
 
-def matches_existing_anti_affinity(
-    terms: Iterable[PodAntiAffinityTerm], namespace: str, labels: Labels
-) -> bool:
-    """Say whether some existing pod might refuse to have a pod with these labels near it."""
-    return any(term.matches(namespace, labels) for term in terms)
+def _affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:
+    affinity = pod.spec.affinity
+    found = affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
+    return tuple(_pod_term(term, pod.metadata.namespace) for term in found)
 
 
-def _anti_affinity(
-    pod: Pod, terms: Iterable[objects.PodAffinityTerm]
-) -> Iterator[PodAntiAffinityTerm]:
-    for term in terms:
-        if term.label_selector is None:  # selects no pod
-            continue
-        # Labels of namespaces are not looked up: any namespaceSelector counts as matching.
-        anywhere = term.namespace_selector is not None
-        namespaces = term.namespaces or (pod.metadata.namespace,)
-        yield PodAntiAffinityTerm(namespaces, anywhere, _selector(term.label_selector))
+def _pod_term(found: objects.PodAffinityTerm, namespace: str) -> PodTerm:
+    """Read a term; one that names no namespace at all means the pod's own."""
+    elsewhere = found.namespace_selector
+    own = (namespace,) if elsewhere is None else ()
+    return PodTerm(
+        key=found.topology_key,
+        selector=_selector(found.label_selector),
+        namespaces=found.namespaces or own,
+        namespace_selector=None if elsewhere is None else _selector(elsewhere),
+    )
 
 
-def _selector(found: objects.LabelSelector) -> tuple[Requirement, ...]:
+def _selector(found: objects.LabelSelector | None) -> tuple[Requirement, ...]:
+    """Read a selector; none at all picks nothing, an empty one everything."""
+    if found is None:
+        return (_NOTHING,)
     labels = (Requirement(key, "In", (value,)) for key, value in found.match_labels.items())
     return (*labels, *_requirements(found.match_expressions))
 
 
-def _may_hold(requirement: Requirement, labels: Labels) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return True  # an operator of some later release: it may
+_NOTHING = Requirement("", "In", ())
 
 
 # ---- nodes

@@ -126,11 +126,15 @@ class LabelSelector(_Part, frozen=True):
 
 
 class PodAffinityTerm(_Part, frozen=True):
-    """Which pods a pod wants near to it, or far from it; the topology key is not read."""
+    """Which pods a pod wants near to it, or far from it.
+
+    Keys to match or mismatch are not read: the API server has merged them into the selector.
+    """
 
     label_selector: LabelSelector | None = None
     namespaces: OrNull[tuple[str, ...]] = ()
-    namespace_selector: Present | None = None
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
 
 
 class PodAffinity(_Part, frozen=True):

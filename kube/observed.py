@@ -12,7 +12,6 @@ from functools import lru_cache
 from kube import names
 from kube.codec import (
     InvalidObject,
-    PodAntiAffinityTerm,
     anti_affinity_terms,
     pod_shape,
     pod_used,
@@ -21,7 +20,8 @@ from kube.codec import (
 from kube.objects import Pod
 from kube.patches import pinned_node
 from kube.ray import owner_cluster, pod_set_of, replica_of
-from scheduling.model import PODS, GangKey, NodeTerm, PodShape, Requirement
+from scheduling.company import Kind
+from scheduling.model import PODS, GangKey, NodeTerm, PodShape, PodTerm, Requirement
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -56,6 +56,7 @@ class ObservedPod:
     """A pod reduced to what decisions need; `raw` only while our gate is on it.
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
+    `kind` is what other pods' affinity knows of it.
     """
 
     namespace: str
@@ -69,7 +70,8 @@ class ObservedPod:
     ready: bool
     unschedulable: str
     used: Amounts
-    anti_affinity: tuple[PodAntiAffinityTerm, ...]
+    kind: Kind
+    anti_affinity: tuple[PodTerm, ...]
     member: Membership | None
     raw: Pod | None
 
@@ -94,7 +96,7 @@ class ObservedPod:
         return not self.terminal and not self.terminating
 
     @property
-    def repels(self) -> tuple[PodAntiAffinityTerm, ...]:
+    def repels(self) -> tuple[PodTerm, ...]:
         """What it keeps away from where it is; nothing while it is nowhere."""
         return self.anti_affinity if self.holds else ()
 
@@ -129,6 +131,7 @@ def observe(pod: Pod) -> ObservedPod:
         ready=_condition(pod, "Ready")[0] == "True",
         unschedulable=_unschedulable(pod),
         used=_used(pod),
+        kind=_interned_kind((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items())))),
         anti_affinity=anti_affinity_terms(pod),
         member=member,
         raw=pod if gated else None,
@@ -146,6 +149,12 @@ def _used(pod: Pod) -> Amounts:
 def _interned_amounts(amounts: Amounts) -> Amounts:
     """Keep one copy of each value: 50,000 pods have a few dozen sets of amounts."""
     return amounts
+
+
+@lru_cache(maxsize=65_536)
+def _interned_kind(kind: Kind) -> Kind:
+    """Keep one copy of each: the pods of a controller have equal labels, or nearly so."""
+    return kind
 
 
 @lru_cache(maxsize=65_536)

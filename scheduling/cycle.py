@@ -9,7 +9,7 @@ and takes one look at a kept sum. Who is admitted, and where, is the same as wit
 numbers in a refusal that was kept are those of the cycle that gave it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
@@ -17,12 +17,15 @@ from typing import assert_never
 from scheduling import explain
 from scheduling.assign import Assignments
 from scheduling.columns import Columns
+from scheduling.company import Company, CompanyTable
 from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
 from scheduling.model import GangKey, Group, PendingGang, PodShape
+from scheduling.neighbours import ToldApartError, neighbours, promised
 from scheduling.ordering import in_order
 from scheduling.room import Room
 from scheduling.search import Demand
-from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
+from scheduling.together import Turn, decide_bonded
+from scheduling.verdict import Admitted, Decision, Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,17 @@ class Memory:
 
 
 def run_cycle(
-    pending: Sequence[PendingGang], columns: Columns, settings: Settings | None = None
+    pending: Sequence[PendingGang],
+    columns: Columns,
+    settings: Settings | None = None,
+    company: Company | None = None,
 ) -> tuple[Decision, ...]:
-    """Decide every gang against what those before it have left; return it in that order."""
-    return next_cycle(pending, columns, None, settings)[0]
+    """Decide every gang against what those before it have left; return it in that order.
+
+    `company` is who stands on the nodes already, or has room there; it is asked only where
+    somebody minds.
+    """
+    return next_cycle(pending, columns, None, settings, company)[0]
 
 
 def next_cycle(
@@ -70,13 +80,15 @@ def next_cycle(
     columns: Columns,
     memory: Memory | None,
     settings: Settings | None = None,
+    company: Company | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
-    settings = settings or Settings()
+    settings, company = settings or Settings(), company or Company(CompanyTable())
     before = memory if memory and memory.room.columns.traits is columns.traits else None
     start = room = before.room.moved_to(columns) if before else Room.of(columns)
     known = before.refused if before else {}
     steps, kept = settings.cycle_search_steps, 0
+    decide = _decided_in_company if _somebody_minds(pending, company) else _decided_alone
     decisions, refused = [], {}
     for gang in in_order(pending):
         same = known.get(gang.key)
@@ -85,7 +97,7 @@ def next_cycle(
             refused[gang.key] = same
             kept += 1
             continue
-        turn = _decided(gang, room, min(steps, settings.search_steps))
+        turn = decide(gang, room, min(steps, settings.search_steps), company)
         decisions.append(Decision(gang.key, turn.verdict))
         room, steps = turn.room, steps - turn.steps
         lack = _lack(gang, turn)
@@ -94,7 +106,7 @@ def next_cycle(
     return tuple(decisions), Memory(start, refused, kept)
 
 
-def _lack(gang: PendingGang, turn: "_Turn") -> Kept | None:
+def _lack(gang: PendingGang, turn: Turn) -> Kept | None:
     """Return what makes the refusal certain at a glance, if anything does."""
     if not isinstance(turn.verdict, Refusal) or turn.verdict.reason == Reason.UNSUPPORTED:
         return None
@@ -104,34 +116,50 @@ def _lack(gang: PendingGang, turn: "_Turn") -> Kept | None:
     return None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Turn:
-    """The verdict for one gang, the room left after it, and the steps it took."""
-
-    verdict: Verdict
-    room: Room
-    steps: int = 0
+def _somebody_minds(pending: Iterable[PendingGang], company: Company) -> bool:
+    return company.is_minded() or any(
+        group.shape.near or group.shape.apart for gang in pending for group in gang.groups()
+    )
 
 
-def _decided(gang: PendingGang, room: Room, steps: int) -> _Turn:
+def _decided_alone(gang: PendingGang, room: Room, steps: int, _: Company) -> Turn:
+    return _decided(gang, room, steps)
+
+
+def _decided_in_company(gang: PendingGang, room: Room, steps: int, company: Company) -> Turn:
+    """Decide one gang with what pods mean to each other, and let it be company to the next."""
+    try:
+        found = neighbours(gang, company, room.columns)
+    except ToldApartError as problem:
+        return Turn(Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}"), room)
+    bound = found.bound(gang)
+    if found.bonds and explain.unsupported(gang.groups()) is None:
+        turn = decide_bonded(bound, found, room, steps)
+    else:
+        turn = _decided(bound, room, steps)
+    if isinstance(turn.verdict, Admitted):
+        company.promise(promised(gang, turn.verdict.placement))
+    return turn
+
+
+def _decided(gang: PendingGang, room: Room, steps: int) -> Turn:
     """Decide one gang: its minimum whole or not at all, then as much surplus as fits."""
     # 1. A gang with a constraint that is not modelled is never placed.
-    groups = (*gang.minimum, *(group for unit in gang.surplus for group in unit))
-    refusal = explain.unsupported(groups)
+    refusal = explain.unsupported(gang.groups())
     if refusal is not None:
-        return _Turn(refusal, room)
+        return Turn(refusal, room)
     # 2. Its minimum fits as a whole, or it is refused with the reason.
     demand = demand_of(gang.minimum)
     outcome = place(demand, room, steps)
     if not isinstance(outcome, Placed):
-        return _Turn(_refused(gang.minimum, outcome, room), room, outcome.steps)
+        return Turn(_refused(gang.minimum, outcome, room), room, outcome.steps)
     # 3. Then units of the surplus, each whole.
     assignments = Assignments(room.columns)
     assignments.hand_out(gang.minimum, demand, outcome.spreads)
     surplus = _with_surplus(gang.surplus, outcome.room, assignments, steps - outcome.steps)
     # 4. All of it together is the gang's placement.
     verdict = Admitted(assignments.placement(), surplus.units)
-    return _Turn(verdict, surplus.room, outcome.steps + surplus.steps)
+    return Turn(verdict, surplus.room, outcome.steps + surplus.steps)
 
 
 def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: Room) -> Refusal:

@@ -5,9 +5,9 @@ node": after the two that fit, this is what is left on the nodes that the predic
 message depends on nothing but the gang and the room, so it stays the same while they do.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from scheduling.feasibility import Predicate, rejections
+from scheduling.feasibility import Predicate, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.model import CPU, MEMORY, PODS, Group, PodShape
 from scheduling.ports import is_port, spoken
@@ -24,7 +24,13 @@ _SPEAKS_AGAINST = {
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
     Predicate.NODE_SELECTOR: ("does not match the node selector", "do not match the node selector"),
     Predicate.NODE_AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
+    Predicate.COMPANY: (
+        "is ruled out by affinity between pods",
+        "are ruled out by affinity between pods",
+    ),
 }
+
+_ALL_FIT_BUT = "there is room for all, but required affinity between them may leave no way"
 
 
 def unsupported(groups: Iterable[Group]) -> Refusal | None:
@@ -50,11 +56,29 @@ def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
     return Refusal(reason, _bounded(said or [_together(wanted, room)], ". "), numbers)
 
 
+def no_way(groups: Iterable[Group], missing: Mapping[tuple[str, str], int], room: Room) -> Refusal:
+    """Explain that what pods of the gang mean to each other leaves no way to place them all.
+
+    `missing` says per pod set and key of a shape how many pods the best attempt left out.
+    """
+    wanted = _wanted(groups)
+    numbers = _numbers(wanted, room)
+    if any(each.fit < each.wanted for each in numbers):
+        return no_fit(groups, room)
+    said = [
+        f"{count - lacking} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: required "
+        "affinity between the pods of the gang and the room that is free leave no node for more"
+        for pod_set, shape, count in wanted
+        if (lacking := missing.get((pod_set, shape.key), 0))
+    ]
+    return Refusal(Reason.NO_FEASIBLE_NODE, _bounded(said, ". "), numbers)
+
+
 def undecided(groups: Iterable[Group], room: Room) -> Refusal:
     """Explain that the search for a placement was given up before it had an answer."""
     wanted = _wanted(groups)
     said = ["no placement found within the bounded search; tried again when room changes"]
-    said.append(_together(wanted, room))
+    said.append(_together(wanted, room) or _ALL_FIT_BUT)
     return Refusal(Reason.UNDECIDED, _bounded(said, ". "), _numbers(wanted, room))
 
 
@@ -101,7 +125,7 @@ def _numbers_of(pod_set: str, shape: PodShape, count: int, fit: int, room: Room)
 def _rejections(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
     """Return the nodes refused per predicate; those without room are counted in this room."""
     counts = room.columns.traits.remembered(
-        ("rejections", shape.tolerations, shape.node_selector, shape.node_affinity),
+        ("rejections", told_apart_by(shape)),
         lambda: {p: n for p, n in rejections(shape, room.columns).items() if p in _SPEAKS_AGAINST},
     )
     full = len(room.columns.names) - sum(counts.values()) - _open(shape, room)
@@ -159,7 +183,7 @@ def _nodes(room: Room) -> str:
 
 
 def _together(wanted: Sequence[Wanted], room: Room) -> str:
-    """Say what the best attempt lacked, for pod sets that fit one by one but not together."""
+    """Say what the best attempt lacked, for pod sets that fit one by one; empty if nothing."""
     demand = demand_of(Group(pod_set, "", shape, count) for pod_set, shape, count in wanted)
     attempts = [_attempt(demand, order, room) for order in greedy_orders(demand, room)]
     missing, left = min(attempts, key=lambda attempt: _severity(attempt[0], demand))
@@ -169,7 +193,7 @@ def _together(wanted: Sequence[Wanted], room: Room) -> str:
         for pod_set, shape, count in _first_of_each(wanted)
         if missing[shape]
     ]
-    return f"{names} fit alone but not together: {'; '.join(said)}"
+    return f"{names} fit alone but not together: {'; '.join(said)}" if said else ""
 
 
 def _severity(missing: dict[PodShape, int], demand: Demand) -> tuple[int, int]:

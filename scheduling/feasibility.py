@@ -7,7 +7,7 @@ remembered until a node changes.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from enum import StrEnum
 from functools import partial, reduce
 from operator import eq
@@ -26,6 +26,7 @@ class Predicate(StrEnum):
     TAINT = "TaintToleration"
     NODE_SELECTOR = "NodeSelector"
     NODE_AFFINITY = "NodeAffinity"
+    COMPANY = "InterPodAffinity"
     RESOURCES = "NodeResourcesFit"
 
 
@@ -38,10 +39,15 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 def feasible(shape: PodShape, columns: Columns) -> Mask:
     """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
-    key = ("feasible", shape.tolerations, shape.node_selector, shape.node_affinity)
+    key = ("feasible", told_apart_by(shape))
     return columns.traits.remembered(
         key, lambda: reduce(np.logical_and, _masks(shape, columns.traits).values())
     )
+
+
+def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
+    """Return all of a shape that the predicates look at, room left aside."""
+    return shape.tolerations, shape.node_selector, shape.node_affinity, shape.bounds
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
@@ -71,7 +77,18 @@ def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
         Predicate.NODE_AFFINITY: traits.remembered(
             (Predicate.NODE_AFFINITY, terms), lambda: _attracted(terms, traits)
         ),
+        **({Predicate.COMPANY: _bounded(shape.bounds, traits)} if shape.bounds else {}),
     }
+
+
+def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
+    """Return the nodes that all bounds allow; In without values allows none."""
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for bound in bounds:
+        values = frozenset(bound.values)
+        inside = traits.label(bound.key).where(values.__contains__)
+        mask &= inside if bound.operator == "In" else ~inside
+    return mask
 
 
 def _uncordoned(tolerations: tuple[Toleration, ...], traits: Traits) -> Mask:

@@ -7,9 +7,10 @@ are one more resource and no special case.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -58,6 +59,20 @@ class NodeTerm:
     fields: tuple[Requirement, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods whose company somebody wants or shuns, within one value of the node label `key`.
+
+    They are those that the selector picks in one of the namespaces, or in a namespace that the
+    namespace selector picks (None: in no other; without requirements: in all).
+    """
+
+    key: str
+    selector: tuple[Requirement, ...]
+    namespaces: tuple[str, ...]
+    namespace_selector: tuple[Requirement, ...] | None = None
+
+
 @dataclass(frozen=True)
 class PodShape:
     """What of a pod matters to the scheduler: pods of one shape are interchangeable.
@@ -65,7 +80,11 @@ class PodShape:
     `requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
     is the ORed list of required terms; None where the pod has no required node affinity (an
     empty tuple would match nothing). `unsupported` names the constraints of the pod that the
-    core does not model, sorted; such a shape is never placed.
+    core does not model, sorted; such a shape is never placed. `near` and `apart` are the terms of
+    required affinity and anti-affinity between pods.
+
+    `bounds` is no part of the pod: it is what pods around leave of the choice of nodes at one
+    moment (`neighbours`), so it is no part of the key either.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -73,10 +92,15 @@ class PodShape:
     node_affinity: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     unsupported: tuple[str, ...] = ()
+    near: tuple[PodTerm, ...] = ()
+    apart: tuple[PodTerm, ...] = ()
+    bounds: tuple[Requirement, ...] = ()
 
     @cached_property
     def key(self) -> str:
         """Short content hash, equal in every process: a placement names shapes by it."""
+        if self.bounds:
+            return replace(self, bounds=()).key
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     def __hash__(self) -> int:
@@ -85,7 +109,8 @@ class PodShape:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.requests, self.node_selector, self.node_affinity, self.tolerations))
+        constraints = (self.node_selector, self.node_affinity, self.tolerations, self.bounds)
+        return hash((self.requests, *constraints))
 
 
 @dataclass(frozen=True)
@@ -121,6 +146,14 @@ class GangKey:
         return f"{self.namespace}/{self.name}"
 
 
+class Member(NamedTuple):
+    """A waiting pod of a gang: its pod set, shape, and labels, sorted."""
+
+    pod_set: str
+    shape: PodShape
+    labels: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PendingGang:
     """A gang that asks for room in this cycle.
@@ -128,7 +161,8 @@ class PendingGang:
     `minimum` is what must be placed at once (for a gang that has a placement already: what of
     its minimum has lost its room). `surplus` are units (whole replicas) that are placed one
     after the other as long as they fit, only after the minimum. `created` is the creation
-    time in seconds since the epoch; together with the name it makes the order total.
+    time in seconds since the epoch; together with the name it makes the order total. `members`
+    are the waiting pods one by one: what labels they have is asked only where somebody minds.
     """
 
     key: GangKey
@@ -136,6 +170,13 @@ class PendingGang:
     created: float
     minimum: tuple[Group, ...]
     surplus: tuple[tuple[Group, ...], ...] = ()
+    members: tuple[Member, ...] = ()
+
+    def groups(self) -> Iterator[Group]:
+        """Return all groups, of the minimum and of the surplus."""
+        yield from self.minimum
+        for unit in self.surplus:
+            yield from unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from scheduling.model import (
     NodeTerm,
     PendingGang,
     PodShape,
+    PodTerm,
     Requirement,
     Taint,
     Toleration,
@@ -56,6 +57,8 @@ def shape(
     unsupported: tuple[str, ...] = (),
     extra: Mapping[str, Amount] | None = None,
     ports: Iterable[HostPort] = (),
+    near: Iterable[PodTerm] = (),
+    apart: Iterable[PodTerm] = (),
 ) -> PodShape:
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
@@ -65,6 +68,8 @@ def shape(
         node_affinity=affinity,
         tolerations=tolerations,
         unsupported=unsupported,
+        near=tuple(near),
+        apart=tuple(apart),
     )
 
 

@@ -19,8 +19,6 @@ SPREAD = {
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 CONSTRAINTS = [
-    ({"affinity": {"podAntiAffinity": {REQUIRED: [ELSEWHERE]}}}, "required podAntiAffinity"),
-    ({"affinity": {"podAffinity": {REQUIRED: [ELSEWHERE]}}}, "required podAffinity"),
     ({"topologySpreadConstraints": [SPREAD]}, "topologySpreadConstraints"),
     ({"volumes": [CLAIM]}, "persistentVolumeClaim"),
     ({"schedulerName": "other-scheduler"}, "other-scheduler"),
@@ -60,6 +58,21 @@ def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     plot.create(gang("usual", group(replicas=2)))
     plot.wait_running("usual", 3)
     assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
+
+
+def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
+    """Members of a gang count for each other, though none is bound yet."""
+    plot.add_node(6)
+    term = {
+        "labelSelector": {"matchLabels": {"ray.io/group": "workers"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    workers = group(replicas=2, affinity={"podAntiAffinity": {REQUIRED: [term]}})
+    plot.create(gang("apart", workers))
+    status = plot.wait_phase("apart", "Queued", "NoFeasibleNode")
+    assert "affinity between the pods" in condition(status, "Admitted")["message"]
+    plot.add_equal_nodes(1, 6)
+    plot.wait_running("apart", 3)
 
 
 def test_preferred_constraints_do_not_count(plot: Plot) -> None:

@@ -9,6 +9,7 @@ from kube import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,
+    Json,
     foreign_pod,
     gang_of,
     group,
@@ -253,36 +254,82 @@ def test_a_suspended_ray_cluster_asks_for_nothing_and_starts_whole_when_resumed(
     assert world.bound("b") == {"n1": 8}
 
 
-def test_a_pod_that_keeps_ours_away_by_anti_affinity_is_named() -> None:
-    term = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "a"}}, "namespaces": [TEAM]}
-    keep_away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    world = World(node("n1"))
-    world.create(foreign_pod("loner", "n1", affinity={"podAntiAffinity": keep_away}))
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def host(name: str, cpu: int = 8) -> Json:
+    return node(name, cpu=cpu, labels={"host": name})
+
+
+def terms(**selected: str) -> Json:
+    """A required term about pods of the team with this label."""
+    selector = {"matchLabels": selected}
+    return {REQUIRED: [{"labelSelector": selector, "namespaces": [TEAM], "topologyKey": "host"}]}
+
+
+def test_a_pod_that_keeps_ours_away_closes_its_node() -> None:
+    keep_away = {"podAntiAffinity": terms(**{names.RAY_CLUSTER: "a"})}
+    world = World(host("n1"))
+    world.create(foreign_pod("loner", "n1", affinity=keep_away))
     world.create(gang_of("a", 1))
     world.settle(seconds=5)
-    assert world.status("a")["reason"] == "Unsupported"
-    assert "others/loner has required anti-affinity" in world.status("a")["message"]
+    assert world.status("a")["reason"] == "NoFeasibleNode"
+    assert "1 is ruled out by affinity between pods" in world.status("a")["message"]
     world.api.remove(Key("pods", "others", "loner"))
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 2}
 
 
 def test_a_pod_that_comes_to_keep_ours_away_is_heeded_before_the_next_decision() -> None:
-    term = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "a"}}, "namespaces": [TEAM]}
-    keep_away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    world = World(node("n1", cpu=2))
+    keep_away = {"podAntiAffinity": terms(**{names.RAY_CLUSTER: "a"})}
+    world = World(host("n1", cpu=2))
     world.create(gang_of("a", 2))
     world.settle(seconds=5)
-    world.create(foreign_pod("loner", "n1", cpu=0, affinity={"podAntiAffinity": keep_away}))
-    world.create(node("n2", cpu=2))
+    world.create(foreign_pod("loner", "n1", cpu=0, affinity=keep_away))
+    world.create(host("n2", cpu=2))
     world.settle(seconds=5)
-    assert world.status("a")["reason"] == "Unsupported"
+    assert world.status("a")["reason"] == "NoFeasibleNode" or not world.bound("a")
     world.api.change(
         world.api.get(Key("pods", "others", "loner")),
         lambda pod: pod["status"].update(phase="Succeeded"),
     )
     world.settle(seconds=5)
     assert world.bound("a").total() == 3
+
+
+def test_workers_that_keep_apart_wait_for_a_node_each() -> None:
+    apart = {"podAntiAffinity": terms(**{names.RAY_GROUP: "workers"})}
+    world = World(host("n1"), host("n2"))
+    world.create(ray_cluster("a", group("workers", 3, affinity=apart)))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "NoFeasibleNode"
+    assert "2 of 3 workers fit" in world.status("a")["message"]
+    world.create(host("n3"))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 4
+    assert set(world.bound("a")) == {"n1", "n2", "n3"}
+
+
+def test_a_gang_waits_for_the_pod_that_it_wants_to_be_near() -> None:
+    near = {"podAffinity": {REQUIRED: [{**terms(x="y")[REQUIRED][0], "namespaces": ["others"]}]}}
+    world = World(host("n1"), host("n2"))
+    world.create(ray_cluster("a", group("workers", 2, affinity=near)))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "NoFeasibleNode"
+    friend = foreign_pod("friend", "n2")
+    friend["metadata"]["labels"] = {"x": "y"}
+    world.create(friend)
+    world.settle(seconds=5)
+    assert world.bound("a")["n2"] >= 2
+
+
+def test_a_gang_heeds_pods_that_have_room_and_are_not_bound_yet() -> None:
+    apart = {"podAntiAffinity": terms(**{names.RAY_GROUP: "workers"})}
+    world = World(host("n1"))
+    for name in "ab":
+        world.create(ray_cluster(name, group("workers", 1, affinity=apart)))
+    world.settle(seconds=5)
+    assert sorted(world.status(name)["reason"] for name in "ab") == ["NoFeasibleNode", "Running"]
 
 
 def test_twenty_gangs_of_more_than_half_the_room_run_one_after_another() -> None:

@@ -49,7 +49,7 @@ def _validate_indexes(state: CoordinatorState) -> None:
         if pod.member is not None:
             members[pod.member.gang][pod.uid] = pod
     assert dict(cache._members) == dict(members)
-    assert set(cache._anti_affine) == {p.uid for p in cache.pods.values() if p.repels}
+    assert cache._minding == {p.uid for p in cache.pods.values() if p.anti_affinity}
 
 
 def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:

@@ -14,7 +14,6 @@ from kube.codec import (
     anti_affinity_terms,
     created_at,
     holds_room,
-    matches_existing_anti_affinity,
     node,
     placement_from_status,
     placement_to_status,
@@ -24,7 +23,7 @@ from kube.codec import (
 )
 from kube.objects import GangPlacement, Pod
 from scheduling import model
-from scheduling.model import Assignment, NodeTerm, Placement, PodShape, Requirement
+from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
 from scheduling.ports import WHOLE
 
 Json = dict[str, Any]
@@ -226,8 +225,6 @@ SELECTOR = {"topologyKey": "zone", "labelSelector": {}}
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"affinity": {"podAffinity": {REQUIRED: [SELECTOR]}}}, "required podAffinity"),
-        ({"affinity": {"podAntiAffinity": {REQUIRED: [SELECTOR]}}}, "required podAntiAffinity"),
         (
             {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
             "topologySpreadConstraints with DoNotSchedule",
@@ -393,77 +390,67 @@ def test_a_pod_uses_what_it_asked_for(mains: list[Json], inits: list[tuple[Json,
     assert tuple(sorted(used.items())) == pod_shape(found).requests
 
 
-# ---- anti-affinity of pods that exist
+# ---- affinity between pods
 
 
-def keeps_away(**term: Any) -> Pod:
-    affinity = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", **term}]}}
-    return pod({"affinity": affinity}, namespace="red")
-
-
-def refuses(existing: Pod, namespace: str = "red", **labels: str) -> bool:
-    return matches_existing_anti_affinity(anti_affinity_terms(existing), namespace, labels)
-
-
-def expression(operator: str, *values: str) -> Json:
-    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
+def near(**term: Any) -> PodTerm:
+    """Read one required affinity term of a pod in namespace red."""
+    affinity = {"podAffinity": {REQUIRED: [{"topologyKey": "zone", **term}]}}
+    [found] = pod_shape(pod({"affinity": affinity}, namespace="red")).near
+    return found
 
 
 @pytest.mark.parametrize(
-    ("selector", "labels", "expected"),
+    ("selector", "expected"),
     [
-        (None, {"app": "ray"}, False),
-        ({}, {"app": "ray"}, True),
-        ({}, {}, True),
-        ({"matchLabels": {"app": "ray"}}, {"app": "ray"}, True),
-        ({"matchLabels": {"app": "ray"}}, {"app": "web"}, False),
-        ({"matchLabels": {"app": "ray", "b": "c"}}, {"app": "ray"}, False),
-        (expression("In", "ray", "web"), {"app": "web"}, True),
-        (expression("In", "ray"), {}, False),
-        (expression("NotIn", "ray"), {"app": "ray"}, False),
-        (expression("NotIn", "ray"), {}, True),
-        (expression("Exists"), {"app": ""}, True),
-        (expression("Exists"), {}, False),
-        (expression("DoesNotExist"), {}, True),
-        (expression("DoesNotExist"), {"app": "ray"}, False),
-        (expression("SomethingNew"), {}, True),
-        ({**expression("Exists"), "matchLabels": {"b": "c"}}, {"app": "ray"}, False),
+        (None, (Requirement("", "In", ()),)),  # none at all picks nothing
+        ({}, ()),
+        ({"matchLabels": {"a": "b"}}, (Requirement("a", "In", ("b",)),)),
+        (
+            {
+                "matchLabels": {"a": "b"},
+                "matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["d"]}],
+            },
+            (Requirement("a", "In", ("b",)), Requirement("c", "NotIn", ("d",))),
+        ),
     ],
 )
-def test_selectors_match_as_in_kubernetes(
-    selector: Json | None, labels: dict[str, str], expected: bool
+def test_which_pods_a_term_picks(selector: Json | None, expected: tuple[Requirement, ...]) -> None:
+    assert near(labelSelector=selector) == PodTerm("zone", expected, ("red",))
+
+
+@pytest.mark.parametrize(
+    ("term", "namespaces", "elsewhere"),
+    [
+        ({}, ("red",), None),
+        ({"namespaces": ["blue"]}, ("blue",), None),
+        ({"namespaceSelector": {}}, (), ()),
+        ({"namespaces": ["blue"], "namespaceSelector": {}}, ("blue",), ()),
+        (
+            {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+            (),
+            (Requirement("a", "In", ("b",)),),
+        ),
+    ],
+)
+def test_which_namespaces_a_term_reaches(
+    term: Json, namespaces: tuple[str, ...], elsewhere: tuple[Requirement, ...] | None
 ) -> None:
-    assert refuses(keeps_away(labelSelector=selector), **labels) == expected
+    assert near(labelSelector={}, **term) == PodTerm("zone", (), namespaces, elsewhere)
 
 
-@pytest.mark.parametrize(
-    ("term", "namespace", "expected"),
-    [
-        ({}, "red", True),
-        ({}, "blue", False),
-        ({"namespaces": ["blue"]}, "blue", True),
-        ({"namespaces": ["blue"]}, "red", False),
-        ({"namespaceSelector": {"matchLabels": {"a": "b"}}}, "blue", True),
-        ({"namespaces": ["blue"], "namespaceSelector": {}}, "green", True),
-    ],
-)
-def test_namespaces_of_a_term(term: Json, namespace: str, expected: bool) -> None:
-    assert refuses(keeps_away(labelSelector={}, **term), namespace) == expected
+def test_anti_affinity_is_read_of_every_pod() -> None:
+    affinity = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}
+    found = pod({"affinity": affinity}, namespace="red")
+    expected = (PodTerm("zone", (), ("red",)),)
+    assert anti_affinity_terms(found) == pod_shape(found).apart == expected
+    assert not pod_shape(found).unsupported
 
 
-def test_most_pods_keep_nobody_away() -> None:
-    preferred: Json = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}
-    specs: list[Json] = [{}, {"affinity": {}}, {"affinity": preferred}]
+def test_most_pods_mind_nobody() -> None:
+    specs: list[Json] = [{}, {"affinity": {}}, {"affinity": {"podAntiAffinity": {}}}]
     for spec in specs:
-        assert anti_affinity_terms(pod(spec)) == ()
-    assert not matches_existing_anti_affinity((), "red", {})
-
-
-def test_terms_can_be_kept_in_sets() -> None:
-    assert len({*anti_affinity_terms(keeps_away(labelSelector={"matchLabels": {"a": "b"}}))}) == 1
-
-
-# ---- nodes
+        assert anti_affinity_terms(pod(spec)) == pod_shape(pod(spec)).near == ()
 
 
 def test_node() -> None:

@@ -116,7 +116,9 @@ def test_required_affinity_is_read_and_preferred_is_not() -> None:
         }
     ).spec.affinity
     selector = objects.LabelSelector(match_labels={"a": "b"})
-    anti = objects.PodAffinityTerm(label_selector=selector, namespace_selector=objects.Present())
+    anti = objects.PodAffinityTerm(
+        label_selector=selector, namespace_selector=objects.LabelSelector(), topology_key="zone"
+    )
     assert affinity == objects.Affinity(
         node_affinity=objects.NodeAffinity(),
         pod_affinity=objects.PodAffinity(),

@@ -39,6 +39,7 @@ def run(seeds: list[str], seconds: float) -> Tally:
             try_wave(stage, seeds[start : start + WAVE], tally)
             sys.stderr.write(f"{tally.cases} of {len(seeds)} cases\n")
     wrong = [f"unsound: {_told(each)}" for each in tally.unsound]
+    wrong += [f"undecided: {_told(each)}" for each in tally.undecided]
     wrong += [f"incomplete: {_told(each)}" for each in tally.incomplete]
     sys.stdout.write("\n".join([*tally.lines(), *wrong, ""]))
     return tally

@@ -19,15 +19,16 @@ _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedu
 
 @dataclass(frozen=True)
 class Scene:
-    """Nodes, the pods bound to them, and constraints that are left out of the judgement."""
+    """Nodes, the pods bound to them, labels of namespaces, and constraints left aside."""
 
     nodes: list[Json]
     bound: list[Bound]
+    namespaces: dict[str, dict[str, str]]
     ignored: frozenset[str] = frozenset()
 
     def with_pod(self, pod: Json, node: Json) -> "Scene":
         """Return the scene once the pod is bound."""
-        return Scene(self.nodes, [*self.bound, (pod, node)], self.ignored)
+        return Scene(self.nodes, [*self.bound, (pod, node)], self.namespaces, self.ignored)
 
     def accepts(self, pod: Json, node: Json) -> bool:
         """Say whether nothing speaks against the pod on the node."""
@@ -46,8 +47,10 @@ def refusals(pod: Json, node: Json, scene: Scene) -> Iterator[str]:
     if any(_clash(port, used) for port in _ports(pod) for each in here for used in _ports(each)):
         yield "host ports"
 
+    yield from _company(pod, node, scene)
 
-CONSTRAINTS = ("resources", "taints", "node affinity", "host ports")
+
+CONSTRAINTS = ("resources", "taints", "node affinity", "host ports", "affinity", "anti-affinity")
 
 
 # ---- amounts
@@ -161,6 +164,65 @@ def _ports(pod: Json) -> list[tuple[str, str, int]]:
 def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
     same_address = one[0] == other[0] or "0.0.0.0" in (one[0], other[0])
     return same_address and one[1:] == other[1:]
+
+
+# ---- company
+
+
+def _company(pod: Json, node: Json, scene: Scene) -> Iterator[str]:
+    labels = node["metadata"]["labels"]
+    near = _terms(pod, "podAffinity")
+    company = [(o, w) for o, w in scene.bound if all(_picks(t, pod, o, scene) for t in near)]
+    for term in near:
+        key = term["topologyKey"]
+        if key not in labels:
+            yield "affinity"
+        elif not any(_shares(key, node, where) for _, where in company):
+            known = any(
+                t["topologyKey"] in w["metadata"]["labels"] for _, w in company for t in near
+            )
+            if known or not all(_picks(t, pod, pod, scene) for t in near):
+                yield "affinity"
+    for other, where in scene.bound:
+        terms = [(term, pod, other) for term in _terms(pod, "podAntiAffinity")]
+        terms += [(term, other, pod) for term in _terms(other, "podAntiAffinity")]
+        for term, owner, picked in terms:
+            if _shares(term["topologyKey"], node, where) and _picks(term, owner, picked, scene):
+                yield "anti-affinity"
+
+
+def _terms(pod: Json, kind: str) -> list[Json]:
+    terms: list[Json] = (
+        pod["spec"]
+        .get("affinity", {})
+        .get(kind, {})
+        .get("requiredDuringSchedulingIgnoredDuringExecution", [])
+    )
+    return terms
+
+
+def _shares(key: str, one: Json, other: Json) -> bool:
+    value = one["metadata"]["labels"].get(key)
+    return value is not None and value == other["metadata"]["labels"].get(key)
+
+
+def _picks(term: Json, owner: Json, other: Json, scene: Scene) -> bool:
+    """Say whether a term of the owner picks the other pod."""
+    namespace = other["metadata"]["namespace"]
+    elsewhere = term.get("namespaceSelector")
+    named = term.get("namespaces", [])
+    if not named and elsewhere is None:
+        named = [owner["metadata"]["namespace"]]
+    reached = namespace in named or (
+        elsewhere is not None and _selected(elsewhere, scene.namespaces[namespace])
+    )
+    selector = term.get("labelSelector")
+    return reached and selector is not None and _selected(selector, other["metadata"]["labels"])
+
+
+def _selected(selector: Json, labels: dict[str, str]) -> bool:
+    equal = all(labels.get(k) == v for k, v in selector.get("matchLabels", {}).items())
+    return equal and all(holds(each, labels) for each in selector.get("matchExpressions", []))
 
 
 # ---- whole gangs

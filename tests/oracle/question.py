@@ -8,8 +8,9 @@ import msgspec
 from coordinator.cache import ClusterCache
 from kube import objects
 from kube.observed import observe
+from scheduling.company import Company
 from scheduling.cycle import run_cycle
-from scheduling.model import GangKey, Group, PendingGang, PodShape
+from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Admitted, Refusal
 from tests.oracle.worlds import Json, World
 
@@ -27,8 +28,10 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     shapes = [(pod, _shape(pod, cache)) for pod in world.gang]
     counts = Counter((_pod_set(pod), shape) for pod, shape in shapes)
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
-    gang = PendingGang(GangKey(world.namespaces[0], "gang"), 0, 0.0, groups)
-    [decision] = run_cycle([gang], cache.columns())
+    members = tuple(Member(_pod_set(pod), shape, _labels(pod)) for pod, shape in shapes)
+    key = GangKey(world.namespaces[0], "gang")
+    gang = PendingGang(key, 0, 0.0, groups, members=members)
+    [decision] = run_cycle([gang], cache.columns(), company=Company(cache.company))
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
@@ -40,8 +43,7 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
     """Take in all that is seen of the world."""
     cache = ClusterCache()
     for each in namespaces:
-        namespace = msgspec.convert(each, objects.Namespace)
-        cache.namespaces[namespace.metadata.name] = namespace
+        cache.put_namespace(msgspec.convert(each, objects.Namespace))
     for node in world.nodes:
         cache.put_node(msgspec.convert(node, objects.Node))
     for pod in world.residents:
@@ -79,6 +81,10 @@ def _released(
 def _pod_set(pod: Json) -> str:
     name: str = pod["metadata"]["labels"]["set"]
     return name
+
+
+def _labels(pod: Json) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(pod["metadata"]["labels"].items()))
 
 
 def _name(pod: Json) -> str:

@@ -19,7 +19,7 @@ from kube.patches import JsonPatch, release_patch, unpinned_release_patch
 from testbed.api import Session
 from testbed.cluster import Cluster
 from testbed.options import Options
-from tests.oracle.worlds import Json, World, namespaces
+from tests.oracle.worlds import Json, World, namespace_labels, namespaces
 
 WORKERS = 4
 SETTLE_SECONDS = 8.0
@@ -47,11 +47,9 @@ class Stage:
         """Create all objects of the worlds; their gangs stay gated."""
         several = list(worlds)
         for slot in {world.slot for world in several} - self._slots:
-            for name, team in zip(namespaces(slot), "ab", strict=True):
-                labels = {"team": team, "world": slot}
-                self._cluster.api.create(
-                    "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}
-                )
+            for name in namespaces(slot):
+                metadata = {"name": name, "labels": namespace_labels(slot, name)}
+                self._cluster.api.create("/api/v1/namespaces", {"metadata": metadata})
             self._slots.add(slot)
         self._each(several, _raise)
 

@@ -6,17 +6,19 @@ unpinned, for kube-scheduler to place pod by pod. Three things are required:
 - a yes is sound: every pinned pod is bound to its node;
 - a yes where kube-scheduler alone places the whole gang;
 - a no of a gang of one shape only where trying everything finds no way.
+
+An Undecided where there was a way is no wrong answer, but it is counted and shown.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduling.verdict import Reason, Refusal
 from tests.oracle.judge import CONSTRAINTS, Scene, possible
 from tests.oracle.question import Yes, ask
 from tests.oracle.stage import Stage
-from tests.oracle.worlds import Json, World, world
+from tests.oracle.worlds import Json, World, namespace_labels, world
 
 TRIES = 4000
 """How many states a search through everything may visit before it is left undone."""
@@ -43,6 +45,7 @@ class Tally:
     possible: int = 0
     unsound: list[Disagreement] = field(default_factory=list)
     incomplete: list[Disagreement] = field(default_factory=list)
+    undecided: list[Disagreement] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Say it for people."""
@@ -51,6 +54,7 @@ class Tally:
         return [
             f"{self.cases} cases: {answers}",
             f"{len(self.unsound)} unsound, {len(self.incomplete)} incomplete",
+            f"{len(self.undecided)} undecided though possible",
             f"{self.stock_placed} placed whole by kube-scheduler alone",
             f"{self.possible} possible of {self.searched} gangs of one shape searched through",
             f"constraints that decided: {decided or 'none'}",
@@ -115,7 +119,8 @@ def _judge(
             tally.unsound.append(_wrong(case, f"told {wanted}, trying everything finds no way"))
     elif answer.reason != Reason.UNSUPPORTED and (all(alone.values()) or way):
         seen = f"kube-scheduler bound {alone}, trying everything: {way}"
-        tally.incomplete.append(_wrong(case, f"{answer.reason}: {answer.message}; {seen}"))
+        missed = tally.undecided if answer.reason == Reason.UNDECIDED else tally.incomplete
+        missed.append(_wrong(case, f"{answer.reason}: {answer.message}; {seen}"))
 
 
 def _wrong(case: _Case, what: str) -> Disagreement:
@@ -125,7 +130,8 @@ def _wrong(case: _Case, what: str) -> Disagreement:
 def _scene(of: World) -> Scene:
     by_name = {node["metadata"]["name"]: node for node in of.nodes}
     bound = [(pod, by_name[pod["spec"]["nodeName"]]) for pod in of.residents]
-    return Scene(of.nodes, bound)
+    labels = {name: namespace_labels(of.slot, name) for name in of.namespaces}
+    return Scene(of.nodes, bound, labels)
 
 
 def _deciders(scene: Scene, gang: list[Json], way: bool | None) -> Iterable[str]:
@@ -133,6 +139,6 @@ def _deciders(scene: Scene, gang: list[Json], way: bool | None) -> Iterable[str]
     if way is not False:
         return
     for name in CONSTRAINTS:
-        without = Scene(scene.nodes, scene.bound, frozenset((name,)))
+        without = replace(scene, ignored=frozenset((name,)))
         if possible(without, gang, TRIES):
             yield name

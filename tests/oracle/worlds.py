@@ -33,8 +33,13 @@ class World:
 
 
 def namespaces(slot: str) -> tuple[str, str]:
-    """Return the two namespaces of a slot; they carry the label team=a and team=b."""
+    """Return the two namespaces of a slot."""
     return f"{slot}-a", f"{slot}-b"
+
+
+def namespace_labels(slot: str, name: str) -> dict[str, str]:
+    """Return the labels of a namespace: its world, and which of the two it is."""
+    return {"world": slot, "team": name[-1]}
 
 
 def world(slot: str, seed: str) -> World:
@@ -212,8 +217,43 @@ class _Draw:
     # ---- what pods mind about each other
 
     def _constrain(self, pod: Json, chance: float) -> None:
-        """Give some pods host ports."""
-        self._maybe(chance * 0.6, lambda: self._add_ports(pod["spec"]))
+        """Give some pods host ports, or affinity to others or against them."""
+        self._maybe(chance * 0.5, lambda: self._add_ports(pod["spec"]))
+        self._maybe(chance * 0.5, lambda: self._add_terms(pod["spec"], "podAffinity"))
+        self._maybe(chance, lambda: self._add_terms(pod["spec"], "podAntiAffinity"))
+
+    def _add_terms(self, spec: Json, kind: str) -> None:
+        terms = [self._term() for _ in range(self.random.choice((1, 1, 1, 2)))]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        spec["affinity"] = {**spec.get("affinity", {}), kind: required}
+
+    def _term(self) -> Json:
+        a, b = namespaces(self.slot)
+        world = {"matchLabels": {"world": self.slot}}
+        one_team = {"matchLabels": {"world": self.slot, "team": self.random.choice("ab")}}
+        selector = self._selector()
+        keys = {} if "set" in str(selector) else {"matchLabelKeys": ["set"]}
+        return {
+            "topologyKey": self.random.choice((self.host, self.host, self.zone)),
+            "labelSelector": selector,
+            **self._maybe(0.2, lambda: {"namespaces": self.random.choice(([b], [a, b]))}, {}),
+            **self._maybe(
+                0.2, lambda: {"namespaceSelector": self.random.choice((world, one_team))}, {}
+            ),
+            **self._maybe(0.1, lambda: keys, {}),
+        }
+
+    def _selector(self) -> Json:
+        apps = self.random.sample(("head", "worker", "web"), self.random.choice((1, 1, 2)))
+        operator = self.random.choice(("In", "In", "NotIn"))
+        return self.random.choice(
+            (
+                {"matchLabels": {GANG_LABEL: apps[0]}},
+                {"matchExpressions": [{"key": GANG_LABEL, "operator": operator, "values": apps}]},
+                {"matchExpressions": [{"key": "set", "operator": "Exists"}]},
+                {},
+            )
+        )
 
     def _add_ports(self, spec: Json) -> None:
         spec["containers"][0]["ports"] = [

@@ -1,0 +1,162 @@
+"""Which pods mind whose company, and on which nodes are the pods that somebody minds?
+
+Plugin InterPodAffinity speaks in terms: pods that a selector picks in some namespaces, within one
+value of a node label. The table keeps what answers a term from events, by kinds of pods (equal
+namespace and labels) and by term of those that keep others away, never by single pods. An answer
+is kept up to date once it was asked for.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from scheduling.model import PodTerm, Requirement
+
+Labels = tuple[tuple[str, str], ...]
+Kind = tuple[str, Labels]
+"""Namespace and labels, sorted."""
+
+K = TypeVar("K", bound=Hashable)
+
+TERMS_KEPT = 256
+"""Answers kept; a pod event is compared with each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A pod that has room on a node and is not bound to it yet; it is of one of the kinds."""
+
+    kinds: frozenset[Kind]
+    node: str
+    apart: tuple[PodTerm, ...] = ()
+
+
+class CompanyTable:
+    """Who is where, kept from events by one owner; nodes need not be known."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._nodes: dict[Kind, Counter[str]] = {}
+        self._apart: dict[PodTerm, Counter[str]] = {}
+        self._answers: dict[tuple[PodTerm, ...], Counter[str]] = {}
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """Take in the labels of a namespace; None where it is gone."""
+        if self._namespaces.get(name) == labels:
+            return
+        if labels is None:
+            self._namespaces.pop(name, None)
+        else:
+            self._namespaces[name] = labels
+        self._answers.clear()
+
+    def use(self, kind: Kind, apart: Iterable[PodTerm], node: str, sign: int) -> None:
+        """Add (+1) or take back (-1) a pod of this kind, with those it keeps away, on a node."""
+        _count(self._nodes, kind, node, sign)
+        for term in apart:
+            _count(self._apart, term, node, sign)
+        for terms, nodes in self._answers.items():
+            if self.picks(terms, kind):
+                nodes[node] += sign
+
+    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+        """Say whether all of the terms pick pods of this kind."""
+        namespace, labels = kind
+        found = dict(labels)
+        return all(
+            self._reaches(term, namespace) and selects(term.selector, found) for term in terms
+        )
+
+    def nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the nodes with pods that all of the terms pick."""
+        answer = self._answers.get(terms)
+        if answer is None:
+            if len(self._answers) >= TERMS_KEPT:
+                self._answers.clear()
+            answer = self._answers[terms] = self._looked_up(terms)
+        return {node for node, count in answer.items() if count > 0}
+
+    def keepers(self) -> Mapping[PodTerm, Counter[str]]:
+        """Return the terms of pods that keep others away, with the nodes of those pods."""
+        return self._apart
+
+    def _looked_up(self, terms: tuple[PodTerm, ...]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for kind, nodes in self._nodes.items():
+            if self.picks(terms, kind):
+                found.update(nodes)
+        return found
+
+    def _reaches(self, term: PodTerm, namespace: str) -> bool:
+        if namespace in term.namespaces:
+            return True
+        if term.namespace_selector is None:
+            return False
+        return selects(term.namespace_selector, self._namespaces.get(namespace, {}))
+
+
+def _count(counts: dict[K, Counter[str]], key: K, node: str, sign: int) -> None:
+    """Count on a node; what comes to nothing is forgotten."""
+    nodes = counts.setdefault(key, Counter())
+    nodes[node] += sign
+    if not nodes[node]:
+        del nodes[node]
+    if not nodes:
+        del counts[key]
+
+
+def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Say whether labels satisfy a selector; one without requirements picks everything."""
+    return all(_holds(requirement, labels.get(requirement.key)) for requirement in selector)
+
+
+def _holds(requirement: Requirement, value: str | None) -> bool:
+    """Judge one requirement; an operator that the API does not know never gets here."""
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case _:
+            return value is None
+
+
+class Company:
+    """The table at one moment of a cycle, with the pods that are promised room beside it."""
+
+    def __init__(self, table: CompanyTable, promised: Iterable[Promised] = ()) -> None:
+        self._table = table
+        self._promised = list(promised)
+
+    def promise(self, pods: Iterable[Promised]) -> None:
+        """Count pods that this cycle gives room to."""
+        self._promised += pods
+
+    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+        """Say whether all of the terms pick pods of this kind."""
+        return self._table.picks(terms, kind)
+
+    def nodes_of(self, terms: tuple[PodTerm, ...], *, surely: bool = False) -> set[str]:
+        """Return the nodes with pods, bound or promised, that all of the terms (may) pick."""
+        enough = all if surely else any
+        promised = {
+            each.node
+            for each in self._promised
+            if enough(self.picks(terms, kind) for kind in each.kinds)
+        }
+        return self._table.nodes_of(terms) | promised
+
+    def keepers(self) -> dict[PodTerm, set[str]]:
+        """Return the terms of pods that keep others away, with the nodes of those pods."""
+        found = {term: set(nodes) for term, nodes in self._table.keepers().items()}
+        for each in self._promised:
+            for term in each.apart:
+                found.setdefault(term, set()).add(each.node)
+        return found
+
+    def is_minded(self) -> bool:
+        """Say whether anybody keeps anybody away; where not, only own terms count."""
+        return bool(self._table.keepers()) or any(each.apart for each in self._promised)

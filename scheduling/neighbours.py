@@ -1,0 +1,180 @@
+"""What do the pods around, and its own members, mean to a gang whose pods mind company?
+
+What pods around mean is worked out once: it leaves each shape certain values of node labels
+(`bounds`), and from there the gang is placed like any other. Anti-affinity counts both ways, as
+in plugin InterPodAffinity. What members mean to each other (`Bonds`) changes with every pod that
+is placed; that is for `bonded`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from scheduling.columns import Columns
+from scheduling.company import Company, Kind, Promised
+from scheduling.model import (
+    Group,
+    PendingGang,
+    Placement,
+    PodShape,
+    PodTerm,
+    Requirement,
+)
+
+Unit = tuple[str, PodShape]
+"""Pods of one shape in one pod set: what terms take for one."""
+
+
+class ToldApartError(Exception):
+    """A term picks some pods of a unit and not others."""
+
+    def __init__(self, pod_set: str) -> None:
+        super().__init__(f"{pod_set}: affinity between pods that tells equal pods apart")
+
+
+@dataclass(frozen=True, slots=True)
+class Attraction:
+    """A unit's pods go where, per term, its key has a value among `anchors` or one of a partner.
+
+    Where nobody answers the terms yet, the first pod of a unit that is its own partner may go
+    anywhere with all the keys.
+    """
+
+    unit: int
+    keys: tuple[str, ...]
+    anchors: tuple[frozenset[str], ...]
+    partners: frozenset[int]
+
+    @property
+    def may_begin(self) -> bool:
+        """Say whether the unit may begin a series."""
+        return self.unit in self.partners and not any(self.anchors)
+
+
+@dataclass(frozen=True, slots=True)
+class Bonds:
+    """What the members of a gang mean to each other; `shun` holds each pair both ways."""
+
+    shun: frozenset[tuple[int, int, str]] = frozenset()
+    near: tuple[Attraction, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether there are any."""
+        return bool(self.shun or self.near)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The units of a gang with their bounds, and the bonds between them by position."""
+
+    units: tuple[Unit, ...]
+    shapes: tuple[PodShape, ...]
+    bonds: Bonds
+
+    def bound(self, gang: PendingGang) -> PendingGang:
+        """Return the gang with the bounds in its shapes."""
+        surplus = tuple(self._bound(unit) for unit in gang.surplus)
+        return replace(gang, minimum=self._bound(gang.minimum), surplus=surplus)
+
+    def _bound(self, groups: Iterable[Group]) -> tuple[Group, ...]:
+        at = dict(zip(self.units, self.shapes, strict=True))
+        return tuple(replace(each, shape=at[each.pod_set, each.shape]) for each in groups)
+
+
+def neighbours(gang: PendingGang, company: Company, columns: Columns) -> Neighbours:
+    """Work out what company means to the gang; raise ToldApartError where that has no answer."""
+    units = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
+    look = _Look(gang, units, company, columns)
+    shapes = tuple(replace(shape, bounds=look.bounds(at)) for at, (_, shape) in enumerate(units))
+    near = tuple(each for at in range(len(units)) for each in look.attractions(at))
+    return Neighbours(units, shapes, Bonds(look.shunned(), near))
+
+
+def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
+    """Return the pods of a gang as company, on the nodes of its placement."""
+    kinds: dict[tuple[str, str], set[Kind]] = {}
+    apart: dict[tuple[str, str], tuple[PodTerm, ...]] = {}
+    for pod_set, shape, labels in gang.members:
+        kinds.setdefault((pod_set, shape.key), set()).add((gang.key.namespace, labels))
+        apart[pod_set, shape.key] = shape.apart
+    for each in placement.assignments:
+        unit = each.pod_set, each.shape
+        if unit in kinds:
+            for node, _ in each.nodes:
+                yield Promised(frozenset(kinds[unit]), node, apart[unit])
+
+
+class _Look:
+    """One gang among its neighbours."""
+
+    def __init__(
+        self, gang: PendingGang, units: tuple[Unit, ...], company: Company, columns: Columns
+    ) -> None:
+        self._units = units
+        self._company = company
+        self._columns = columns
+        self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
+        for pod_set, shape, labels in gang.members:
+            if (pod_set, shape) in self._kinds:
+                self._kinds[pod_set, shape].add((gang.key.namespace, labels))
+
+    def bounds(self, at: int) -> tuple[Requirement, ...]:
+        """Return the values of labels that pods around leave to a unit."""
+        shape = self._units[at][1]
+        shunned = [(term, self._company.nodes_of((term,))) for term in shape.apart]
+        shunned += [
+            (term, nodes)
+            for term, nodes in self._company.keepers().items()
+            if self._picked((term,), at)
+        ]
+        out = {
+            Requirement(term.key, "NotIn", self._values(term.key, nodes)) for term, nodes in shunned
+        }
+        wanted = self._wanted(at) if shape.near else ()
+        return (*sorted((each for each in out if each.values), key=repr), *wanted)
+
+    def _wanted(self, at: int) -> tuple[Requirement, ...]:
+        """Return where affinity draws a unit, unless its own gang has a say in that."""
+        near = self._units[at][1].near
+        anchors = self._anchors(near)
+        if self._partners(near) - ({at} if any(anchors.values()) else set()):
+            return ()
+        return tuple(Requirement(key, "In", values) for key, values in anchors.items())
+
+    def attractions(self, at: int) -> Iterator[Attraction]:
+        """Return what draws a unit to members of its own gang."""
+        near = self._units[at][1].near
+        if not near or self._wanted(at):
+            return
+        anchors = self._anchors(near)
+        keys = tuple(anchors)
+        values = tuple(frozenset(anchors[key]) for key in keys)
+        yield Attraction(at, keys, values, frozenset(self._partners(near)))
+
+    def shunned(self) -> frozenset[tuple[int, int, str]]:
+        """Return which units keep which away, both ways."""
+        pairs = set()
+        for at, (_, shape) in enumerate(self._units):
+            for term in shape.apart:
+                for other in self._partners((term,)):
+                    pairs |= {(at, other, term.key), (other, at, term.key)}
+        return frozenset(pairs)
+
+    def _partners(self, terms: tuple[PodTerm, ...]) -> set[int]:
+        return {at for at in range(len(self._units)) if self._picked(terms, at)}
+
+    def _picked(self, terms: tuple[PodTerm, ...], at: int) -> bool:
+        """Say whether the terms pick the pods of a unit, all of them or none."""
+        verdicts = {self._company.picks(terms, kind) for kind in self._kinds[self._units[at]]}
+        if len(verdicts) > 1:
+            raise ToldApartError(self._units[at][0])
+        return True in verdicts
+
+    def _anchors(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
+        nodes = self._company.nodes_of(terms, surely=True)
+        return {term.key: self._values(term.key, nodes) for term in terms}
+
+    def _values(self, key: str, nodes: Iterable[str]) -> tuple[str, ...]:
+        """Return the values that the label has on those of the nodes that are there."""
+        index, all_nodes = self._columns.index, self._columns.nodes
+        found = {all_nodes[index[name]].labels.get(key) for name in nodes if name in index}
+        return tuple(sorted(value for value in found if value is not None))

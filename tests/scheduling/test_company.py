@@ -1,0 +1,88 @@
+"""Who is where, as far as somebody minds."""
+
+import pytest
+
+from scheduling.company import Company, CompanyTable, Promised
+from scheduling.model import PodTerm, Requirement
+from tests.builders import require
+
+RAY = ("team", (("app", "ray"),))
+WEB = ("others", (("app", "web"),))
+
+
+def term(
+    *selector: Requirement,
+    namespaces: tuple[str, ...] = ("team",),
+    elsewhere: tuple[Requirement, ...] | None = None,
+) -> PodTerm:
+    return PodTerm("zone", selector, namespaces, elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("selector", "picked"),
+    [
+        ((), True),
+        ((require("app", "In", "ray", "web"),), True),
+        ((require("app", "In", "web"),), False),
+        ((require("app", "NotIn", "web"),), True),
+        ((require("tier", "NotIn", "web"),), True),
+        ((require("app", "Exists"),), True),
+        ((require("app", "DoesNotExist"),), False),
+        ((require("app", "Exists"), require("tier", "Exists")), False),
+        ((require("", "In"),), False),
+    ],
+)
+def test_selectors_pick_as_in_kubernetes(selector: tuple[Requirement, ...], picked: bool) -> None:
+    """All requirements must hold; none at all picks everything."""
+    assert CompanyTable().picks([term(*selector)], RAY) is picked
+
+
+def test_which_namespaces_a_term_reaches() -> None:
+    """By name, or by the labels of the namespace; one that is not known has none."""
+    table = CompanyTable()
+    by_label = term(namespaces=(), elsewhere=(require("team", "In", "b"),))
+    everywhere = term(namespaces=(), elsewhere=())
+    assert not table.picks([term()], WEB)
+    assert table.picks([term(namespaces=("others",))], WEB)
+    assert table.picks([everywhere], WEB)
+    assert not table.picks([by_label], WEB)
+    table.put_namespace("others", {"team": "b"})
+    assert table.picks([by_label], WEB)
+    table.put_namespace("others", None)
+    table.put_namespace("unknown", None)
+    assert not table.picks([by_label], WEB)
+
+
+def test_an_answer_follows_pods_and_namespaces_that_come_and_go() -> None:
+    """It is kept once it was asked for."""
+    table = CompanyTable()
+    asked = (term(namespaces=(), elsewhere=(require("team", "In", "b"),)),)
+    table.use(WEB, (), "n1", +1)
+    assert table.nodes_of(asked) == set()
+    table.put_namespace("others", {"team": "b"})
+    assert table.nodes_of(asked) == {"n1"}
+    table.use(WEB, (), "n2", +1)
+    table.use(WEB, (), "n1", -1)
+    assert table.nodes_of(asked) == {"n2"}
+
+
+def test_who_keeps_others_away_is_forgotten_when_gone() -> None:
+    """Only then does nobody mind any more."""
+    table, keeping = CompanyTable(), term()
+    table.use(WEB, (keeping,), "n1", +1)
+    table.use(WEB, (keeping,), "n1", +1)
+    table.use(WEB, (keeping,), "n1", -1)
+    assert Company(table).keepers() == {keeping: {"n1"}}
+    table.use(WEB, (keeping,), "n1", -1)
+    assert not Company(table).is_minded()
+
+
+def test_a_promised_pod_is_company_too() -> None:
+    """What is not bound yet will be; one that may be of two kinds is surely of neither."""
+    company = Company(CompanyTable(), [Promised(frozenset((RAY,)), "n1", (term(),))])
+    either = Promised(frozenset((RAY, ("team", ()))), "n2")
+    company.promise([either])
+    asked = (term(require("app", "Exists")),)
+    assert company.nodes_of(asked) == {"n1", "n2"}
+    assert company.nodes_of(asked, surely=True) == {"n1"}
+    assert company.keepers() == {term(): {"n1"}}
