@@ -5,6 +5,7 @@ It is called whenever something that concerns the gang changed, and calling it o
 nothing: each action stays marked as under way until its end is reported.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -154,12 +155,24 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
     view.terms = terms
     view.priority = _priority(terms, pods, scene.cache)
     if view.placement is not None and terms is not None:
-        counts = {each.name: each.count for each in terms.pod_sets}
-        trimmed = trim(view.placement, pods, counts)
+        trimmed = trim(view.placement, pods, _most_slots(terms, view.placement))
         if not slots_of(trimmed):
             view.placement = None
         elif trimmed != view.placement:
             view.placement = trimmed
+
+
+def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
+    """How many slots each pod set may have: no more than its pods, no half of a spare replica."""
+    have: Counter[str] = Counter()
+    for slot, count in slots_of(placement).items():
+        have[slot.kind.pod_set] += count
+    whole = {
+        each.name: each.minimum + max(0, have[each.name] - each.minimum) // each.hosts * each.hosts
+        for each in terms.pod_sets
+        if each.hosts
+    }
+    return {each.name: min(each.count, whole.get(each.name, 0)) for each in terms.pod_sets}
 
 
 def _terms(
@@ -239,8 +252,7 @@ def _demand(view: GangView, cluster: RayCluster) -> Demand:
 
 
 def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
-    if view.placement is None:
-        return
+    """Also where the placement is gone: a release may have arrived after its node was lost."""
     now = scene.moment.now
     for pod in repair.stranded(view, scene.cache.columns(), now, scene.patience.bind):
         yield from _delete(view, pod, now)

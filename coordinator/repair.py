@@ -84,12 +84,13 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
 def is_torn(view: GangView) -> bool:
     """Whether a gang that never ran whole has a part on its way while the rest cannot go."""
     settled = any(pod_set.settled for pod_set in view.standing)
-    return settled and view.placement is not None and is_hindered(view)
+    return settled and not view.ran and view.placement is not None and _lacks(view)
 
 
 def is_hindered(view: GangView) -> bool:
-    """Whether more pods of a gang that never ran whole would only make a larger part of it."""
-    return not view.ran and _lacks(view)
+    """Whether more pods of a gang that does not run would only make a larger part of it."""
+    runs = view.ran and any(pod_set.settled for pod_set in view.standing)
+    return not runs and _lacks(view)
 
 
 def is_void(view: GangView) -> bool:
@@ -99,7 +100,7 @@ def is_void(view: GangView) -> bool:
     """
     if view.placement is None or view.released_any:
         return False
-    return any(pod_set.missing for pod_set in view.standing) or is_hindered(view)
+    return any(pod_set.missing for pod_set in view.standing) or (not view.ran and _lacks(view))
 
 
 def _lacks(view: GangView) -> bool:

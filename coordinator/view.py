@@ -90,7 +90,7 @@ class GangView:
     def released_any(self) -> bool:
         """Whether a pod of the gang is out of our hands, or may be."""
         settled = any(pod_set.settled for pod_set in self.standing)
-        return settled or bool(self.inflight) or bool(self.targets)
+        return settled or bool((self.inflight | self.targets.keys()) - self.leaving)
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""

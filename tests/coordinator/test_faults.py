@@ -274,6 +274,19 @@ def test_a_head_that_is_deleted_as_stranded_has_its_workers_wait_for_its_replace
     assert sets == ["headgroup", "headgroup", "workers"]
 
 
+def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> None:
+    world = World(node("n1", cpu=1))
+    world.create(gang_of("a", 0))
+    decided(world)
+    leader = world.leader
+    world.delete("nodes", "n1")
+    leader.hear("nodes")
+    assert next(iter(leader.state.views.values())).placement is None
+    world.create(node("n2", cpu=1))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 1}
+
+
 def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:
     """It never ran whole, and a quota keeps KubeRay from making the pod that was lost."""
     world = World(node("n1", cpu=3))

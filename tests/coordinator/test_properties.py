@@ -40,7 +40,8 @@ class Walk(RuleBasedStateMachine):
         self.read = 0
         self.past: dict[Key, Json] = {}
         self.released: Counter[str] = Counter()
-        self.placed: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        self.placed: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
+        self.covered: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
         self.least: dict[tuple[str, str], int] = {}
         self.disturbed: set[str] = set()
         self.foreign = 0
@@ -253,34 +254,36 @@ class Walk(RuleBasedStateMachine):
             self._check_release(change.new or {})
 
     def _note_placement(self, gang: Json) -> None:
-        """A placement that is written for a gang of which nothing runs covers its minimum."""
+        """Remember what was promised, and what of it covered the minimum of the gang."""
         owner = gang["spec"]["rayClusterUid"]
         placement = (gang.get("status") or {}).get("placement") or {}
-        for pod_set in placement.get("podSets", ()):
-            for each in pod_set["assignments"]:
-                self.placed[owner] |= {(pod_set["name"], node) for node in each["nodes"]}
+        slots = _slots(placement)
+        least = {pod_set: n for (uid, pod_set), n in self.least.items() if uid == owner}
+        promised = {
+            (pod_set["name"], node)
+            for pod_set in placement.get("podSets", ())
+            for each in pod_set["assignments"]
+            for node in each["nodes"]
+        }
+        self.placed[owner] |= promised
+        if all(slots[pod_set] >= n for pod_set, n in least.items()):
+            self.covered[owner] |= promised
 
     def _check_release(self, pod: Json) -> None:
-        """A pod is released once, to a node that was written down, with its whole minimum."""
-        uid, owner = pod["metadata"]["uid"], pod["metadata"]["ownerReferences"][0]
+        """A pod is released once, to a node that was written down.
+
+        The first one of a gang goes only where a placement has sent it that held the whole
+        minimum; that may have been given up since, while the release was on its way.
+        """
+        uid, owner = pod["metadata"]["uid"], pod["metadata"]["ownerReferences"][0]["uid"]
         self.released[uid] += 1
         assert self.released[uid] == 1
-        pod_set = _labels(pod)[names.RAY_GROUP]
-        pinned = pinned_node(msgspec.convert(pod, objects.Pod))
-        assert (pod_set, pinned) in self.placed[owner["uid"]]
-        assert not {g["name"] for g in pod["spec"]["schedulingGates"]}
-        others = [p for p in self.past.values() if p["kind"] == "Pod" and owned(p, owner["uid"])]
-        if [each for each in others if not is_gated(each)] == [pod]:
-            self._check_whole(owner["name"], owner["uid"])
-
-    def _check_whole(self, name: str, owner: str) -> None:
-        """Before the first pod of a gang goes, all of its minimum has a slot."""
-        gang = self.past.get(Key("gangs", "team", name))
-        if gang is None or gang["spec"]["rayClusterUid"] != owner:
-            return  # a write that was held until the gang was gone
-        slots = _slots((gang.get("status") or {}).get("placement") or {})
-        for (uid, pod_set), least in self.least.items():
-            assert uid != owner or slots[pod_set] >= least
+        promised = (_labels(pod)[names.RAY_GROUP], pinned_node(msgspec.convert(pod, objects.Pod)))
+        assert promised in self.placed[owner]
+        assert not pod["spec"]["schedulingGates"]
+        mine = [each for each in self.past.values() if each["kind"] == "Pod" and owned(each, owner)]
+        if [each for each in mine if not is_gated(each)] == [pod]:
+            assert promised in self.covered[owner]
 
     def _settled(self, owner: str) -> Counter[str]:
         mine = [pod for pod in self.world.pods() if owned(pod, owner)]

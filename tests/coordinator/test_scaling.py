@@ -138,6 +138,21 @@ def test_a_lost_host_takes_its_replica_along_and_another_comes_whole() -> None:
     assert world.bound("a").total() == 5
 
 
+def test_half_of_a_spare_replica_keeps_no_seat_when_the_node_of_the_other_half_dies() -> None:
+    world = World(node("n1", cpu=2), node("n2", cpu=2))
+    world.create(surplus("a", 1, 0, hosts=2))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 3
+    [lost] = [name for name, count in world.bound("a").items() if count == 1]
+    world.delete("nodes", lost)
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 1
+    assert replicas_started(world, "a") == {}
+    world.create(node("n3", cpu=1))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 3
+
+
 def test_with_autoscaling_the_minimum_is_that_of_the_groups() -> None:
     world = World(node("n1", cpu=3))
     workers = group("workers", 5, least=2, most=10)

@@ -1,0 +1,54 @@
+"""Does the executor ask its term before each send, and not only when it was given the action?"""
+
+import asyncio
+from typing import Any, cast
+
+from coordinator.actions import DeletePod
+from coordinator.events import Event, PodPatchEnded
+from coordinator.executor import Executor
+from kube.client import Client
+from scheduling.model import GangKey
+
+GANG = GangKey("team", "a")
+
+
+class Term:
+    """Ours until it is ended."""
+
+    def __init__(self) -> None:
+        self.ours = True
+
+    def valid(self) -> bool:
+        return self.ours
+
+
+class Slow:
+    """A client whose deletes are answered when the test says so."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.answer = asyncio.Event()
+
+    async def delete(self, path: str, **_: Any) -> bytes:
+        self.sent.append(path.rpartition("/")[2])
+        await self.answer.wait()
+        return b""
+
+
+async def turns() -> None:
+    """Let everything that can go on go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_waits_for_its_turn_is_not_sent_when_the_term_has_ended() -> None:
+    """A process that was stopped for a minute wakes up with a full queue and no term."""
+    term, client, heard = Term(), Slow(), list[Event]()
+    executor = Executor(cast(Client, client), term, heard.extend, identity="test", concurrency=1)
+    executor.submit(DeletePod(GANG, "team", name, name, "1") for name in ("one", "two"))
+    await turns()
+    term.ours = False
+    client.answer.set()
+    await turns()
+    assert client.sent == ["one"]
+    assert heard == [PodPatchEnded(GANG, "one", None)]
