@@ -27,6 +27,8 @@ T = TypeVar("T")
 _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 _START_SECONDS = 10.0
 _NO_LIMIT = 1 << 30
+_LAST_TURNS = 20
+"""Turns of the event loop in which closed connections let go of their sockets."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,8 @@ class Proxy:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
 
     async def _cut_streams(self, match: Match) -> None:
         for request, exchange in self._streams:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -70,9 +71,14 @@ def expect_held(plot: Plot, seconds: float) -> None:
 
 
 @pytest.fixture
-def server(plot: Plot) -> Process:
-    """The API server's process."""
-    return plot.cluster.process("kube-apiserver")
+def server(plot: Plot) -> Iterator[Process]:
+    """The API server's process; it serves again at the end, whatever the test did to it."""
+    process = plot.cluster.process("kube-apiserver")
+    yield process
+    process.resume()
+    if not process.running:
+        process.restart()
+    plot.cluster.wait_healthy("kube-apiserver")
 
 
 def test_a_restarted_server_is_found_again(

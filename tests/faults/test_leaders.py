@@ -53,7 +53,7 @@ def answers_to(member: Member, hold: Hold) -> set[int]:
 def test_a_hung_leader_is_replaced_and_writes_nothing_more(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:
-    """Without a look at its term before each write it would go on where it was stopped."""
+    """A leader that does not ask its clock when it wakes would go on where it was stopped."""
     leader, follower = pair
     plot.add_node(PODS)
     hold = stop_at_first(leader, plot, is_release)
@@ -76,7 +76,7 @@ def test_a_hung_leader_is_replaced_and_writes_nothing_more(
 def test_a_late_release_to_the_same_node_changes_nothing(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:
-    """Without the tests on gate and version the pod would be pinned twice."""
+    """The gate is gone by then: unless the patch fails as a whole, the pin is written twice."""
     leader, follower = pair
     plot.add_node(PODS)
     hold = stop_at_first(leader, plot, is_release)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from testbed.muster import Muster
+from testbed.processes import Process
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import gang, group
 from tests.faults.chronicle import Chronicle
@@ -12,8 +17,16 @@ from tests.faults.ledger import never_whole, problems
 CLUSTERS, PODS = 4, 3
 
 
+@pytest.fixture
+def webhook(muster: Muster) -> Iterator[Process]:
+    """The webhook's process; it runs at the end."""
+    yield muster.webhook
+    if not muster.webhook.running:
+        muster.webhook.restart()
+
+
 def test_no_pod_slips_through_while_the_webhook_is_killed(
-    plot: Plot, chronicle: Chronicle, crew: Crew, muster: Muster
+    plot: Plot, chronicle: Chronicle, crew: Crew, webhook: Process
 ) -> None:
     """Were its failure ignored, the pods that KubeRay creates meanwhile would start one by one.
 
@@ -23,10 +36,10 @@ def test_no_pod_slips_through_while_the_webhook_is_killed(
     crew.start_leader()
     names = [f"c{number}" for number in range(CLUSTERS)]
     for name in names:
-        muster.webhook.kill()
+        webhook.kill()
         plot.create(gang(name, group(replicas=PODS - 1)))
         plot.wait(lambda name=name: refused(plot, name), "KubeRay to be refused")  # type: ignore[misc]
-        muster.webhook.restart()
+        webhook.restart()
         plot.wait_pods(name, PODS)
     for _ in names:
         running = plot.wait(lambda: [n for n in plot.gangs() if whole(plot, n)], "a gang to run")
