@@ -1,0 +1,62 @@
+"""Gangs in which pods may begin a series: what the oracle and trying everything have taught.
+
+A pod whose required affinity picks itself may begin where it likes, as long as nobody in the
+cluster whom its terms pick stands on a node with one of their keys. Whether it does begin, or must
+join, then depends on who is bound first, and kube-scheduler takes pods in an order of its own.
+"""
+
+from scheduling.columns import Columns
+from scheduling.company import Company, CompanyTable
+from scheduling.cycle import run_cycle
+from scheduling.model import Group, Member, PendingGang, PodShape, PodTerm
+from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from tests.builders import columns, gang, group, node, require, shape
+
+MEMBERS = (require("set", "Exists"),)
+HOSTS = tuple(f"n{at}" for at in range(5))
+
+
+def drawn(key: str) -> PodShape:
+    """Return a shape that wants to be near any member of a gang."""
+    return shape(cpu=1, near=[PodTerm(key, MEMBERS, ("team",))])
+
+
+def decide(on: Columns, *groups: Group) -> Verdict:
+    asked = gang("g", *groups)
+    members = tuple(Member(g.pod_set, g.shape, (("set", g.pod_set),)) for g in groups)
+    whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
+    [decision] = run_cycle([whole], on, company=Company(CompanyTable()))
+    return decision.verdict
+
+
+def test_a_member_without_the_key_does_not_begin_the_series() -> None:
+    """Oracle 8/47: kube-scheduler bound the head to a node without zone, the worker to a zone.
+
+    The head counts in no domain, so the worker may begin, before or after it. The number of
+    places was taken to be two, "no zone" being one of them, and the gang was Undecided.
+    """
+    on = columns(node("n0", cpu=1), node("n1", cpu=1, labels={"zone": "x"}))
+    head, worker = group("head", 1, shape(cpu=1)), group("worker", 1, drawn("zone"))
+    assert isinstance(decide(on, head, worker), Admitted)
+
+
+def test_members_that_are_drawn_to_nobody_hold_a_series() -> None:
+    """Oracle 8/230 and 8/292: others of the gang stood elsewhere too, and the gang was Undecided.
+
+    Wherever a drawn pod goes, a member stands that will be bound in any case; who comes first
+    does not matter.
+    """
+    on = columns(*(node(name, cpu=4, pods=2, labels={"host": name}) for name in HOSTS))
+    free, near = group("b", 5, shape(cpu=1)), group("a", 3, drawn("host"))
+    assert isinstance(decide(on, free, near), Admitted)
+
+
+def test_what_only_one_order_allows_is_neither_promised_nor_excluded() -> None:
+    """Trying everything: the drawn pod must begin before the other is bound, each in its zone.
+
+    It was said to be impossible; kube-scheduler, taking the drawn pod first, would have bound both.
+    """
+    on = columns(*(node(name, cpu=1, labels={"zone": name}) for name in HOSTS[:2]))
+    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, drawn("zone")))
+    assert isinstance(verdict, Refusal)
+    assert verdict.reason is Reason.UNDECIDED
