@@ -124,14 +124,15 @@ class Extender:
     health: int
     certificates: Path
 
-    def scheduler_config(self, **changes: Any) -> dict[str, Any]:
-        """The scheduler's configuration of the manifests, pointed at this extender.
+    def scheduler_config(self, variant: str = "configuration", **changes: Any) -> dict[str, Any]:
+        """A scheduler's configuration of the manifests, pointed at this extender.
 
         `changes` are to the entry of the extender.
         """
-        loaded: dict[str, Any] = yaml.safe_load(
-            (ROOT / "manifests" / "scheduler" / "configuration.yaml").read_text()
-        )
+        path = ROOT / "manifests" / "scheduler" / f"{variant}.yaml"
+        loaded: dict[str, Any] = next(yaml.safe_load_all(path.read_text()))
+        if loaded["kind"] == "ConfigMap":
+            loaded = yaml.safe_load(loaded["data"]["configuration.yaml"])
         (entry,) = loaded["extenders"]
         entry["urlPrefix"] = f"https://127.0.0.1:{self.port}"
         entry["tlsConfig"] = {

@@ -1,0 +1,130 @@
+"""Do the manifests of the extender and the scheduler say what the programs expect?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from extender.settings import PREFIX, Settings
+from extender.wake import WAKE_NAME
+from kube import names
+
+Json = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+EXTENDER = MANIFESTS / "extender"
+SCHEDULER = MANIFESTS / "scheduler"
+
+
+def documents(path: Path) -> list[Json]:
+    return [each for each in yaml.safe_load_all(path.read_text()) if each]
+
+
+OBJECTS = [each for name in ("rbac", "extender") for each in documents(EXTENDER / f"{name}.yaml")]
+SECOND = documents(SCHEDULER / "second-scheduler.yaml")
+
+
+def one(kind: str, objects: list[Json] = OBJECTS) -> Json:
+    (found,) = [each for each in objects if each["kind"] == kind]
+    return found
+
+
+def container(deployment: Json, name: str = "extender") -> Json:
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    (found,) = [each for each in containers if each["name"] == name]
+    assert isinstance(found, dict)
+    return found
+
+
+def configurations() -> list[Json]:
+    alone = [documents(SCHEDULER / f"{n}.yaml")[0] for n in ("configuration", "managed-resources")]
+    return [*alone, yaml.safe_load(one("ConfigMap", SECOND)["data"]["configuration.yaml"])]
+
+
+def test_kustomization_names_every_file() -> None:
+    (found,) = documents(EXTENDER / "kustomization.yaml")
+    files = {path.name for path in EXTENDER.glob("*.yaml")} - {"kustomization.yaml"}
+    assert {*found["resources"]} == files
+
+
+def test_it_may_read_what_it_watches_and_write_one_object() -> None:
+    granted = {
+        (group, resource): (set(rule["verbs"]), rule.get("resourceNames"))
+        for role in OBJECTS
+        if role["kind"] in ("Role", "ClusterRole")
+        for rule in role["rules"]
+        if rule["verbs"] != ["create"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    watched = ({"list", "watch"}, None)
+    assert granted == {
+        ("", "pods"): watched,
+        ("", "nodes"): watched,
+        (names.GROUP, "gangs"): watched,
+        ("storage.k8s.io", "csistoragecapacities"): ({"patch"}, [WAKE_NAME]),
+    }
+    created = [rule for rule in one("Role")["rules"] if rule["verbs"] == ["create"]]
+    assert [rule["resources"] for rule in created] == [["csistoragecapacities"]]
+
+
+@pytest.mark.parametrize("deployment", [one("Deployment"), one("Deployment", SECOND)])
+def test_settings_exist_and_are_taken(deployment: Json) -> None:
+    given: Json = {}
+    for variable in container(deployment)["env"]:
+        name = variable["name"].removeprefix(PREFIX)
+        assert name != variable["name"]
+        given[name.lower()] = variable.get("value", "filled-in")
+    Settings(**given)
+    assert {*given} <= {*Settings.model_fields}
+
+
+@pytest.mark.parametrize("deployment", [one("Deployment"), one("Deployment", SECOND)])
+def test_it_can_do_nothing_to_its_host(deployment: Json) -> None:
+    for each in deployment["spec"]["template"]["spec"]["containers"]:
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+    context = deployment["spec"]["template"]["spec"]["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["fsGroup"]  # without it nobody but root can read the key
+
+
+def test_ports_and_files_are_those_of_the_settings() -> None:
+    settings = Settings()
+    ports = {each["name"]: each["containerPort"] for each in container(one("Deployment"))["ports"]}
+    assert ports == {"https": settings.listen_port, "health": settings.health_port}
+    (mount,) = container(one("Deployment"))["volumeMounts"]
+    files = (settings.certificate_file, settings.key_file, settings.client_ca_file)
+    assert {path.parent for path in files} == {Path(mount["mountPath"])}
+    (port,) = one("Service")["spec"]["ports"]
+    assert port["port"] == settings.listen_port
+    assert one("Service")["spec"]["sessionAffinity"] == "ClientIP"
+
+
+@pytest.mark.parametrize("found", configurations())
+def test_the_scheduler_asks_as_it_should(found: Json) -> None:
+    (entry,) = found["extenders"]
+    assert {entry["filterVerb"], entry["prioritizeVerb"], entry["preemptVerb"]} == {
+        "filter",
+        "prioritize",
+        "preempt",
+    }
+    assert entry["nodeCacheCapable"] is True
+    assert entry["enableHTTPS"] is True
+    assert entry["ignorable"] is False
+    assert entry["weight"] * 10 > 500
+    assert {"caFile", "certFile", "keyFile"} <= entry["tlsConfig"].keys()
+    # The extender must have given up before the scheduler does.
+    assert float(entry["httpTimeout"].removesuffix("s")) > Settings().call_seconds
+    assert entry["urlPrefix"].endswith(f":{Settings().listen_port}")
+    assert found["percentageOfNodesToScore"] == 100
+
+
+def test_only_gpus_are_managed_in_one_variant() -> None:
+    managed = [found["extenders"][0].get("managedResources") for found in configurations()]
+    assert managed == [None, [{"name": "nvidia.com/gpu"}], None]
