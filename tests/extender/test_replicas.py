@@ -1,0 +1,75 @@
+"""Is there a wrong yes when the scheduler goes over to a replica that lags behind?
+
+A small scheduler asks one replica, binds where it may, and from some moment on asks the other one.
+What was bound comes to each replica late, by less than the time of doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.filter import filter_nodes
+from extender.passing import Passing
+from extender.snapshot import Ledger
+from tests.extender.worlds import Json, as_seen, gang, ledger, node, pod
+
+SETTLE = 5.0
+SEATED = 4
+
+
+@dataclass
+class Replica:
+    """One extender; `late` are bound pods that it has not heard of, with the time when it will."""
+
+    lag: float
+    ledger: Ledger = field(
+        default_factory=lambda: ledger(node("a"), gang(seats={"a": 1}, gpu=SEATED))
+    )
+    passing: Passing = field(
+        default_factory=lambda: Passing(-100.0, settle=SETTLE, keep=30.0, limit=100)
+    )
+    late: list[tuple[float, Json]] = field(default_factory=list)
+
+    def passes(self, found: Json, now: float) -> bool:
+        self._hear(now)
+        answer = filter_nodes(
+            as_seen(found), ["a"], self.ledger.snapshot(), self.passing.recall(now)
+        )
+        self.passing.answered(as_seen(found).pod.uid, answer.remember, now)
+        return bool(answer.passed)
+
+    def _hear(self, now: float) -> None:
+        while self.late and self.late[0][0] <= now:
+            _, bound = self.late.pop(0)
+            self.ledger.put_pod(as_seen(bound))
+            self.passing.settled(as_seen(bound).pod.uid)
+
+
+waits = st.lists(st.sampled_from((0.01, 0.1, 1.0, 4.0, 7.0)), min_size=12, max_size=30)
+lags = st.sampled_from((0.0, 0.5, SETTLE - 0.1))
+
+
+@given(waits, st.integers(0, 12), lags, lags)
+def test_going_over_to_the_other_one_opens_no_gap(
+    gaps: list[float], change: int, first: float, second: float
+) -> None:
+    replicas = (Replica(first), Replica(second))
+    now, used = SETTLE + 0.1, 0
+    replicas[0].passes(pod("earlier", gpu=9), 0.0)  # asked before, so soon not in doubt
+    for number, gap in enumerate(gaps):
+        now += gap
+        asked = replicas[number >= change]
+        if asked.passes(pod(f"p{number}", gpu=1), now):
+            used += 1
+            for each in replicas:
+                each.late.append((now + each.lag, pod(f"p{number}", gpu=1, on="a")))
+    assert used <= 8 - SEATED
+
+
+def test_in_the_end_the_other_one_gives_what_is_free() -> None:
+    replica = Replica(lag=1.0)
+    assert not replica.passes(pod("p0", gpu=1), 0.0)
+    assert replica.passes(pod("p0", gpu=1), SETTLE + 0.1)
