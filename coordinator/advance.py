@@ -164,6 +164,8 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
 
 def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
     """How many slots each pod set may have: no more than its pods, no half of a spare replica."""
+    if all(each.hosts == 1 for each in terms.pod_sets):
+        return {each.name: each.count for each in terms.pod_sets}
     have: Counter[str] = Counter()
     for slot, count in slots_of(placement).items():
         have[slot.kind.pod_set] += count

@@ -1,7 +1,9 @@
 """When is the state machine called, and with what?
 
 One task owns the state: it takes what has come in since it last looked, hands it over, and gives
-the actions to the executor. It decides nothing. A cycle follows the first reason for one by the
+the actions to the executor. It decides nothing. After a look that took noticeable time it rests
+for as long, so that what comes in one by one (the ends of a large gang's releases, each of which
+concerns all of its pods) is handled by the batch. A cycle follows the first reason for one by the
 debounce, or by twice the time that the last cycle took if that is longer, so that deciding never
 takes more than a third of the time.
 """
@@ -20,6 +22,8 @@ from coordinator.state import CoordinatorState
 
 Submit = Callable[[Iterable[Action]], None]
 
+NOTICEABLE = 0.002  # seconds of a look from which on it is rested after
+LONGEST_REST = 0.25
 BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
 
 
@@ -35,6 +39,7 @@ class Loop:
         self._wake = asyncio.Event()
         self._cycle_at: float | None = None
         self._cycle_took = 0.0
+        self._look_at = 0.0
 
     def feed(self, events: Iterable[Event]) -> None:
         """Queue events; they are handled in the order in which they were fed."""
@@ -71,9 +76,15 @@ class Loop:
             self._cycle(events, now)
         elif events:
             self._act(self.state.handle(events, _moment(now)))
+            self._plan_look(now)
         self._plan_cycle()
         if self._inbox:
             self._wake.set()
+
+    def _plan_look(self, began: float) -> None:
+        """Rest after a long look, but never while there is a backlog."""
+        took = time.monotonic() - began
+        self._look_at = began + 2 * took if took > NOTICEABLE and not self._inbox else 0.0
 
     def _act(self, actions: list[Action]) -> None:
         """What was decided in one term is never carried out in another."""
@@ -91,6 +102,9 @@ class Loop:
             self._cycle_at = time.monotonic() + max(self._debounce, 2 * self._cycle_took)
 
     async def _sleep(self) -> None:
+        rest = self._look_at - time.monotonic()
+        if rest > 0:
+            await asyncio.sleep(min(rest, LONGEST_REST))
         moments = [at for at in (self._cycle_at, self.state.next_wake) if at is not None]
         delay = min(moments) - time.monotonic() if moments else 1.0  # 1 s: the liveness beat
         if delay <= 0 or self._wake.is_set():

@@ -24,7 +24,7 @@ def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set
     A vacant slot without a pod is only asked whether its node exists: what the pod that is to
     come tolerates is not known before it is there.
     """
-    if view.placement is None:
+    if view.placement is None or not any(each.vacant for each in view.standing):
         return set()
     vacant = {slot.node for slot in vacant_slots(view.placement, pods)}
     gone = {node for node in vacant if node not in columns.index}
