@@ -37,9 +37,10 @@ from extender.refusals import Refusals
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger, see
-from extender.tls import MutualTls
+from extender.tls import demanding_context
 from extender.wire import filter_answer, read_question
 from kube.objects import Gang, Node, Pod
+from kube.tls import HotCertificate
 
 NODES = 5000
 RESERVED = 1000
@@ -132,8 +133,12 @@ def extender(settings: Settings) -> Extender:
 async def serve(directory: Path) -> None:
     """Serve until killed; the port is the first line on standard output."""
     settings = Settings(listen_address=ip_address("127.0.0.1"), listen_port=0)
-    files = (directory / "tls.crt", directory / "tls.key")
-    tls = MutualTls(files, directory / "ca.crt", Silent())
+    tls = HotCertificate(
+        directory / "tls.crt",
+        directory / "tls.key",
+        Silent(),
+        blank=partial(demanding_context, directory / "ca.crt"),
+    )
     tls.refresh()
     async with scheduler_port(settings, extender(settings), tls) as port:
         print(port, flush=True)

@@ -18,11 +18,12 @@ from extender.metrics import Metrics
 from extender.passing import Passing
 from extender.refusals import Refusals
 from extender.settings import Settings
-from extender.tls import MutualTls
+from extender.tls import demanding_context
 from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
 from kube.auth import load_access
 from kube.client import Client
+from kube.tls import HotCertificate
 from kube.watch import settle_heap
 
 log = structlog.get_logger(__name__)
@@ -53,7 +54,7 @@ class _Parts:
 
     extender: Extender
     health: Health
-    tls: MutualTls
+    tls: HotCertificate
     work: tuple[Work, ...]
 
 
@@ -102,10 +103,11 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         pause=settings.wake_pause_seconds,
     )
     watches.on_news = waker.tell
-    tls = MutualTls(
-        (settings.certificate_file, settings.key_file),
-        settings.client_ca_file,
+    tls = HotCertificate(
+        settings.certificate_file,
+        settings.key_file,
         CertificateNews(metrics),
+        blank=partial(demanding_context, settings.client_ca_file),
     )
     _watch_gauges(metrics, watches, passing, refusals)
     checks = (("watches", watches.trusted), ("certificate", lambda: tls.usable))
@@ -170,7 +172,7 @@ async def _in_background(work: Iterable[Work]) -> AsyncIterator[list[asyncio.Tas
 
 @contextlib.asynccontextmanager
 async def scheduler_port(
-    settings: Settings, extender: Extender, tls: MutualTls
+    settings: Settings, extender: Extender, tls: HotCertificate
 ) -> AsyncIterator[int]:
     """Listen for kube-scheduler; gives the port."""
     runner = web.AppRunner(

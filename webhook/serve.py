@@ -16,12 +16,12 @@ from aiohttp import web
 from kube.auth import load_access
 from kube.client import Client
 from kube.resources import NAMESPACES, RAY_CLUSTERS
+from kube.tls import HotCertificate
 from kube.watch import Reflector, Selection, settle_heap
 from webhook.app import Health, Webhook
 from webhook.cache import Cache, Marked, Reader
 from webhook.metrics import Metrics
 from webhook.settings import Settings
-from webhook.tls import HotCertificate
 
 log = structlog.get_logger(__name__)
 

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from extender.refusals import Refusals
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger
-from extender.tls import MutualTls
+from extender.tls import demanding_context
+from kube.tls import HotCertificate
 from tests.extender.worlds import gang, ledger, node
 
 SCHEDULER = "system:kube-scheduler"
@@ -94,7 +96,7 @@ class Served:
     known: Known
     passing: Passing
     refusals: Refusals
-    tls: MutualTls
+    tls: HotCertificate
     session: aiohttp.ClientSession
     caller: ssl.SSLContext
     metrics: Metrics
@@ -129,8 +131,12 @@ async def served(pki: Pki) -> AsyncIterator[Served]:
     known = Known(ledger(node("a"), node("b"), gang(seats={"a": 1})))
     passing = Passing(0.0, settle=10.0, keep=30.0, limit=100)
     refusals, metrics = Refusals(), Metrics()
-    files = (pki.directory / "tls.crt", pki.directory / "tls.key")
-    tls = MutualTls(files, pki.directory / "ca.crt", Quiet())
+    tls = HotCertificate(
+        pki.directory / "tls.crt",
+        pki.directory / "tls.key",
+        Quiet(),
+        blank=partial(demanding_context, pki.directory / "ca.crt"),
+    )
     tls.refresh()
     extender = Extender(settings, known, passing, refusals, metrics, clock=lambda: 10.0)
     async with (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from kube.tls import HotCertificate
 from tests.webhook.pki import HOST, Pki, shown
-from webhook.tls import HotCertificate
 
 
 class News:

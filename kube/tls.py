@@ -1,9 +1,10 @@
-"""Which certificate does the webhook show at this moment, and when does it change?
+"""Which certificate does a server show at this moment, and when does it change?
 
 The context that listens holds no certificate. Each handshake is moved, in the callback that
-OpenSSL calls whether or not the client names a host, to the context built from the newest good
+OpenSSL calls whether or not the caller names a host, to the context built from the newest good
 pair of files. A pair is tried in a fresh context: loading a mismatched pair into a context in use
-breaks that context.
+breaks that context. Whether a caller must show a certificate is settled by the listening context,
+and who may have signed it by the other, so both come from the same maker.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Protocol
 
 from cryptography import x509
 
-# What a client sees while there is no certificate yet: a clean alert instead of a reset.
+# What a caller sees while there is no certificate yet: a clean alert instead of a reset.
 _NO_CERTIFICATE = ssl.AlertDescription.ALERT_DESCRIPTION_INTERNAL_ERROR
 
 
@@ -28,7 +29,7 @@ class UnusablePairError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The pair that clients get."""
+    """The pair that callers get."""
 
     context: ssl.SSLContext
     expires: datetime
@@ -45,16 +46,22 @@ class Listener(Protocol):
 
 
 class HotCertificate:
-    """The certificate in use, replaced when its files change."""
+    """The certificate in use, replaced when its files change.
+
+    `blank` makes the contexts, without a certificate; by default callers need none either.
+    """
 
     def __init__(
         self,
         certificate: Path,
         key: Path,
         listener: Listener,
+        *,
+        blank: Callable[[], ssl.SSLContext] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.context = _bare_context()
+        self._blank = blank or server_context
+        self.context = self._blank()
         self.context.sni_callback = self._choose
         self._certificate = certificate
         self._key = key
@@ -66,7 +73,7 @@ class HotCertificate:
 
     @property
     def usable(self) -> bool:
-        """Whether clients that verify would accept what is shown."""
+        """Whether callers that verify would accept what is shown."""
         return self._shown is not None and self._now() < self._shown.expires
 
     def refresh(self) -> None:
@@ -75,7 +82,7 @@ class HotCertificate:
         if stamp == self._loaded:
             return
         try:
-            shown = load_pair(self._certificate, self._key, self._now())
+            shown = load_pair(self._blank(), self._certificate, self._key, self._now())
         except UnusablePairError as error:
             self._refuse(stamp, str(error))
         else:
@@ -104,9 +111,8 @@ class HotCertificate:
         return None
 
 
-def load_pair(certificate: Path, key: Path, now: datetime) -> Shown:
-    """Build a context that shows this pair, or say why it must not be shown."""
-    context = _bare_context()
+def load_pair(context: ssl.SSLContext, certificate: Path, key: Path, now: datetime) -> Shown:
+    """Load a pair into a fresh context, or say why it must not be shown."""
     try:
         # An explicit password: OpenSSL would ask for one on the terminal.
         context.load_cert_chain(certificate, key, password=b"")
@@ -121,10 +127,11 @@ def load_pair(certificate: Path, key: Path, now: datetime) -> Shown:
     return Shown(context, leaf.not_valid_after_utc)
 
 
-def _bare_context() -> ssl.SSLContext:
+def server_context() -> ssl.SSLContext:
+    """Make a context without a certificate, whose callers need none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The API server offers HTTP/2 first; the server here speaks HTTP/1.1 only.
+    # Go's clients offer HTTP/2 first; the server here speaks HTTP/1.1 only.
     context.set_alpn_protocols(["http/1.1"])
     return context
 
