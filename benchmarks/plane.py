@@ -108,8 +108,8 @@ class Plane:
         return self._reviews() > before
 
     def _reviews(self) -> float:
-        page = _page(self.muster.webhook_health, "/metrics")
-        lines = (line for line in page.splitlines() if line.startswith("muster_webhook_"))
+        told = page(self.muster.webhook_health, "/metrics")
+        lines = (line for line in told.splitlines() if line.startswith("muster_webhook_"))
         reviews = (line for line in lines if "reviews_total" in line)
         return sum(float(line.rsplit(" ", 1)[1]) for line in reviews)
 
@@ -138,7 +138,8 @@ def usual_options(**changes: object) -> Options:
     return Options(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def _page(port: int, path: str) -> str:
+def page(port: int, path: str) -> str:
+    """What a program answers on its health port."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     with contextlib.closing(connection):
         connection.request("GET", path)

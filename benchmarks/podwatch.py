@@ -96,8 +96,8 @@ class PodWatch:
         self._closed = False
         self._decoder = msgspec.json.Decoder(_Event)
         self._path = path
-        self._headers = {"Authorization": f"Bearer {api.token}"}
-        self._connection = _connect(api)
+        self._headers = headers(api)
+        self._connection = connect(api)
         listed = msgspec.json.decode(self._get(path).read(), type=_List)
         self._since = listed.metadata.resource_version
         self._thread = threading.Thread(target=self._follow, name="pod watch", daemon=True)
@@ -237,6 +237,12 @@ def _stages(event: _Event) -> Iterable[str]:
         yield "running"
 
 
-def _connect(api: Api) -> http.client.HTTPSConnection:
+def connect(api: Api) -> http.client.HTTPSConnection:
+    """Make a connection without a time limit: who reads has one of his own."""
     context = ssl.create_default_context(cafile=str(api.ca_file))
     return http.client.HTTPSConnection("127.0.0.1", api.port, context=context)
+
+
+def headers(api: Api) -> dict[str, str]:
+    """Say what goes with each request."""
+    return {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 import sys
 import tempfile
 import time
@@ -22,9 +21,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Outcome, in_turn, median_within, of_field
+from benchmarks.plane import page
 from benchmarks.processes import cpu_seconds, peak_rss_bytes
 from testbed.api import Api, Json
 from testbed.cluster import Cluster, prepare
+from testbed.errors import TestbedError
 from testbed.muster import ROOT, with_muster
 from testbed.nodes import GPU, NodeSpec, node_object
 from testbed.options import Options
@@ -79,19 +80,21 @@ def _lists(cluster: Cluster, number: int) -> Cost:
 
 def _coordinator(cluster: Cluster, number: int) -> Cost:
     began = time.monotonic()
+    port = cluster.ports.allocate()
     settings = {
         "PYTHONPATH": str(ROOT),
         "MUSTER_COORDINATOR_KUBECONFIG": str(cluster.kubeconfig),
-        "MUSTER_COORDINATOR_LISTEN_PORT": str(cluster.ports.allocate()),
+        "MUSTER_COORDINATOR_LISTEN_PORT": str(port),
     }
     process = cluster.spawn(f"coordinator-{number}", COORDINATOR, settings)
-    return _cost(process, began, lambda: _synced_pods(process) >= PODS)
+    return _cost(process, began, lambda: _has_handled_all(process, port))
 
 
-def _synced_pods(process: Process) -> int:
-    """How many pods the coordinator says it knows, once it is synced."""
-    found = re.search(r'"pods": ?(\d+)', process.log.read_text())
-    return int(found.group(1)) if found else 0
+def _has_handled_all(process: Process, port: int) -> bool:
+    """Whether all lists are complete and the loop has taken in what they said."""
+    if "synced" not in process.log.read_text():
+        return False
+    return "\nmuster_inbox_events 0.0\n" in page(port, "/metrics")
 
 
 def _cost(process: Process, began: float, done: Callable[[], bool]) -> Cost:
@@ -99,7 +102,10 @@ def _cost(process: Process, began: float, done: Callable[[], bool]) -> Cost:
         process.expect_running()
         return done()
 
-    wait_until(ended, f"{process.name} to have all", WAIT_SECONDS, _LOOK_SECONDS)
+    try:
+        wait_until(ended, f"{process.name} to have all", WAIT_SECONDS, _LOOK_SECONDS)
+    except TestbedError as error:
+        raise TestbedError(f"{error}; its log:\n{process.log_tail()}") from error
     seconds = time.monotonic() - began
     cost = Cost(seconds, cpu_seconds(process.pid), peak_rss_bytes(process.pid) / 1e6)
     process.kill()
