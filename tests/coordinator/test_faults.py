@@ -287,6 +287,20 @@ def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> 
     assert world.bound("a") == {"n2": 1}
 
 
+def test_no_more_of_a_starting_gang_is_released_while_it_lacks_a_pod() -> None:
+    """A worker vanished while the release of the head was on its way: the other one waits."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    leader = world.leader
+    world.api.delete(key_of(world.pods("a")[2]))
+    leader.hear("pods")
+    leader.act()
+    assert len(leader.releases()) == 1
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
 def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:
     """It never ran whole, and a quota keeps KubeRay from making the pod that was lost."""
     world = World(node("n1", cpu=3))
