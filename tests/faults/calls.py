@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.faults.proxy import Call
+import itertools
+
+from tests.faults.proxy import Call, Match
 
 
 def is_release(call: Call) -> bool:
@@ -10,6 +12,12 @@ def is_release(call: Call) -> bool:
     if call.method != "PATCH" or "/pods/" not in call.path:
         return False
     return any(operation["op"] == "remove" for operation in call.content)
+
+
+def releases_after(count: int) -> Match:
+    """Match releases, but let the first ones pass."""
+    seen = itertools.count()
+    return lambda call: is_release(call) and next(seen) >= count
 
 
 def is_placement(call: Call) -> bool:

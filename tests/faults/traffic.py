@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -9,16 +10,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import gang, group
-from tests.faults.crew import Crew
+from tests.faults.calls import releases_after
+from tests.faults.crew import Crew, Member
 
 _WAITING = 5
 """Gangs that exist at once: two fit, so some always wait for room."""
 _LEAST, _MOST = 3, 5
 """Pods of a gang: a head and two to four workers."""
 GANG_SECONDS = 60.0
+_AIM_SECONDS = 2.0
 
 
 class Traffic:
@@ -60,7 +64,8 @@ class Traffic:
 class Killer:
     """Kills coordinators at random moments and starts them again at once; a context manager.
 
-    Half of the kills come soon after somebody leads, when most is under way, the rest whenever.
+    Half of the kills come at any moment. The others come in the middle of a release, which
+    arrives after the kill, or only when the next leader is at work.
     """
 
     def __init__(self, crew: Crew, kills: int, chance: random.Random) -> None:
@@ -79,11 +84,21 @@ class Killer:
     def _run(self) -> None:
         while self.kills < self._wanted and not self._enough.is_set():
             if self._chance.random() < 0.5:
-                self._crew.wait_leader()
-            self._enough.wait(self._chance.uniform(0, 1.5))
-            victim = self._crew.holder or self._chance.choice(self._crew.members)
-            victim.process.restart()
+                self._kill_at_release(self._crew.wait_leader())
+            else:
+                self._enough.wait(self._chance.uniform(0, 1.5))
+                victim = self._crew.holder or self._chance.choice(self._crew.members)
+                victim.process.restart()
             self.kills += 1
+
+    def _kill_at_release(self, victim: Member) -> None:
+        hold = victim.proxy.hold(releases_after(self._chance.randrange(_MOST)))
+        with contextlib.suppress(TestbedError):  # somebody else may lead by now
+            wait_until(lambda: bool(hold.met), "a release to kill at", _AIM_SECONDS)
+        victim.process.restart()
+        if self._chance.random() < 0.5:
+            self._crew.wait_leader()
+        victim.proxy.lift(hold)
 
     def __enter__(self) -> Self:
         self._thread.start()
