@@ -49,6 +49,8 @@ from kube.slots import placement_from_pins, slots_of, trim, without_nodes
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Reason
 
+OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
+
 UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
 """Reasons that need no Event: they pass by themselves, or KubeRay says the same.
 
@@ -261,17 +263,21 @@ def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
 
 
 def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
-    """Give back the room of a gang that lost a part before it ever ran and found no other."""
-    if not repair.is_torn(view):
+    """Give back the room of a gang that never ran whole and will not, or of which nothing is left.
+
+    Nothing is given up on what cannot be seen: the clock stands still while a watch is down.
+    """
+    if not (repair.is_torn(view) or repair.is_deserted(view)) or not scene.sighted:
         view.torn_since = None
         return
     now = scene.moment.now
     view.torn_since = now if view.torn_since is None else view.torn_since
     if now < view.torn_since + scene.patience.torn:
         return
-    for pod_set in view.standing:
-        for pod in pod_set.settled:
-            yield from _delete(view, pod, now)
+    if repair.is_deserted(view):
+        view.placement, view.ran = None, False
+    for pod in repair.released(view):
+        yield from _delete(view, pod, now)
 
 
 def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
@@ -337,6 +343,8 @@ def wake_at(view: GangView, scene: Scene) -> float | None:
     now = scene.moment.now
     moments = [a.not_before for a in view.attempts.values()]
     moments += [since + scene.patience.bind for since in view.stuck_since.values()]
+    if view.out_since is not None:
+        moments.append(view.out_since + OPT_OUT_DELAY)
     if view.torn_since is not None:
         moments.append(view.torn_since + scene.patience.torn)
     moments += [] if view.due is None else [view.due]
@@ -400,9 +408,20 @@ def _free_to_act(view: GangView, pod: ObservedPod, scene: Scene) -> bool:
 
 
 def opted_out(view: GangView, scene: Scene) -> list[Action]:
-    """The gang was opted out while it waited: its pods go unpinned, its record goes away."""
+    """The gang was opted out while it waited: its pods go unpinned, its record goes away.
+
+    A release cannot be taken back, and the gate on a pod is evidence that the webhook, which reads
+    the truth, saw a gang: so the news must be seen clearly, and last for a while.
+    """
     actions: list[Action] = []
     view.asked = Settled()
+    if not scene.sighted or view.key.namespace not in scene.cache.namespaces:
+        view.out_since = None
+        return []
+    now = scene.moment.now
+    view.out_since = now if view.out_since is None else view.out_since
+    if now < view.out_since + OPT_OUT_DELAY:
+        return []
     for pod in scene.cache.members(view.key, view.cluster_uid):
         if pod.gated and pod.alive and pod.raw is not None and _free_to_act(view, pod, scene):
             view.inflight.add(pod.uid)

@@ -7,13 +7,14 @@ the Lease; while it leads, an executor carries out what the state machine asks f
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
 
 from coordinator import events as happened
 from coordinator import metrics
-from coordinator.events import Event
+from coordinator.events import Event, Teller
 from coordinator.executor import Executor
 from coordinator.loop import Loop
 from coordinator.moment import Patience
@@ -65,7 +66,7 @@ class Coordinator:
             client,
             PODS,
             Pod,
-            _sink(feed, "raypods", _pod_event),
+            _sink(feed, "raypods", partial(_pod_event, teller=Teller.RAY_POD_WATCH)),
             project=observe,
             selection=Selection(label_selector=RAY_PODS),
         )
@@ -167,7 +168,7 @@ class Coordinator:
         metrics.LEADER.set(1)
         metrics.EPOCH.set(term.epoch)
         try:
-            await asyncio.Event().wait()
+            await executor.run()
         finally:
             metrics.LEADER.set(0)
             self.loop.dismiss()
@@ -194,12 +195,12 @@ def _sink(
     return sink
 
 
-def _pod_event(told: WatchEvent[ObservedPod]) -> Event | None:
+def _pod_event(told: WatchEvent[ObservedPod], teller: Teller = Teller.POD_WATCH) -> Event | None:
     match told:
         case Changed(obj=pod):
-            return happened.PodSeen(pod)
+            return happened.PodSeen(pod, teller)
         case Deleted(obj=pod):
-            return happened.PodGone(pod.namespace, pod.name, pod.uid)
+            return happened.PodGone(pod.namespace, pod.name, pod.uid, teller)
         case _:
             return None
 

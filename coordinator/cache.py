@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from coordinator.events import Teller
 from kube import objects
 from kube.codec import InvalidObject, node
 from kube.objects import Gang, Namespace, PriorityClass, RayCluster
@@ -36,24 +37,42 @@ class ClusterCache:
         self.priority_classes: dict[str, PriorityClass] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._minding: set[str] = set()
+        self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 
     # --- pods -----------------------------------------------------------------------------
 
-    def put_pod(self, pod: ObservedPod) -> ObservedPod | None:
-        """Take in a pod; returns it, or None where it is older than what is known."""
+    def put_pod(self, pod: ObservedPod, teller: Teller) -> ObservedPod | None:
+        """Take in a pod; returns it, or None where it is older than what is known.
+
+        An answer to a request of ours may come after the watch has told of the pod's end, so it
+        only ever changes a pod that is known.
+        """
         known = self.pods.get(pod.key)
-        if pod.uid in self._gone or (known is not None and _older(pod, known)):
+        same = known is not None and known.uid == pod.uid
+        if teller is Teller.ANSWER and not same:
+            return None
+        self._tellers[pod.uid] = self._tellers.get(pod.uid, Teller.ANSWER) | teller
+        if known is not None and _older(pod, known):
             return None
         if known is not None:
             self._forget(known)
+            if not same:
+                self._tellers.pop(known.uid, None)
         self.pods[pod.key] = pod
         self._remember(pod)
         return pod
 
-    def remove_pod(self, namespace: str, name: str, uid: str) -> ObservedPod | None:
-        """Forget a pod; returns what was known of it."""
-        self._bury(uid)
+    def remove_pod(self, namespace: str, name: str, uid: str, teller: Teller) -> ObservedPod | None:
+        """Forget a pod, unless another watch tells of it; returns what was known of it.
+
+        A pod whose label is changed leaves one watch and comes into the other, in either order.
+        """
+        left = self._tellers.get(uid, Teller.ANSWER) & ~teller
+        if teller is not Teller.ANSWER and left:
+            self._tellers[uid] = left
+            return None
+        self._tellers.pop(uid, None)
         known = self.pods.get((namespace, name))
         if known is None or known.uid != uid:
             return None

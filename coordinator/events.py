@@ -5,10 +5,19 @@ and time. A failed write is an event like any other, never an exception that cro
 """
 
 from dataclasses import dataclass
+from enum import IntFlag
 
 from kube.objects import Gang, Namespace, Node, PriorityClass, RayCluster
 from kube.observed import ObservedPod
 from scheduling.model import GangKey
+
+
+class Teller(IntFlag):
+    """Who tells of a pod: one of the two watches, or the answer to a request of our own."""
+
+    ANSWER = 0
+    POD_WATCH = 1
+    RAY_POD_WATCH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +25,17 @@ class PodSeen:
     """A pod was added or changed."""
 
     pod: ObservedPod
+    teller: Teller = Teller.POD_WATCH
 
 
 @dataclass(frozen=True, slots=True)
 class PodGone:
-    """The pod of this name and uid is no more."""
+    """The pod of this name and uid is no more, or no longer among those this teller tells of."""
 
     namespace: str
     name: str
     uid: str
+    teller: Teller = Teller.POD_WATCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from coordinator.events import (
     PodGone,
     PodPatchEnded,
     PodSeen,
+    Teller,
     WriteEnded,
 )
 from coordinator.metrics import EVENTS_DROPPED, WRITES
@@ -79,6 +80,8 @@ class Executor:
         self._urgent: deque[Action] = deque()
         self._courtesy: deque[tuple[float, Action]] = deque()
         self._running: set[asyncio.Task[None]] = set()
+        self._broken = asyncio.Event()
+        self._error: BaseException | None = None
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run."""
@@ -89,6 +92,12 @@ class Executor:
             else:
                 self._urgent.append(action)
         self._start_some()
+
+    async def run(self) -> None:
+        """Wait for ever; a bug in an action comes out here, so that it ends the process."""
+        await self._broken.wait()
+        assert self._error is not None
+        raise self._error
 
     async def close(self) -> None:
         """Cancel what is under way; its outcome is for the next term to find out."""
@@ -112,9 +121,12 @@ class Executor:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.result()  # a bug in an action must end the process, not vanish
-            self._start_some()
+        if task.cancelled():
+            return
+        self._error = self._error or task.exception()
+        if self._error is not None:
+            self._broken.set()
+        self._start_some()
 
     async def _carry_out(self, action: Action) -> None:
         if self._term.valid():
@@ -203,7 +215,7 @@ class Executor:
             return await self._after_failed_patch(gang, pod, what, error)
         WRITES.labels(f"pod_{what}", "done").inc()
         log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
-        return [PodSeen(observe(patched)), PodPatchEnded(gang, meta.uid, None)]
+        return [PodSeen(observe(patched), Teller.ANSWER), PodPatchEnded(gang, meta.uid, None)]
 
     async def _after_failed_patch(
         self, gang: GangKey, pod: Pod, what: str, error: KubeError
@@ -214,7 +226,7 @@ class Executor:
             now = await self._client.get(PODS.path(meta.namespace, meta.name), as_=Pod)
         except NotFound:
             return [
-                PodGone(meta.namespace, meta.name, meta.uid),
+                PodGone(meta.namespace, meta.name, meta.uid, Teller.ANSWER),
                 PodPatchEnded(gang, meta.uid, str(error)),
             ]
         except KubeError:
@@ -222,7 +234,10 @@ class Executor:
         # The very object that we tested is still there: it was the change that was refused.
         unchanged = now.metadata.resource_version == meta.resource_version
         refused = isinstance(error, Invalid | Forbidden) and unchanged
-        return [PodSeen(observe(now)), PodPatchEnded(gang, meta.uid, str(error), refused)]
+        return [
+            PodSeen(observe(now), Teller.ANSWER),
+            PodPatchEnded(gang, meta.uid, str(error), refused),
+        ]
 
     @_do.register
     async def _delete_pod(self, action: DeletePod) -> list[Event]:
@@ -233,7 +248,7 @@ class Executor:
             )
         except NotFound:
             WRITES.labels("pod_delete", "gone").inc()
-            gone = PodGone(action.namespace, action.name, action.uid)
+            gone = PodGone(action.namespace, action.name, action.uid, Teller.ANSWER)
             return [gone, PodPatchEnded(action.gang, action.uid, None)]
         except KubeError as error:
             WRITES.labels("pod_delete", _outcome(error)).inc()

@@ -82,9 +82,24 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
 
 
 def is_torn(view: GangView) -> bool:
-    """Whether a gang that never ran whole has a part on its way while the rest cannot go."""
-    settled = any(pod_set.settled for pod_set in view.standing)
-    return settled and not view.ran and view.placement is not None and _lacks(view)
+    """Whether a gang that never ran whole has a part on its way or on its nodes, and not the rest.
+
+    Only what was released by us counts: pods that ran before the gang was opted in are their
+    owner's.
+    """
+    unbound = any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)
+    return unbound and not view.ran and any(released(view))
+
+
+def released(view: GangView) -> Iterator[ObservedPod]:
+    """The pods that were released to a node."""
+    for pod_set in view.standing:
+        yield from (pod for pod in pod_set.settled if pod.member is not None and pod.member.pinned)
+
+
+def is_deserted(view: GangView) -> bool:
+    """Whether all seats of a gang are kept for pods of which none exists."""
+    return view.placement is not None and not any(pod_set.exist for pod_set in view.standing)
 
 
 def is_hindered(view: GangView) -> bool:

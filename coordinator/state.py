@@ -91,6 +91,7 @@ class CoordinatorState:
             due = due or isinstance(event, CycleDue)
         if not self.epoch:
             self._dirty.clear()
+            self.cycle_wanted = False
             return []
         actions = self._advance_dirty(moment)
         if due and not self._blind:
@@ -140,6 +141,7 @@ class CoordinatorState:
             view.placement = None
             actions = opted_out(view, scene)
         else:
+            view.out_since = None
             actions = advance(view, cluster, scene)
         if view.placement is not held:
             self._reserve(view, self._room_of(view))
@@ -260,12 +262,12 @@ class CoordinatorState:
     @_take.register
     def _pod_seen(self, event: PodSeen, moment: Moment) -> None:
         before = self.cache.pods.get(event.pod.key)
-        if self.cache.put_pod(event.pod) is not None:
+        if self.cache.put_pod(event.pod, event.teller) is not None:
             self._pod_changed(before, event.pod)
 
     @_take.register
     def _pod_gone(self, event: PodGone, moment: Moment) -> None:
-        before = self.cache.remove_pod(event.namespace, event.name, event.uid)
+        before = self.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
         if before is not None:
             self._pod_changed(before, None)
 

@@ -77,6 +77,7 @@ class GangView:
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
     torn_since: float | None = None
+    out_since: float | None = None
     record: Gang | None = None
     writing: bool = False
     replacing: bool = False

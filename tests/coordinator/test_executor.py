@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
+
 from coordinator.actions import DeletePod
 from coordinator.events import Event, PodPatchEnded
 from coordinator.executor import Executor
@@ -52,3 +54,21 @@ async def test_what_waits_for_its_turn_is_not_sent_when_the_term_has_ended() -> 
     await turns()
     assert client.sent == ["one"]
     assert heard == [PodPatchEnded(GANG, "one", None)]
+
+
+class Broken:
+    """A client with a bug."""
+
+    async def delete(self, *_: str, **__: Any) -> bytes:
+        raise ZeroDivisionError
+
+
+async def test_a_bug_in_an_action_comes_out_of_the_executor() -> None:
+    """Else the pod would count as under way for the rest of the term, and nobody would know."""
+    executor = Executor(
+        cast(Client, Broken()), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    executor.submit([DeletePod(GANG, "team", "one", "one", "1")])
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(5):
+            await executor.run()

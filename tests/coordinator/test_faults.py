@@ -425,3 +425,35 @@ def test_a_gang_whose_ray_cluster_is_being_deleted_is_let_go() -> None:
     leader.hear_all()
     assert not leader.todo
     assert not leader.state.views
+
+
+def test_a_part_whose_rest_is_refused_for_ever_gives_its_room_back() -> None:
+    """A policy refuses one worker's release: the others must not hold their room without end."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    refused = name_of(world.pods("a")[2])
+    world.api.refusals[refused] = Invalid(422, "Invalid", "not this one")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 2}
+    first = {name_of(pod) for pod in world.pods("a")}
+    world.settle(seconds=PATIENCE.torn + 60)
+
+    assert {name_of(pod) for pod in world.pods("a")} & first <= {refused}
+
+
+def test_the_seats_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
+    """It ran, all of its pods are gone and none comes back: the room is for the next."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+    for pod in world.pods("a"):
+        world.api.remove(key_of(pod))
+    leader = world.leader
+    leader.hear_all()
+    assert all(view.placement is not None for view in leader.state.views.values())
+    world.api.now += PATIENCE.torn + 1.0
+    leader.tick()
+
+    assert [view.placement for view in leader.state.views.values()] == [None]

@@ -1,8 +1,11 @@
 """Is anything decided or released while a watch is down?"""
 
 from coordinator.actions import ReleasePod
-from coordinator.events import SightLost, SightRegained
-from tests.coordinator.builders import gang_of, node
+from coordinator.events import NodeGone, SightLost, SightRegained
+from coordinator.moment import Moment
+from coordinator.state import CoordinatorState
+from tests.coordinator.api import Key
+from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.world import World
 
 
@@ -64,3 +67,25 @@ def test_a_term_that_begins_blind_waits_as_well() -> None:
     other.handle([SightRegained("nodes")])
     world.settle(seconds=1)
     assert world.bound("a") == {"n1": 5}
+
+
+def test_a_gang_is_not_taken_for_opted_out_while_a_watch_is_down() -> None:
+    """The webhook gated its pods for a namespace's label of which the blind watch has not told."""
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 4))
+    world.settle(seconds=1)
+    world.leader.handle([SightLost("namespaces")])
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
+    world.settle(seconds=60)
+    assert world.gated("a") == 5
+
+    world.leader.handle([SightRegained("namespaces")])
+    world.settle(seconds=60)
+    assert world.gated("a") == 0
+
+
+def test_a_replica_without_a_term_asks_for_no_cycle() -> None:
+    state = CoordinatorState()
+    state.handle([NodeGone("n1")], Moment(1.0, ""))
+    assert not state.cycle_wanted

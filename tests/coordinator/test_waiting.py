@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.advance import OPT_OUT_DELAY
 from coordinator.status import QUIET_DELAY
 from kube import names
 from tests.coordinator.api import Key
@@ -133,7 +134,9 @@ def test_opting_a_waiting_gang_out_releases_its_pods_unpinned_and_deletes_the_ga
     assert world.gated("a") == 3
     cluster = world.api.get(Key("rayclusters", TEAM, "a"))
     world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
-    world.settle(seconds=1)
+    world.settle(seconds=OPT_OUT_DELAY / 2)
+    assert world.gated("a") == 3  # the news might be old
+    world.settle(seconds=OPT_OUT_DELAY)
 
     assert world.gated("a") == 0
     assert {node for _, node in world.leader.releases()} == {""}
