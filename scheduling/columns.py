@@ -201,7 +201,8 @@ class NodeTable:
             else:
                 sums.pop(resource, None)
             if slot is not None and self._has_row(resource):
-                self._taken[self._row(resource), slot] = _in_column(total)
+                row = self._row(resource)  # may replace the arrays by larger ones
+                self._taken[row, slot] = _in_column(total)
         if not sums:
             del self._used[node]
         if slot is not None:

@@ -71,6 +71,16 @@ def test_a_new_resource_becomes_a_row() -> None:
     assert cell(made.snapshot(), "free", "example.com/fpga", "a") == -1
 
 
+def test_pods_may_name_more_resources_than_there_are_rows() -> None:
+    """The arrays grow while a pod is counted on a node that has long been there."""
+    made = table("a", "b")
+    named = [f"example.com/r{number:02}" for number in range(40)]
+    made.use("b", [(resource, 3) for resource in named], +1)
+    drawn = made.snapshot()
+    assert [cell(drawn, "used", each, "b") for each in named] == [3] * 40
+    assert [cell(drawn, "used", each, "a") for each in named] == [0] * 40
+
+
 def test_what_only_an_early_pod_names_becomes_a_row_with_its_node() -> None:
     """A pod may name a resource before its node is known, and the node may not offer it."""
     made = NodeTable()
