@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
-LEAF_LIFETIME = timedelta(days=90)
+# Nothing renews a certificate by itself yet: whoever installs Muster comes back within the year.
+LEAF_LIFETIME = timedelta(days=365)
 # kube-scheduler reads its certificate once, when it starts: a short life would only stop it.
 CLIENT_LIFETIME = timedelta(days=365)
 # Clocks of the API server and of whoever issues may differ by some minutes; an hour is on the
