@@ -224,6 +224,8 @@ def test_servers_are_two_spread_and_probed(program: str) -> None:
     budget = one("PodDisruptionBudget", f"muster-{program}")["spec"]
     (spread,) = pod_of(program)["topologySpreadConstraints"]
     assert spec["replicas"] == 2
+    # Not to be evicted for the pods that wait for it.
+    assert pod_of(program)["priorityClassName"] == "system-cluster-critical"
     assert budget["minAvailable"] == 1
     for selector in (spec["selector"], budget["selector"], spread["labelSelector"]):
         assert selector["matchLabels"] == labels
@@ -247,6 +249,8 @@ def test_settings_exist_and_are_taken(program: str, settings: Any) -> None:
     for variable in container_of(program)["env"]:
         assert variable["name"].startswith(prefix)
         given[variable["name"].removeprefix(prefix).lower()] = variable.get("value", "filled-in")
+    # A pod's name alone outlives a restart of its container: two processes would share it.
+    assert "identity" not in given
     settings(**given)
     assert {*given} <= {*settings.model_fields}
 
@@ -270,7 +274,7 @@ USED: dict[str, Rights] = {
     },
     "coordinator": {
         # coordinator/executor.py: get after a failed patch, patch to release and to fence,
-        # delete what is pinned to a dead node; coordinator/app.py: list and watch
+        # delete what was released and cannot start; coordinator/app.py: list and watch
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
@@ -318,8 +322,22 @@ def test_a_program_may_do_what_it_does_and_nothing_else(program: str) -> None:
     assert granted == USED[program]
 
 
+def viewing() -> Json:
+    return one("ClusterRole", "muster-view")
+
+
+def test_whoever_may_view_a_namespace_may_see_why_a_gang_waits() -> None:
+    assert viewing()["metadata"]["labels"] == {
+        "rbac.authorization.k8s.io/aggregate-to-view": "true"
+    }
+    (rule,) = viewing()["rules"]
+    assert rule["apiGroups"] == [names.GROUP]
+    assert {*rule["resources"]} == {"gangs", "gangqueues"}
+    assert {*rule["verbs"]} == {"get", "list", "watch"}
+
+
 def test_every_role_is_bound_once_to_its_own_account() -> None:
-    roles = [o for o in OBJECTS if o["kind"] in ("Role", "ClusterRole")]
+    roles = [o for o in OBJECTS if o["kind"] in ("Role", "ClusterRole") and o is not viewing()]
     bound = [role for program in PROGRAMS for role in roles_of(program)]
     assert len(bound) == len(roles)
     for found in OBJECTS:
