@@ -79,7 +79,7 @@ def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
         cluster.stop()
         cluster.remove_data()
         raise
-    click.echo(f"The cluster stays; to stop it: python -m testbed down --name {STANDING_NAME}")
+    click.echo(f"The cluster stays; to stop it: {_stop_command()}")
     click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
     return holds
 
@@ -108,12 +108,18 @@ def show(cluster: Cluster, scenes: Sequence[Scene], display: Display) -> bool:
     return holds
 
 
+def _stop_command() -> str:
+    # The Python that runs this has what it takes; whatever `python` is on the PATH may not.
+    python, here = Path(sys.executable), Path.cwd()
+    shown = python.relative_to(here) if python.is_relative_to(here) else python
+    return f"{shlex.quote(str(shown))} -m testbed down --name {STANDING_NAME}"
+
+
 def _free_directory() -> Path:
     found = standing.find(STANDING_NAME)
     if found and found.alive:
         raise TestbedError(
-            f"a demo is up already (KUBECONFIG={found.kubeconfig}); to stop it: "
-            f"python -m testbed down --name {STANDING_NAME}"
+            f"a demo is up already (KUBECONFIG={found.kubeconfig}); to stop it: {_stop_command()}"
         )
     directory = standing.directory_of(STANDING_NAME)
     shutil.rmtree(directory, ignore_errors=True)

@@ -57,7 +57,7 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
     prefix, _, kubeconfig = lines[-1].partition("=")
     assert prefix == "export KUBECONFIG"
     assert Path(kubeconfig).exists()
-    stop = "python -m testbed down --name demo"
+    stop = "-m testbed down --name demo"
     assert lines[-2].endswith(stop)
 
     assert run("testbed", "status", env=kept).returncode == 0
@@ -65,7 +65,7 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
     assert again.returncode == 1
     assert stop in again.stderr
 
-    assert "demo is down" in run(*stop.split()[2:], env=kept).stdout
+    assert "demo is down" in run(*stop.split()[1:], env=kept).stdout
     assert not Path(kubeconfig).exists()
 
 
@@ -133,6 +133,18 @@ def test_the_logs_stay_when_something_deviates(
     result = CliRunner().invoke(cli.main, ["--plain"], env={"KEEP": None})
     assert result.exit_code == code
     assert [path.name for path in tmp_path.glob("muster-demo-*/cluster/*")] == kept
+
+
+@pytest.mark.parametrize(
+    ("here", "python"),
+    [("/some/checkout", ".venv/bin/python"), ("/some/where", "/some/checkout/.venv/bin/python")],
+)
+def test_the_command_that_stops_it_names_the_python_that_runs(
+    monkeypatch: pytest.MonkeyPatch, here: str, python: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/some/checkout/.venv/bin/python")
+    monkeypatch.setattr(Path, "cwd", lambda: Path(here))
+    assert cli._stop_command() == f"{python} -m testbed down --name demo"
 
 
 def test_there_are_three_scenes() -> None:
