@@ -27,6 +27,5 @@ RAY_REPLICA_NAME = "ray.io/worker-group-replica-name"
 RAY_HEAD_GROUP = "headgroup"
 RAY_NODE_TYPES = ("head", "worker")
 
-FIELD_MANAGER = "muster"
 LEASE_NAME = "muster-coordinator"
 DEFAULT_NAMESPACE = "muster-system"

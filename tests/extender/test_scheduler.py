@@ -18,7 +18,6 @@ from tests.extender.worlds import member, pinned, pod
 pytestmark = pytest.mark.controlplane
 
 _NUMBERS = itertools.count(1)
-_WAKE = "muster_extender_wakes_total"
 _CALLS = "muster_extender_calls_total"
 
 
