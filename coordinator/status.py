@@ -27,7 +27,8 @@ RUNNING = "Running"
 
 GATHER_DELAY = 5.0  # seconds until a gang whose pods are still being made is worth a write
 SETTLE_DELAY = 1.0  # the least seconds between writes that only move numbers
-QUIET_DELAY = 10.0  # the most
+QUIET_DELAY = 10.0  # the same for a gang that starts, and for one about to be decided
+LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
 AT_ONCE = ("phase", "reason")
 
 Status = dict[str, Any]
@@ -222,5 +223,5 @@ def _says_the_same(status: Status, written: Status) -> bool:
 
 
 def quiet_delay(waiting: int) -> float:
-    """Seconds between writes of one waiting gang's numbers: 20 writes a second over all of them."""
-    return min(QUIET_DELAY, max(SETTLE_DELAY, waiting / 20))
+    """Seconds between writes of one waiting gang's numbers: 10 writes a second over all of them."""
+    return min(LONGEST_QUIET, max(SETTLE_DELAY, waiting / 10))
