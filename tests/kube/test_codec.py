@@ -219,7 +219,6 @@ def test_equal_pods_have_one_shape() -> None:
 # ---- what is not modelled
 
 PORT = [{"containerPort": 8265}]
-SELECTOR = {"topologyKey": "zone", "labelSelector": {}}
 
 
 @pytest.mark.parametrize(
