@@ -33,7 +33,7 @@ _PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_PREFIX}/)?{_NAME}")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
-_DURATION_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -192,10 +192,15 @@ def unknown_priority_class(name: str, known: Collection[str]) -> Misconfigured:
 
 def parse_duration(text: str) -> float | None:
     """Read a positive duration as Go writes it (2h30m, 90s), in seconds; None if it is none."""
-    parts = list(_DURATION_PART.finditer(text))
-    if "".join(part[0] for part in parts) != text or len(text) > _SHOWN:
+    if len(text) > _SHOWN:  # before anything else looks at it
         return None
-    seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    seconds, at = 0.0, 0
+    while at < len(text):
+        part = _DURATION_PART.match(text, at)
+        if part is None:
+            return None
+        seconds += float(part[1]) * _SECONDS[part[2]]
+        at = part.end()
     return seconds if 0 < seconds < _LONGEST else None
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import names
+from kube import names, ray
 from kube.objects import ObjectMeta, OwnerReference, RayCluster, WorkerGroup
 from kube.ray import (
     Answer,
@@ -352,6 +352,21 @@ def test_a_long_list_of_what_exists_is_cut() -> None:
 def test_durations_are_written_as_in_go(text: str, seconds: float | None) -> None:
     found = parse_duration(text)
     assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize("part", ["1", "1h", ".", "1.", ".1", "h"])
+def test_a_duration_as_long_as_an_annotation_is_refused_unread(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant's annotation must not hold up the loop; the longest is 256 KiB."""
+    monkeypatch.setattr(ray, "_DURATION_PART", None)
+    assert parse_duration(part * (250_000 // len(part))) is None
+
+
+def test_a_duration_is_read_once_from_left_to_right() -> None:
+    """The longest text that is looked at, of digits only, and one that is all parts."""
+    assert parse_duration("1" * 120) is None
+    assert parse_duration("1s" * 60) == 60
 
 
 def test_expected_duration_is_read_or_complained_about() -> None:
