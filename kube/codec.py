@@ -26,6 +26,7 @@ from scheduling.resources import (
 DEFAULT_SCHEDULER = "default-scheduler"
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
+_MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
 _SHOWN = 120  # what tenants write may be long, a message should not
 
 # Volumes that no Filter plugin looks at. All other kinds bind a pod to nodes, or may: claims
@@ -57,8 +58,12 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 
 
 def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
-    """Reduce a pod, as admitted, to what matters to the scheduler."""
+    """Reduce a pod, as admitted, to what matters to the scheduler.
+
+    One with too many node selection terms is not supported, and no node matches its shape.
+    """
     spec = pod.spec
+    readable = _selection_terms(spec) <= _MOST_TERMS
     containers = _asked(spec.containers, "spec.containers")
     init_containers = _asked(spec.init_containers, "spec.initContainers")
     return PodShape(
@@ -69,9 +74,9 @@ def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
                 model.PODS: 1,
             }
         ),
-        node_selector=tuple(sorted(spec.node_selector.items())),
-        node_affinity=_required_terms(spec),
-        tolerations=tuple(_toleration(each) for each in spec.tolerations),
+        node_selector=tuple(sorted(spec.node_selector.items())) if readable else (),
+        node_affinity=_required_terms(spec) if readable else (),
+        tolerations=tuple(_toleration(each) for each in spec.tolerations) if readable else (),
         unsupported=tuple(sorted({*_not_modelled(spec, scheduler_name)})),
         near=_affinity_terms(pod),
         apart=anti_affinity_terms(pod),
@@ -247,6 +252,15 @@ def _required_terms(spec: PodSpec) -> tuple[NodeTerm, ...] | None:
     )
 
 
+def _selection_terms(spec: PodSpec) -> int:
+    """Count what must be asked of nodes; fields are left out, so that our pin changes nothing."""
+    node_affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = node_affinity.required if node_affinity else None
+    terms = required.node_selector_terms if required else ()
+    expressions = sum(len(term.match_expressions) for term in terms)
+    return len(spec.node_selector) + expressions + len(spec.tolerations)
+
+
 def _requirements(found: Iterable[objects.SelectorRequirement]) -> tuple[Requirement, ...]:
     return tuple(Requirement(each.key, each.operator, each.values) for each in found)
 
@@ -258,7 +272,10 @@ def _toleration(found: objects.Toleration) -> model.Toleration:
 def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
     """Name what binds a pod and the core knows nothing of; the names end up in messages."""
     yield from _volumes(spec)
-    yield from _tolerations(spec)
+    if _selection_terms(spec) > _MOST_TERMS:
+        yield f"more than {_MOST_TERMS} node selection terms"
+    else:
+        yield from _tolerations(spec)
     yield from _node_features(spec)
     if spec.scheduler_name not in ("", scheduler_name):
         yield f"schedulerName {_shortened(spec.scheduler_name)}"

@@ -32,6 +32,9 @@ LIMIT = 2**55
 MASKS_KEPT = 1024
 """Masks kept per set of nodes: 5 MB at 5,000 nodes; gangs of one cluster share a few dozen."""
 
+LABELS_KEPT = 1024
+"""Columns of labels kept per set of nodes: 40 MB at 5,000 nodes, where a few dozen are used."""
+
 
 class Traits:
     """What nodes are besides amounts, and what was derived from it (see `remembered`).
@@ -57,6 +60,8 @@ class Traits:
         """Return the values of one label over all nodes."""
         column = self._labels.get(key)
         if column is None:
+            if len(self._labels) >= LABELS_KEPT:
+                self._labels.clear()
             column = self._labels[key] = LabelColumn.of_nodes(key, self.nodes)
         return column
 

@@ -281,6 +281,35 @@ def test_harmless_things_are_supported(spec: Json) -> None:
     assert unsupported(**spec) == ()
 
 
+def choosy(selector: int, expressions: int, tolerations: int) -> Json:
+    found = [{"key": f"e{at}", "operator": "Exists"} for at in range(expressions)]
+    half = expressions // 2
+    terms = [{"matchExpressions": found[:half]}, {"matchExpressions": found[half:]}]
+    return {
+        "nodeSelector": {f"s{at}": "x" for at in range(selector)},
+        "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}},
+        "tolerations": [{"key": f"t{at}", "operator": "Gt"} for at in range(tolerations)],
+    }
+
+
+@pytest.mark.parametrize("counts", [(200, 0, 0), (0, 200, 0), (100, 100, 0)])
+def test_two_hundred_node_selection_terms_are_supported(counts: tuple[int, int, int]) -> None:
+    found = pod_shape(pod(choosy(*counts)))
+    assert found.unsupported == ()
+    terms = sum(len(term.labels) for term in found.node_affinity or ())
+    assert len(found.node_selector) + terms == 200
+
+
+@pytest.mark.parametrize("counts", [(201, 0, 0), (0, 201, 0), (0, 0, 201), (67, 67, 67)])
+def test_more_node_selection_terms_are_named_and_match_no_node(
+    counts: tuple[int, int, int],
+) -> None:
+    """Each is a look at all nodes: thousands of them would hold up the loop for a minute."""
+    found = pod_shape(pod(choosy(*counts)))
+    assert found.unsupported == ("more than 200 node selection terms",)
+    assert (found.node_selector, found.node_affinity, found.tolerations) == ((), (), ())
+
+
 def test_the_schedulers_name_is_a_setting() -> None:
     found = pod({"schedulerName": "gpu-scheduler"})
     assert pod_shape(found, "gpu-scheduler").unsupported == ()

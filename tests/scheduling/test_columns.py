@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from scheduling.columns import LIMIT, MASKS_KEPT, Columns, NodeTable, Traits
+from scheduling.columns import LABELS_KEPT, LIMIT, MASKS_KEPT, Columns, NodeTable, Traits
 from tests.builders import GPU, columns, node, shape
 
 
@@ -95,6 +95,16 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(MASKS_KEPT + 10):
         assert traits.remembered(number, partial(int, number)) == number
     assert len(traits._remembered) <= MASKS_KEPT
+
+
+def test_labels_asked_for_are_bounded() -> None:
+    """Tenants invent the keys that their pods select by."""
+    traits = table("a").snapshot().traits
+    kept = traits.label("zone")
+    assert traits.label("zone") is kept
+    for number in range(LABELS_KEPT + 10):
+        assert traits.label(f"key{number}").values == (None,)
+    assert len(traits._labels) <= LABELS_KEPT
 
 
 def test_a_snapshot_never_changes() -> None:
