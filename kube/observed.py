@@ -28,6 +28,10 @@ Amounts = tuple[tuple[str, int], ...]
 # More pod slots than any node has: the node of a pod that cannot be read counts as full.
 UNREADABLE: Amounts = ((PODS, 1 << 40),)
 
+# Labels that are interned outlive their pods; real pods have a dozen, one may have 500 kB of them.
+_LABELS_INTERNED = 64
+_CHARACTERS_INTERNED = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Membership:
@@ -131,11 +135,21 @@ def observe(pod: Pod) -> ObservedPod:
         ready=_condition(pod, "Ready")[0] == "True",
         unschedulable=_unschedulable(pod),
         used=_used(pod),
-        kind=_interned_kind((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items())))),
+        kind=_kind(pod),
         anti_affinity=anti_affinity_terms(pod),
         member=member,
         raw=pod if gated else None,
     )
+
+
+def _kind(pod: Pod) -> Kind:
+    """Say what others' affinity knows of a pod; only small ones are kept beyond their pods."""
+    labels = pod.metadata.labels
+    kind = (pod.metadata.namespace, tuple(sorted(labels.items())))
+    if len(labels) > _LABELS_INTERNED:
+        return kind
+    size = sum(len(key) + len(value) for key, value in labels.items())
+    return _interned_kind(kind) if size <= _CHARACTERS_INTERNED else kind
 
 
 def _used(pod: Pod) -> Amounts:
