@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
@@ -21,6 +22,16 @@ MakeCluster = Callable[..., Cluster]
 _FAILED = pytest.StashKey[bool]()
 _CLUSTERS = pytest.StashKey[list[Cluster]]()
 _SHARED = pytest.StashKey[Cluster]()
+
+
+def pytest_configure(config: pytest.Config) -> None:  # noqa: ARG001 - the signature of the hook
+    """Take Ctrl-C as usual, also where the run was begun by a shell in the background.
+
+    Such a shell has it ignored, every program that a test starts inherits that, and a test that
+    interrupts one would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from coordinator.cache import ClusterCache
+from coordinator.events import Teller
 from kube import objects
 from kube.observed import observe
 from scheduling.company import Company
@@ -47,9 +48,9 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
     for node in world.nodes:
         cache.put_node(msgspec.convert(node, objects.Node))
     for pod in world.residents:
-        cache.put_pod(observe(msgspec.convert(pod, objects.Pod)))
+        cache.put_pod(observe(msgspec.convert(pod, objects.Pod)), Teller.POD_WATCH)
     for pod in world.gang:
-        cache.put_pod(observe(msgspec.convert(_owned(pod), objects.Pod)))
+        cache.put_pod(observe(msgspec.convert(_owned(pod), objects.Pod)), Teller.RAY_POD_WATCH)
     return cache
 
 
