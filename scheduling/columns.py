@@ -161,8 +161,9 @@ class NodeTable:
     A node has a slot in arrays that grow by doubling; slots are handed out as nodes come and
     reused as they go, and the order by name is made anew only when a node changed. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
-    the pods of nodes that are not known (yet, or any more). Host ports have a row only while
-    somebody asks for them.
+    the pods of nodes that are not known (yet, or any more). A resource has a row once a node
+    has it, host ports while somebody asks for them; what pods use of others, whose names anybody
+    can invent, stays in the sums, and a pod that asks for it fits nowhere.
     """
 
     def __init__(self) -> None:
@@ -205,8 +206,8 @@ class NodeTable:
                 sums[resource] = total
             else:
                 sums.pop(resource, None)
-            if slot is not None and self._has_row(resource):
-                row = self._row(resource)  # may replace the arrays by larger ones
+            row = self._rows.get(resource)
+            if slot is not None and row is not None:
                 self._taken[row, slot] = _in_column(total)
         if not sums:
             del self._used[node]
@@ -221,7 +222,8 @@ class NodeTable:
                 del self._asked_ports[resource]
                 self._drop_port(resource)
             elif resource not in self._rows:
-                self._write_port(resource)
+                row = self._new_row(resource)
+                self._allocatable[row, :] = offered(resource)
 
     def snapshot(self) -> Columns:
         """Return the nodes as they are now; the same object while nothing has changed."""
@@ -240,21 +242,14 @@ class NodeTable:
 
     def _write(self, slot: int, node: Node) -> None:
         """Write a node's whole column, with what was used on it before it was known."""
+        for resource in node.allocatable:
+            if resource not in self._rows and not is_port(resource):
+                self._new_row(resource)
         used = self._used.get(node.name, {})
-        for resource in filter(self._has_row, (*node.allocatable, *used)):
-            self._row(resource)
         for resource, row in self._rows.items():
             amount = offered(resource) if is_port(resource) else node.allocatable.get(resource, 0)
             self._allocatable[row, slot] = _in_column(amount)
             self._taken[row, slot] = _in_column(used.get(resource, 0))
-
-    def _write_port(self, resource: str) -> None:
-        """Write the row of a port that somebody asks for now."""
-        row = self._row(resource)
-        self._allocatable[row, :] = offered(resource)
-        for name, slot in self._slots.items():
-            self._taken[row, slot] = _in_column(self._used.get(name, {}).get(resource, 0))
-        self._snapshot = None
 
     def _drop_port(self, resource: str) -> None:
         """Give a row back, empty; what pods hold of the port stays in the sums."""
@@ -263,9 +258,6 @@ class NodeTable:
         self._free_rows.append(row)
         self._snapshot = None
 
-    def _has_row(self, resource: str) -> bool:
-        return resource in self._rows or not is_port(resource)
-
     def _new_slot(self, name: str) -> int:
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
         if slot >= self._allocatable.shape[1]:
@@ -273,13 +265,15 @@ class NodeTable:
         self._slots[name] = slot
         return slot
 
-    def _row(self, resource: str) -> int:
-        row = self._rows.get(resource)
-        if row is None:
-            row = self._free_rows.pop() if self._free_rows else len(self._rows)
-            self._rows[resource] = row
+    def _new_row(self, resource: str) -> int:
+        """Make a row of what was used until now; it may replace the arrays by larger ones."""
+        row = self._free_rows.pop() if self._free_rows else len(self._rows)
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
+        self._rows[resource] = row
+        for name, slot in self._slots.items():
+            self._taken[row, slot] = _in_column(self._used.get(name, {}).get(resource, 0))
+        self._snapshot = None
         return row
 
     def _grow(self, rows: int, slots: int) -> None:

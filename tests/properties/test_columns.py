@@ -1,26 +1,35 @@
 """The node table against drawing everything anew."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduling.columns import Columns, NodeTable
-from scheduling.model import Node
-from tests.properties.strategies import AMOUNTS, nodes
+from scheduling.cycle import run_cycle
+from scheduling.model import GangKey, Group, Node, PendingGang
+from scheduling.verdict import Admitted
+from tests.properties.strategies import AMOUNTS, USED, groups, nodes
 
 PORTS = ("hostPort:TCP:80", "hostPort:UDP:53:10.0.0.1")
 TAKEN = st.fixed_dictionaries({**{name: st.integers(0, 1) for name in PORTS}, "cpu": st.just(1)})
+INVENTED = ("example.com/a", "example.com/b")  # only native resources may have bare names
 NAMES = st.sampled_from([f"n{at:02}" for at in range(12)])
 
 
 def content(columns: Columns) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return what columns hold per node and resource, without what is zero all over."""
+    """Return what columns hold per node and resource, without what no node of theirs has.
+
+    A row may be left over from a node that is gone, and nothing fits by it.
+    """
     matrices = (columns.allocatable, columns.used, columns.free)
     return {
         name: {
             resource: cells
             for resource, row in columns.row.items()
-            if any(cells := tuple(int(matrix[row, at]) for matrix in matrices))
+            if columns.allocatable[row].any()
+            and any(cells := tuple(int(matrix[row, at]) for matrix in matrices))
         }
         for name, at in columns.index.items()
     }
@@ -34,6 +43,32 @@ def test_the_order_of_arrival_leaves_no_trace(on: list[Node], random: object) ->
     one, other = Columns.of(on), Columns.of(shuffled)
     assert (one.names, one.resources) == (other.names, other.resources)
     assert one.free.tolist() == other.free.tolist()
+
+
+@given(groups(), nodes(plain=True), USED, st.sampled_from(INVENTED), st.integers(0, 2))
+def test_rows_for_what_no_node_has_change_no_decision(
+    wanted: list[Group], on: list[Node], used: dict[str, dict[str, int]], name: str, asked: int
+) -> None:
+    """A gang is placed, or refused in the same words, whether such rows are there or not."""
+    used = {node: {**amounts, **dict.fromkeys(INVENTED, 2)} for node, amounts in used.items()}
+    if asked:
+        first = wanted[0].shape
+        requests = tuple(sorted({**dict(first.requests), name: asked}.items()))
+        wanted[0] = replace(wanted[0], shape=replace(first, requests=requests))
+    without, with_rows = NodeTable(), NodeTable()
+    with_rows.put_node(Node("ghost", {}, (), False, dict.fromkeys(INVENTED, 1)))
+    for table in (without, with_rows):
+        for node in on:
+            table.put_node(node)
+        for at, amounts in used.items():
+            table.use(at, amounts.items(), +1)
+    with_rows.remove_node("ghost")
+    assert not set(INVENTED) & set(without.snapshot().row)
+    assert set(INVENTED) <= set(with_rows.snapshot().row)
+    gang = PendingGang(GangKey("team", "a"), 0, 0.0, tuple(wanted), ())
+    one, other = (run_cycle([gang], table.snapshot())[0] for table in (without, with_rows))
+    assert one == other
+    assert not (asked and isinstance(one.verdict, Admitted))
 
 
 class TableMachine(RuleBasedStateMachine):

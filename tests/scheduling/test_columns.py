@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from scheduling.columns import LABELS_KEPT, LIMIT, MASKS_KEPT, Columns, NodeTable, Traits
+from scheduling.counting import pods_per_node
+from scheduling.model import Node
 from tests.builders import GPU, columns, node, shape
 
 
@@ -64,29 +66,50 @@ def test_a_reused_slot_holds_nothing_of_the_node_before() -> None:
     assert [cell(drawn, what, GPU, "b") for what in ("allocatable", "used")] == [0, 0]
 
 
-def test_a_new_resource_becomes_a_row() -> None:
-    """Resources are discovered as nodes and pods name them."""
-    made = table("a")
+def test_a_resource_that_a_node_gets_becomes_a_row() -> None:
+    """What pods used of it before is counted, on all nodes."""
+    made = table("a", "b")
     made.use("a", [("example.com/fpga", 1)], +1)
-    assert cell(made.snapshot(), "free", "example.com/fpga", "a") == -1
+    assert "example.com/fpga" not in made.snapshot().row
+    made.put_node(Node("b", {}, (), False, {"example.com/fpga": 4}))
+    drawn = made.snapshot()
+    assert [cell(drawn, "free", "example.com/fpga", name) for name in "ab"] == [-1, 4]
 
 
-def test_pods_may_name_more_resources_than_there_are_rows() -> None:
-    """The arrays grow while a pod is counted on a node that has long been there."""
+def test_what_only_pods_name_makes_no_row() -> None:
+    """Tenants invent names of resources, and a row is as long as there are nodes."""
+    made = table("a", "b")
+    before = made.snapshot().resources
+    named = [(f"example.com/r{number:02}", 3) for number in range(40)]
+    made.use("b", named, +1)
+    made.use("c", named, +1)
+    made.put_node(node("c", cpu=4))
+    drawn = made.snapshot()
+    assert drawn.resources == before
+    assert not pods_per_node(tuple(named[:1]), drawn.row, drawn.free).any()
+
+
+def test_nodes_may_have_more_resources_than_there_are_rows() -> None:
+    """The arrays grow while a row is made, and what was used is written to the larger ones."""
     made = table("a", "b")
     named = [f"example.com/r{number:02}" for number in range(40)]
     made.use("b", [(resource, 3) for resource in named], +1)
+    made.put_node(Node("a", {}, (), False, dict.fromkeys(named, 5)))
+    made.use("b", [(resource, 1) for resource in named], +1)
     drawn = made.snapshot()
-    assert [cell(drawn, "used", each, "b") for each in named] == [3] * 40
-    assert [cell(drawn, "used", each, "a") for each in named] == [0] * 40
+    assert [cell(drawn, "free", each, "b") for each in named] == [-4] * 40
+    assert [cell(drawn, "free", each, "a") for each in named] == [5] * 40
 
 
-def test_what_only_an_early_pod_names_becomes_a_row_with_its_node() -> None:
-    """A pod may name a resource before its node is known, and the node may not offer it."""
-    made = NodeTable()
-    made.use("a", [("example.com/fpga", 2)], +1)
-    made.put_node(node("a"))
-    assert cell(made.snapshot(), "used", "example.com/fpga", "a") == 2
+def test_more_ports_may_be_asked_for_than_there_are_rows() -> None:
+    """As with resources of nodes."""
+    made = table("a")
+    ports = [f"hostPort:TCP:{number}" for number in range(1000, 1040)]
+    made.use("a", [(ports[20], 1)], +1)
+    made.offer([(port, 1) for port in ports], +1)
+    drawn = made.snapshot()
+    assert sum(cell(drawn, "used", port, "a") for port in ports) == 1
+    assert all(cell(drawn, "allocatable", port, "a") for port in ports)
 
 
 def test_what_is_remembered_is_bounded() -> None:
