@@ -116,6 +116,8 @@ def twice_released(ledger: Ledger) -> Iterator[str]:
     for life in ledger.lives().values():
         name = life[0].at.name
         released = [change for change in life if not change.gated]
+        if _is_orphan(ledger, life):
+            continue
         if released and not life[0].gated:
             yield f"{name} was never gated"
         nodes = {change.at.pinned_node for change in released}
@@ -123,6 +125,18 @@ def twice_released(ledger: Ledger) -> Iterator[str]:
             yield f"{name} was released, pinned to {sorted(nodes)}"
         if any(not before.gated and after.gated for before, after in pairwise(life)):
             yield f"{name} was gated again"
+
+
+def _is_orphan(ledger: Ledger, life: list[PodChange]) -> bool:
+    """Tell whether KubeRay made a pod when its RayCluster was deleted already.
+
+    The owner is gone, so the webhook leaves such a pod alone, and the garbage collector takes it:
+    it comes after the pods of the gang, has neither gate nor pin, and does not stay.
+    """
+    untouched = not any(change.gated or change.at.pinned_node for change in life)
+    gang = [c for c in ledger.pods if c.at.owner == life[0].at.owner and c.gated]
+    after = bool(gang) and all(change.version < life[0].version for change in gang)
+    return untouched and after and life[-1].at.type == DELETED
 
 
 def unpromised(ledger: Ledger) -> Iterator[str]:
