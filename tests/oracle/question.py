@@ -13,7 +13,7 @@ from scheduling.company import Company
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Admitted, Refusal
-from tests.oracle.worlds import Json, World
+from tests.oracle.model import Json, World, name_of, pod_set_of
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     """Decide the gang by what the API server has stored, as the coordinator would."""
     cache = cache_of(world, namespaces)
     shapes = [(pod, _shape(pod, cache)) for pod in world.gang]
-    counts = Counter((_pod_set(pod), shape) for pod, shape in shapes)
+    counts = Counter((pod_set_of(pod), shape) for pod, shape in shapes)
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
-    members = tuple(Member(_pod_set(pod), shape, _labels(pod)) for pod, shape in shapes)
+    members = tuple(Member(pod_set_of(pod), shape, _labels(pod)) for pod, shape in shapes)
     key = GangKey(world.namespaces[0], "gang")
     gang = PendingGang(key, 0, 0.0, groups, members=members)
     [decision] = run_cycle([gang], cache.columns(), company=Company(cache.company))
@@ -61,7 +61,7 @@ def _owned(pod: Json) -> Json:
 
 
 def _shape(pod: Json, cache: ClusterCache) -> PodShape:
-    member = cache.pods[pod["metadata"]["namespace"], _name(pod)].member
+    member = cache.pods[pod["metadata"]["namespace"], name_of(pod)].member
     assert member is not None
     assert member.shape is not None
     return member.shape
@@ -75,13 +75,8 @@ def _released(
     for each in admitted.placement.assignments:
         for node, count in each.nodes:
             nodes[each.pod_set, each.shape] += [node] * count
-    ordered = sorted(shapes, key=lambda pair: (_pod_set(pair[0]) != "head", _name(pair[0])))
-    return tuple((pod, nodes[_pod_set(pod), shape.key].pop()) for pod, shape in ordered)
-
-
-def _pod_set(pod: Json) -> str:
-    name: str = pod["metadata"]["labels"]["set"]
-    return name
+    ordered = sorted(shapes, key=lambda pair: (pod_set_of(pair[0]) != "head", name_of(pair[0])))
+    return tuple((pod, nodes[pod_set_of(pod), shape.key].pop()) for pod, shape in ordered)
 
 
 def _labels(pod: Json) -> tuple[tuple[str, str], ...]:

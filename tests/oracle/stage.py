@@ -19,7 +19,7 @@ from kube.patches import JsonPatch, release_patch, unpinned_release_patch
 from testbed.api import Session
 from testbed.cluster import Cluster
 from testbed.options import Options
-from tests.oracle.worlds import Json, World, namespace_labels, namespaces
+from tests.oracle.model import Json, World, name_of, namespace_labels, namespaces
 
 WORKERS = 4
 SETTLE_SECONDS = 8.0
@@ -55,12 +55,13 @@ class Stage:
 
     def read(self, world: World) -> World:
         """Return the world as the API server has stored it."""
+        objects = [self._cluster.api.get(_path(each)) for each in world.objects]
         nodes = self._cluster.api.get(f"/api/v1/nodes?labelSelector=world%3D{world.slot}")["items"]
         pods = self._pods(world)
         names = {pod["metadata"]["name"] for pod in world.gang}
         gang = [pod for pod in pods if pod["metadata"]["name"] in names]
         residents = [pod for pod in pods if pod["metadata"]["name"] not in names]
-        return World(world.slot, nodes, residents, gang)
+        return World(world.slot, nodes, residents, gang, objects)
 
     def namespaces(self, world: World) -> list[Json]:
         """Return the world's namespaces as they are stored."""
@@ -115,18 +116,52 @@ class Stage:
 
 
 def _raise(world: World, session: Session) -> None:
-    for node in world.nodes:
-        session.call("POST", "/api/v1/nodes", json.dumps(node).encode())
-    for pod in (*world.residents, *world.gang):
-        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
-        session.call("POST", path, json.dumps(pod).encode())
+    for each in (*world.objects, *world.nodes, *world.residents, *world.gang):
+        _create(each, session)
+
+
+def _create(manifest: Json, session: Session) -> None:
+    """Create an object, then bring about what its manifest says of its status and its end."""
+    path, status = _path(manifest), manifest.get("status")
+    session.call("POST", path.rpartition("/")[0], json.dumps(manifest).encode())
+    if status and manifest["kind"] != "Node":
+        body = json.dumps({"status": status}).encode()
+        session.call("PATCH", f"{path}/status", body, _MERGE)
+    if "deletionTimestamp" in manifest["metadata"]:
+        session.call("DELETE", path)
 
 
 def _clear(world: World, session: Session) -> None:
+    """Delete everything, the pods first, whatever finalizers there are."""
     options = json.dumps({"gracePeriodSeconds": 0}).encode()
     for name in world.namespaces:
         session.call("DELETE", f"/api/v1/namespaces/{name}/pods", options)
+    for each in (*world.residents, *reversed(world.objects)):
+        if each in world.objects:
+            session.request("DELETE", _path(each), options)
+        # Controllers add finalizers of their own to volumes and claims.
+        session.request("PATCH", _path(each), _NO_FINALIZERS, _MERGE)
     session.call("DELETE", f"/api/v1/nodes?labelSelector=world%3D{world.slot}")
+
+
+_MERGE = "application/merge-patch+json"
+_NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}}).encode()
+
+PATHS = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{namespace}/persistentvolumeclaims",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
+    "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+}
+"""Where the objects of a kind are; `namespace` is filled in."""
+
+
+def _path(manifest: Json) -> str:
+    collection = PATHS[manifest["kind"]].format(**manifest["metadata"])
+    return f"{collection}/{name_of(manifest)}"
 
 
 def _release(pod: Json, node: str) -> JsonPatch:

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduling.verdict import Reason, Refusal
-from tests.oracle.judge import CONSTRAINTS, Scene, possible
+from tests.oracle.ingredients import INGREDIENTS
+from tests.oracle.judge import faults, possible
+from tests.oracle.model import Json, Scene, World, name_of, pod_set_of, scene
 from tests.oracle.question import Yes, ask
 from tests.oracle.stage import Stage
-from tests.oracle.worlds import Json, World, namespace_labels, world
+from tests.oracle.worlds import world
 
 TRIES = 4000
 """How many states a search through everything may visit before it is left undone."""
@@ -30,7 +32,6 @@ class Disagreement:
 
     seed: str
     what: str
-    world: World
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Tally:
 
     cases: int = 0
     answers: Counter[str] = field(default_factory=Counter)
+    present: Counter[str] = field(default_factory=Counter)
     decided_by: Counter[str] = field(default_factory=Counter)
     stock_placed: int = 0
     searched: int = 0
@@ -50,14 +52,16 @@ class Tally:
     def lines(self) -> list[str]:
         """Say it for people."""
         answers = ", ".join(f"{n} {name}" for name, n in sorted(self.answers.items()))
-        decided = ", ".join(f"{n} {name}" for name, n in sorted(self.decided_by.items()))
         return [
             f"{self.cases} cases: {answers}",
             f"{len(self.unsound)} unsound, {len(self.incomplete)} incomplete",
             f"{len(self.undecided)} undecided though possible",
             f"{self.stock_placed} placed whole by kube-scheduler alone",
             f"{self.possible} possible of {self.searched} gangs of one shape searched through",
-            f"constraints that decided: {decided or 'none'}",
+            *(
+                f"{name}: present in {count}, decided {self.decided_by[name]}"
+                for name, count in sorted(self.present.items())
+            ),
         ]
 
 
@@ -66,19 +70,20 @@ class _Case:
     """The two worlds of a seed, in the end as the API server has stored them."""
 
     seed: str
+    present: frozenset[str]
     pinned: World
     unpinned: World
 
 
 def try_wave(stage: Stage, seeds: Sequence[str], tally: Tally) -> None:
     """Try one world per seed, all side by side."""
-    cases = [
-        _Case(seed, world(f"p{at}", seed), world(f"u{at}", seed)) for at, seed in enumerate(seeds)
-    ]
+    cases = [_case(at, seed) for at, seed in enumerate(seeds)]
     worlds = [each for case in cases for each in (case.pinned, case.unpinned)]
     stage.raise_worlds(worlds)
     stored = {each.slot: stage.read(each) for each in worlds}
-    cases = [_Case(c.seed, stored[c.pinned.slot], stored[c.unpinned.slot]) for c in cases]
+    cases = [
+        replace(c, pinned=stored[c.pinned.slot], unpinned=stored[c.unpinned.slot]) for c in cases
+    ]
     answers = {c.seed: ask(c.pinned, stage.namespaces(c.pinned)) for c in cases}
     admitted = [case for case in cases if isinstance(answers[case.seed], Yes)]
     for case in cases:
@@ -95,6 +100,11 @@ def try_wave(stage: Stage, seeds: Sequence[str], tally: Tally) -> None:
     stage.clear(worlds)
 
 
+def _case(at: int, seed: str) -> _Case:
+    pinned, unpinned = world(f"p{at}", seed), world(f"u{at}", seed)
+    return _Case(seed, pinned.present, pinned.world, unpinned.world)
+
+
 def _judge(
     case: _Case,
     answer: Yes | Refusal,
@@ -105,14 +115,19 @@ def _judge(
     tally.cases += 1
     tally.answers["Admitted" if isinstance(answer, Yes) else str(answer.reason)] += 1
     tally.stock_placed += all(alone.values())
-    scene, way = _scene(case.pinned), None
-    if len({pod["metadata"]["labels"]["set"] for pod in case.pinned.gang}) == 1:
-        way = possible(scene, case.pinned.gang, TRIES)
+    tally.present.update(case.present)
+    before, way = scene(case.pinned), None
+    if len({pod_set_of(pod) for pod in case.pinned.gang}) == 1:
+        way = possible(before, case.pinned.gang, TRIES)
         tally.searched += way is not None
         tally.possible += way is True
-        tally.decided_by.update(_deciders(scene, case.pinned.gang, way))
+        tally.decided_by.update(_deciders(before, case.pinned.gang, way))
     if isinstance(answer, Yes):
-        wanted = {pod["metadata"]["name"]: node for pod, node in answer.pods}
+        wanted = {name_of(pod): node for pod, node in answer.pods}
+        nodes = {name_of(node): node for node in case.pinned.nodes}
+        wrong = list(faults([(pod, nodes[node]) for pod, node in answer.pods], before))
+        if wrong:
+            tally.unsound.append(_wrong(case, f"told {wanted}, but {'; '.join(wrong)}"))
         if wanted != bound:
             tally.unsound.append(_wrong(case, f"told {wanted}, bound {bound}"))
         if way is False:
@@ -124,21 +139,14 @@ def _judge(
 
 
 def _wrong(case: _Case, what: str) -> Disagreement:
-    return Disagreement(case.seed, what, case.pinned)
+    return Disagreement(case.seed, what)
 
 
-def _scene(of: World) -> Scene:
-    by_name = {node["metadata"]["name"]: node for node in of.nodes}
-    bound = [(pod, by_name[pod["spec"]["nodeName"]]) for pod in of.residents]
-    labels = {name: namespace_labels(of.slot, name) for name in of.namespaces}
-    return Scene(of.nodes, bound, labels)
-
-
-def _deciders(scene: Scene, gang: list[Json], way: bool | None) -> Iterable[str]:
+def _deciders(before: Scene, gang: list[Json], way: bool | None) -> Iterable[str]:
     """Name the constraints without which the answer would have been another."""
     if way is not False:
         return
-    for name in CONSTRAINTS:
-        without = replace(scene, ignored=frozenset((name,)))
+    for each in INGREDIENTS:
+        without = replace(before, ignored=frozenset((each.name,)))
         if possible(without, gang, TRIES):
-            yield name
+            yield each.name
