@@ -26,6 +26,7 @@ from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects import Gang, Namespace, Node, Pod, PriorityClass, RayCluster
 from kube.observed import ObservedPod, observe
+from kube.profiles import profiles_of
 from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
 from kube.watch import (
     Blind,
@@ -58,6 +59,7 @@ class Coordinator:
     def __init__(self, settings: Settings, client: Client) -> None:
         self._settings = settings
         self._client = client
+        self._reduce = partial(observe, profiles=profiles_of(settings.profiles))
         patience = Patience(bind=settings.bind_patience, torn=settings.torn_patience)
         self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
         feed = self.loop.feed
@@ -67,7 +69,7 @@ class Coordinator:
             PODS,
             Pod,
             _sink(feed, "raypods", partial(_pod_event, teller=Teller.RAY_POD_WATCH)),
-            project=observe,
+            project=self._reduce,
             selection=Selection(label_selector=RAY_PODS),
         )
         self.reflectors: dict[str, Reflector[Any]] = {
@@ -79,7 +81,7 @@ class Coordinator:
                 PODS,
                 Pod,
                 _sink(feed, "pods", _pod_event),
-                project=observe,
+                project=self._reduce,
                 selection=Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED),
             ),
             "nodes": Reflector(client, NODES, Node, _sink(feed, "nodes", _node_event)),
@@ -163,6 +165,7 @@ class Coordinator:
             self.loop.feed,
             identity=settings.identity,
             concurrency=settings.concurrency,
+            reduce=self._reduce,
         )
         self.loop.appoint(term.epoch, executor.submit)
         metrics.LEADER.set(1)

@@ -42,7 +42,7 @@ from kube import names
 from kube.client import Client
 from kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from kube.objects import Gang, Pod
-from kube.observed import observe
+from kube.observed import ObservedPod, observe
 from kube.patches import Operation, fence_patch, release_patch, unpinned_release_patch
 from kube.resources import EVENTS, GANGS, PODS
 from scheduling.model import GangKey
@@ -70,9 +70,17 @@ class Executor:
     """
 
     def __init__(
-        self, client: Client, term: Leadership, feed: Feed, *, identity: str, concurrency: int
+        self,
+        client: Client,
+        term: Leadership,
+        feed: Feed,
+        *,
+        identity: str,
+        concurrency: int,
+        reduce: Callable[[Pod], ObservedPod] = observe,
     ) -> None:
         self._client = client
+        self._reduce = reduce
         self._term = term
         self._feed = feed
         self._identity = identity
@@ -215,7 +223,7 @@ class Executor:
             return await self._after_failed_patch(gang, pod, what, error)
         WRITES.labels(f"pod_{what}", "done").inc()
         log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
-        return [PodSeen(observe(patched), Teller.ANSWER), PodPatchEnded(gang, meta.uid, None)]
+        return [PodSeen(self._reduce(patched), Teller.ANSWER), PodPatchEnded(gang, meta.uid, None)]
 
     async def _after_failed_patch(
         self, gang: GangKey, pod: Pod, what: str, error: KubeError
@@ -235,7 +243,7 @@ class Executor:
         unchanged = now.metadata.resource_version == meta.resource_version
         refused = isinstance(error, Invalid | Forbidden) and unchanged
         return [
-            PodSeen(observe(now), Teller.ANSWER),
+            PodSeen(self._reduce(now), Teller.ANSWER),
             PodPatchEnded(gang, meta.uid, str(error), refused),
         ]
 

@@ -4,10 +4,11 @@ import socket
 import uuid
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, Json, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kube import names
+from kube.profiles import SchedulerProfile, named_twice
 from kube.program import ProgramSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
@@ -56,11 +57,25 @@ class Settings(ProgramSettings):
     torn_patience: float = Field(default=300.0, gt=0)
     """Seconds until a gang that lost a part before it ran whole gives the rest back."""
 
+    profiles: Json[tuple[SchedulerProfile, ...]] = Field(
+        default=(SchedulerProfile(),), validate_default=False
+    )
+    """The schedulers that gangs are decided for, as JSON; the `profiles` of their configuration."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 
     listen_port: int = Field(default=8081, ge=0, le=65535)
     """Port of the health and metrics endpoint."""
+
+    @field_validator("profiles")
+    @classmethod
+    def _told_apart(cls, profiles: tuple[SchedulerProfile, ...]) -> tuple[SchedulerProfile, ...]:
+        twice = named_twice(profiles)
+        if twice or not profiles:
+            fault = f"named twice: {', '.join(twice)}" if twice else "empty"
+            raise ValueError(f"{fault}; allowed: one or more profiles, each schedulerName once")
+        return profiles
 
     @model_validator(mode="after")
     def _ordered(self) -> "Settings":

@@ -11,6 +11,7 @@ from typing import Any
 
 from kube import objects
 from kube.objects import Container, ContainerStatus, Pod, PodSpec, Quantities, Quantity
+from kube.profiles import COMPANY, DEFAULT_SCHEDULER, PORTS, SPREAD, STOCK, Profile, Profiles
 from scheduling import model
 from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
 from scheduling.ports import HostPort, port_amounts
@@ -22,8 +23,6 @@ from scheduling.resources import (
     request_amount,
     sorted_requests,
 )
-
-DEFAULT_SCHEDULER = "default-scheduler"
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
@@ -57,12 +56,14 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 # ---- pods
 
 
-def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
-    """Reduce a pod, as admitted, to what matters to the scheduler.
+def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
+    """Reduce a pod, as admitted, to what matters to its scheduler, one of the `profiles`.
 
     One with too many node selection terms is not supported, and no node matches its shape.
     """
     spec = pod.spec
+    profile = profiles.get(spec.scheduler_name or DEFAULT_SCHEDULER)
+    off = profile.off if profile else frozenset()
     readable = _selection_terms(spec) <= _MOST_TERMS
     containers = _asked(spec.containers, "spec.containers")
     init_containers = _asked(spec.init_containers, "spec.initContainers")
@@ -70,16 +71,17 @@ def pod_shape(pod: Pod, scheduler_name: str = DEFAULT_SCHEDULER) -> PodShape:
         requests=sorted_requests(
             {
                 **_pod_total(spec, containers, init_containers, _pod_level(spec)),
-                **port_amounts(_host_ports(spec)),
+                **port_amounts(() if PORTS in off else _host_ports(spec)),
                 model.PODS: 1,
             }
         ),
         node_selector=tuple(sorted(spec.node_selector.items())) if readable else (),
         node_affinity=_required_terms(spec) if readable else (),
         tolerations=tuple(_toleration(each) for each in spec.tolerations) if readable else (),
-        unsupported=tuple(sorted({*_not_modelled(spec, scheduler_name)})),
-        near=_affinity_terms(pod),
-        apart=anti_affinity_terms(pod),
+        added_affinity=profile.added if profile else None,
+        unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
+        near=() if COMPANY in off else _affinity_terms(pod),
+        apart=() if COMPANY in off else anti_affinity_terms(pod),
     )
 
 
@@ -269,24 +271,34 @@ def _toleration(found: objects.Toleration) -> model.Toleration:
     return model.Toleration(found.key, found.operator or "Equal", found.value, found.effect)
 
 
-def _not_modelled(spec: PodSpec, scheduler_name: str) -> Iterator[str]:
+def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
     """Name what binds a pod and the core knows nothing of; the names end up in messages."""
+    yield from _scheduler(spec, profile)
     yield from _volumes(spec)
     if _selection_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} node selection terms"
     else:
         yield from _tolerations(spec)
     yield from _node_features(spec)
-    if spec.scheduler_name not in ("", scheduler_name):
-        yield f"schedulerName {_shortened(spec.scheduler_name)}"
-    if any(
-        each.when_unsatisfiable != "ScheduleAnyway" for each in spec.topology_spread_constraints
-    ):
+    spread = spec.topology_spread_constraints
+    spread_is_off = profile is not None and SPREAD in profile.off
+    if not spread_is_off and any(c.when_unsatisfiable != "ScheduleAnyway" for c in spread):
         yield "topologySpreadConstraints with DoNotSchedule"
     if spec.resource_claims:
         yield "resourceClaims"
     if spec.scheduling_group is not None:
         yield "schedulingGroup"
+
+
+def _scheduler(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
+    """Name a scheduler that is not among the profiles, or what it adds to the pod by itself.
+
+    Default constraints count the pods that the pod's Services select, which are not watched.
+    """
+    if profile is None:
+        yield f"schedulerName {_shortened(spec.scheduler_name or DEFAULT_SCHEDULER)}"
+    elif profile.binding_defaults and not spec.topology_spread_constraints:
+        yield f"default topology spread constraints of {_shortened(profile.name)}"
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:

@@ -19,6 +19,7 @@ from kube.codec import (
 )
 from kube.objects import Pod
 from kube.patches import pinned_node
+from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
 from scheduling.company import Kind
 from scheduling.model import PODS, GangKey, NodeTerm, PodShape, PodTerm, Requirement
@@ -118,10 +119,13 @@ class ObservedPod:
         return tuple(gate for gate in gates if gate != names.GATE)
 
 
-def observe(pod: Pod) -> ObservedPod:
-    """Reduce a pod. One whose amounts cannot be read takes room that no node has: its node
-    counts as full, which is the side to err on."""
-    member = _membership(pod)
+def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
+    """Reduce a pod; gangs are decided for the schedulers of the profiles.
+
+    One whose amounts cannot be read takes room that no node has: its node counts as full, which is
+    the side to err on.
+    """
+    member = _membership(pod, profiles)
     gated = member is not None and names.GATE in member.gates
     return ObservedPod(
         namespace=pod.metadata.namespace,
@@ -177,12 +181,12 @@ def _interned_shape(shape: PodShape) -> PodShape:
     return shape
 
 
-def _membership(pod: Pod) -> Membership | None:
+def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
     owner = owner_cluster(pod.metadata)
     if owner is None:
         return None
     pinned = pinned_node(pod) or ""
-    shape, invalid = _shape(pod)
+    shape, invalid = _shape(pod, profiles)
     gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
     return Membership(
@@ -200,9 +204,9 @@ def _membership(pod: Pod) -> Membership | None:
     )
 
 
-def _shape(pod: Pod) -> tuple[PodShape | None, str]:
+def _shape(pod: Pod, profiles: Profiles) -> tuple[PodShape | None, str]:
     try:
-        return _interned_shape(pod_shape(pod)), ""
+        return _interned_shape(pod_shape(pod, profiles)), ""
     except InvalidObject as error:
         return None, str(error)
 

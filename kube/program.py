@@ -70,10 +70,17 @@ def _faults(error: ValidationError, prefix: str) -> list[str]:
     """Return one line for each variable: a value that may have two types fails once in each."""
     faults: dict[str, tuple[str, list[str]]] = {}
     for detail in error.errors():
-        name = str(detail["loc"][0]).upper() if detail["loc"] else "*"
-        _, allowed = faults.setdefault(prefix + name, (repr(detail["input"]), []))
+        _, allowed = faults.setdefault(prefix + _name(detail["loc"]), (repr(detail["input"]), []))
         allowed.append(detail["msg"])
     return [f"{name}: {value}: {'; '.join(said)}" for name, (value, said) in faults.items()]
+
+
+def _name(loc: tuple[int | str, ...]) -> str:
+    """Name a variable, and in a list the place of the fault: SCHEDULERS[0].plugins.filter."""
+    name = str(loc[0]).upper() if loc else "*"
+    if len(loc) < 2 or not isinstance(loc[1], int):
+        return name
+    return name + "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in loc[1:])
 
 
 def log_json(level: str) -> None:

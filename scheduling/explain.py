@@ -22,6 +22,10 @@ Wanted = tuple[str, PodShape, int]
 _SPEAKS_AGAINST = {
     Predicate.CORDON: ("is cordoned", "are cordoned"),
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
+    Predicate.ADDED_AFFINITY: (
+        "does not match the affinity that the scheduler adds",
+        "do not match the affinity that the scheduler adds",
+    ),
     Predicate.NODE_SELECTOR: ("does not match the node selector", "do not match the node selector"),
     Predicate.NODE_AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
     Predicate.COMPANY: (

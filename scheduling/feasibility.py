@@ -24,6 +24,7 @@ class Predicate(StrEnum):
 
     CORDON = "NodeUnschedulable"
     TAINT = "TaintToleration"
+    ADDED_AFFINITY = "AddedAffinity"
     NODE_SELECTOR = "NodeSelector"
     NODE_AFFINITY = "NodeAffinity"
     COMPANY = "InterPodAffinity"
@@ -47,7 +48,8 @@ def feasible(shape: PodShape, columns: Columns) -> Mask:
 
 def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
-    return shape.tolerations, shape.node_selector, shape.node_affinity, shape.bounds
+    terms = shape.node_affinity, shape.added_affinity
+    return shape.tolerations, shape.node_selector, *terms, shape.bounds
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
@@ -64,12 +66,16 @@ def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
 def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     """Return per predicate, in order, the nodes that it lets pass."""
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
+    added = shape.added_affinity
     return {
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: _uncordoned(tolerations, traits)
         ),
         Predicate.TAINT: traits.remembered(
             (Predicate.TAINT, tolerations), lambda: _untainted(tolerations, traits)
+        ),
+        Predicate.ADDED_AFFINITY: traits.remembered(
+            (Predicate.NODE_AFFINITY, added), lambda: _attracted(added, traits)
         ),
         Predicate.NODE_SELECTOR: traits.remembered(
             (Predicate.NODE_SELECTOR, selector), lambda: _selected(selector, traits)

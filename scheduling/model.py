@@ -79,7 +79,8 @@ class PodShape:
 
     `requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
     is the ORed list of required terms; None where the pod has no required node affinity (an
-    empty tuple would match nothing). `unsupported` names the constraints of the pod that the
+    empty tuple would match nothing), `added_affinity` the same of what the pod's scheduler adds of
+    itself: a node must match one of each. `unsupported` names the constraints of the pod that the
     core does not model, sorted; such a shape is never placed. `near` and `apart` are the terms of
     required affinity and anti-affinity between pods.
 
@@ -91,6 +92,7 @@ class PodShape:
     node_selector: tuple[tuple[str, str], ...] = ()
     node_affinity: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
+    added_affinity: tuple[NodeTerm, ...] | None = None
     unsupported: tuple[str, ...] = ()
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
@@ -109,8 +111,8 @@ class PodShape:
 
     @cached_property
     def _hash(self) -> int:
-        constraints = (self.node_selector, self.node_affinity, self.tolerations, self.bounds)
-        return hash((self.requests, *constraints))
+        terms = (self.node_affinity, self.added_affinity)
+        return hash((self.requests, self.node_selector, *terms, self.tolerations, self.bounds))
 
 
 @dataclass(frozen=True)

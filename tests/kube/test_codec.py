@@ -22,6 +22,7 @@ from kube.codec import (
     room_on,
 )
 from kube.objects import GangPlacement, Pod
+from kube.profiles import DEFAULT_SCHEDULER, RELAXED, STOCK, Profile
 from scheduling import model
 from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
 from scheduling.ports import WHOLE
@@ -310,10 +311,43 @@ def test_more_node_selection_terms_are_named_and_match_no_node(
     assert (found.node_selector, found.node_affinity, found.tolerations) == ((), (), ())
 
 
-def test_the_schedulers_name_is_a_setting() -> None:
-    found = pod({"schedulerName": "gpu-scheduler"})
-    assert pod_shape(found, "gpu-scheduler").unsupported == ()
-    assert pod_shape(pod({"schedulerName": "default-scheduler"}), "gpu-scheduler").unsupported
+def test_only_pods_of_schedulers_with_a_profile_are_supported() -> None:
+    profiles = {"gpu-scheduler": Profile("gpu-scheduler")}
+    assert pod_shape(pod({"schedulerName": "gpu-scheduler"}), profiles).unsupported == ()
+    for name in ("", DEFAULT_SCHEDULER):
+        found = pod_shape(pod({"schedulerName": name}), profiles)
+        assert found.unsupported == (f"schedulerName {DEFAULT_SCHEDULER}",)
+
+
+def test_a_profile_adds_its_affinity_to_that_of_its_pods() -> None:
+    added = (NodeTerm((Requirement("pool", "In", ("ray",)),)),)
+    profiles = {**STOCK, "gpu": Profile("gpu", added=added)}
+    assert pod_shape(pod({"schedulerName": "gpu"}), profiles).added_affinity == added
+    assert pod_shape(pod({}), profiles).added_affinity is None
+
+
+def test_default_constraints_that_bind_are_named_where_a_pod_has_none_of_its_own() -> None:
+    profiles = {DEFAULT_SCHEDULER: Profile(binding_defaults=True)}
+    found = pod_shape(pod({}), profiles).unsupported
+    assert found == ("default topology spread constraints of default-scheduler",)
+    own = {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}
+    assert pod_shape(pod(own), profiles).unsupported == ()
+
+
+def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    spec = {
+        "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}],
+        "affinity": {"podAffinity": {REQUIRED: [term]}, "podAntiAffinity": {REQUIRED: [term]}},
+        "containers": [{"ports": [{"hostPort": 80}]}],
+    }
+    bare = pod_shape(pod({}))
+    assert pod_shape(pod(spec), {DEFAULT_SCHEDULER: Profile(off=RELAXED)}) == bare
+    asked = pod_shape(pod(spec))
+    assert asked.near
+    assert asked.apart
+    assert asked.unsupported
+    assert asked.requests != bare.requests
 
 
 def test_several_limits_are_sorted_and_named_once() -> None:

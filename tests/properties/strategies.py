@@ -71,6 +71,7 @@ def shapes(draw: st.DrawFn, *, plain: bool = False) -> PodShape:
         tuple(sorted(asked.items())),
         node_selector=selector,
         node_affinity=draw(st.none() | st.lists(TERMS, max_size=2).map(tuple)),
+        added_affinity=draw(st.none() | st.lists(TERMS, max_size=2).map(tuple)),
         tolerations=tuple(draw(st.lists(TOLERATIONS, max_size=2))),
     )
 
@@ -124,11 +125,18 @@ def allowed(shape: PodShape, node: Node) -> bool:
         return False
     if any(node.labels.get(key) != value for key, value in shape.node_selector):
         return False
-    return shape.node_affinity is None or any(
-        (term.labels or term.fields)
+    return all(
+        terms is None or any(attracts(term, node) for term in terms)
+        for terms in (shape.node_affinity, shape.added_affinity)
+    )
+
+
+def attracts(term: NodeTerm, node: Node) -> bool:
+    """Say whether a node satisfies all of a term, which is not empty."""
+    return (
+        bool(term.labels or term.fields)
         and all(matches(each, node.labels.get(each.key)) for each in term.labels)
         and all(matches(each, node.name) for each in term.fields)
-        for term in shape.node_affinity
     )
 
 

@@ -1,5 +1,7 @@
 """Which nodes a shape may use, predicate by predicate."""
 
+from dataclasses import replace
+
 import pytest
 
 from scheduling.feasibility import Predicate, feasible, rejections, tolerates
@@ -286,3 +288,15 @@ def test_a_mask_is_computed_once_per_set_of_nodes() -> None:
     """Equal constraints share one mask as long as no node changed."""
     world = columns(node("a"))
     assert feasible(shape(cpu=1), world) is feasible(shape(cpu=2), world)
+
+
+def test_a_node_must_match_what_the_pod_asks_and_what_its_scheduler_adds() -> None:
+    """Terms are ORed on each side, the sides are ANDed; the scheduler's is asked first."""
+    asked, added = (NodeTerm((require(key, "Exists"),)) for key in "ab")
+    world = columns(
+        *(node(name, labels=dict.fromkeys(name, "")) for name in ("a", "ab", "b", "c")),
+    )
+    of = replace(shape(affinity=(asked,)), added_affinity=(added, NodeTerm()))
+    assert feasible(of, world).tolist() == [False, True, False, False]
+    assert rejections(of, world) == {Predicate.ADDED_AFFINITY: 2, Predicate.NODE_AFFINITY: 1}
+    assert feasible(shape(affinity=(asked,)), world).tolist() == [True, True, False, False]
