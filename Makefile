@@ -73,7 +73,8 @@ test-unit: venv ## run the tests that need no control plane
 	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: venv build ## run the tests that take minutes
+test-long: venv build ## run the tests that take minutes, some of them on an older Kubernetes too
+	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: lint

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from testbed.recipes import RECIPES
+from testbed.recipes import chosen_kubernetes, recipes_for
 
 
 def facts() -> dict[str, Any]:
@@ -19,7 +19,10 @@ def facts() -> dict[str, Any]:
         "memory GiB": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
         "load at the start": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "Python": platform.python_version(),
-        **{recipe.name: _version(recipe.directory / "go.mod", recipe.module) for recipe in RECIPES},
+        **{
+            recipe.name: _version(recipe.directory / "go.mod", recipe.module)
+            for recipe in recipes_for(chosen_kubernetes())
+        },
     }
 
 

@@ -23,7 +23,6 @@ from testbed.recipes import (
     BUILD_FLAGS,
     KUBERAY,
     KWOK,
-    RECIPES,
     Recipe,
     Target,
     content_key,
@@ -80,12 +79,12 @@ def cache_directory() -> Path:
     return Path(base) / "muster" / "testbed"
 
 
-def build(say: Say) -> Artifacts:
-    """Build whatever the cache lacks and return where everything lies."""
+def build(recipes: Sequence[Recipe], say: Say) -> Artifacts:
+    """Build whatever the cache lacks of these and return where everything lies."""
     cache, target = cache_directory(), this_machine()
     cache.mkdir(parents=True, exist_ok=True)
-    folders = {recipe.name: cache / content_key(recipe, target) for recipe in RECIPES}
-    missing = [recipe for recipe in RECIPES if not folders[recipe.name].exists()]
+    folders = {recipe.name: cache / content_key(recipe, target) for recipe in recipes}
+    missing = [recipe for recipe in recipes if not folders[recipe.name].exists()]
     if missing:
         go = toolchain.find_go(toolchain.needed_version(_go_mods(missing)), say)
         for number, recipe in enumerate(missing, start=1):

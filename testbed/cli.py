@@ -19,6 +19,7 @@ from testbed.errors import TestbedError
 from testbed.health import endpoint
 from testbed.nodes import NodeSpec
 from testbed.options import Options
+from testbed.recipes import DEFAULT_KUBERNETES, KUBERNETES, chosen_kubernetes
 from testbed.standing import Standing
 
 DEFAULT_NAME = "default"
@@ -54,6 +55,12 @@ class _Progress:
 _name_option = click.option(
     "--name", default=DEFAULT_NAME, show_default=True, help="Which cluster; several may be up."
 )
+_kubernetes_option = click.option(
+    "--kubernetes",
+    type=click.Choice(list(KUBERNETES)),
+    default=chosen_kubernetes,
+    help=f"Its version  [{DEFAULT_KUBERNETES}]",
+)
 
 
 @click.group()
@@ -62,16 +69,18 @@ def main() -> None:
 
 
 @main.command("build")
+@_kubernetes_option
 @_errors_are_messages
-def build_command() -> None:
+def build_command(*, kubernetes: str) -> None:
     """Build all programs that the cache lacks."""
     progress = _Progress()
-    prepare(progress.say)
+    prepare(progress.say, kubernetes)
     progress.say(f"all programs are in {cache_directory()}")
 
 
 @main.command()
 @_name_option
+@_kubernetes_option
 @click.option("--nodes", "count", type=click.IntRange(min=0), help="How many equal nodes  [2]")
 @click.option("--cpus", default="8", show_default=True, help="CPUs of each")
 @click.option("--memory", default="32Gi", show_default=True, help="Memory of each")
@@ -88,6 +97,7 @@ def build_command() -> None:
 def up(  # noqa: PLR0913 - one for each option
     *,
     name: str,
+    kubernetes: str,
     count: int | None,
     cpus: str,
     memory: str,
@@ -102,10 +112,11 @@ def up(  # noqa: PLR0913 - one for each option
         "node", cpus, memory, gpus, labels=dict(map(nodes.parse_label, labels)), taints=taints
     )
     specs = chosen_nodes(template, count, nodes_file)
+    options = Options(kubernetes=kubernetes)
     if with_muster:
-        cluster = start_standing(name, muster.with_muster(Options()), specs, muster.start_muster)
+        cluster = start_standing(name, muster.with_muster(options), specs, muster.start_muster)
     else:
-        cluster = start_standing(name, Options(), specs, _nothing_more)
+        cluster = start_standing(name, options, specs, _nothing_more)
     click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
 
 
@@ -130,7 +141,7 @@ def start_standing(
 ) -> Cluster:
     """Start a cluster that outlives this process; on any failure nothing of it stays running."""
     progress = _Progress()
-    prepare(progress.say)
+    prepare(progress.say, options.kubernetes)
     cluster = Cluster.start(_free_directory(name), options)
     progress.say(f"the control plane answers at {cluster.server}")
     try:

@@ -28,6 +28,7 @@ from testbed.nodes import NodeSpec
 from testbed.options import Options, SchedulerConfig, scheduler_configuration
 from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
+from testbed.recipes import chosen_kubernetes, recipes_for
 from testbed.seed import Seed, ensure_seed
 from testbed.waiting import START_SECONDS, wait_until
 
@@ -56,7 +57,9 @@ class Cluster:
     def start(cls, root_dir: Path, options: Options | None = None) -> Cluster:
         """Start a cluster in a new or empty directory and return it when it is ready."""
         chosen = options or Options()
-        programs, seed = prepare(lambda line: print(line, file=sys.stderr, flush=True))
+        programs, seed = prepare(
+            lambda line: print(line, file=sys.stderr, flush=True), chosen.kubernetes
+        )
         cluster = cls(root_dir.resolve(), chosen, programs, seed if chosen.kuberay else None)
         try:
             cluster._bring_up()
@@ -291,9 +294,9 @@ class Cluster:
             wait_until(lambda: self.api.exists(path), what, START_SECONDS)
 
 
-def prepare(say: Say) -> tuple[Artifacts, Seed]:
-    """Make whatever clusters need beforehand and is not there yet."""
-    programs = build(say)
+def prepare(say: Say, kubernetes: str | None = None) -> tuple[Artifacts, Seed]:
+    """Make whatever clusters of a version need beforehand and is not there yet."""
+    programs = build(recipes_for(kubernetes or chosen_kubernetes()), say)
     return programs, ensure_seed(programs, _grow_seed, say)
 
 

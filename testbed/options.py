@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from testbed.errors import TestbedError
+from testbed.recipes import chosen_kubernetes
 
 SchedulerConfig = Mapping[str, Any]
 
@@ -18,6 +19,8 @@ SchedulerConfig = Mapping[str, Any]
 class Options:
     """What a cluster consists of; the default is everything, as a stock cluster has it."""
 
+    kubernetes: str = field(default_factory=chosen_kubernetes)
+    """Its version, of those in `testbed.recipes`; MUSTER_TESTBED_KUBERNETES sets the default."""
     kuberay: bool = True
     kuberay_args: tuple[str, ...] = ()
     """Flags of the operator, such as --reconcile-concurrency=10 or --feature-gates=..."""

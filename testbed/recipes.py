@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from testbed.errors import TestbedError
 
 MODULES = Path(__file__).parent / "modules"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly")
-KUBERNETES_VERSION = "1.36.3"
+DEFAULT_KUBERNETES = "1.36.3"
+KUBERNETES_VARIABLE = "MUSTER_TESTBED_KUBERNETES"
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -42,10 +44,21 @@ class Recipe:
         return MODULES / self.name
 
 
-def _kubernetes_ldflags() -> str:
+def _kubernetes(name: str, version: str) -> Recipe:
+    """Take the same four programs from one version of Kubernetes."""
+    programs = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+    return Recipe(
+        name=name,
+        module="k8s.io/kubernetes",
+        packages=tuple(f"k8s.io/kubernetes/cmd/{program}" for program in programs),
+        ldflags=_kubernetes_ldflags(version),
+    )
+
+
+def _kubernetes_ldflags(version: str) -> str:
     """Stamp the version, which is otherwise v0.0.0-master in every answer of the API server."""
-    major, minor, _ = KUBERNETES_VERSION.split(".")
-    stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
+    major, minor, _ = version.split(".")
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     flags = [f"-X {package}.{key}={value}" for package in packages for key, value in stamps.items()]
     return " ".join(["-s -w", *flags])
@@ -57,17 +70,10 @@ ETCD = Recipe(
     packages=("go.etcd.io/etcd/server/v3",),
     renames={"server": "etcd"},
 )
-KUBERNETES = Recipe(
-    name="kubernetes",
-    module="k8s.io/kubernetes",
-    packages=(
-        "k8s.io/kubernetes/cmd/kube-apiserver",
-        "k8s.io/kubernetes/cmd/kube-scheduler",
-        "k8s.io/kubernetes/cmd/kube-controller-manager",
-        "k8s.io/kubernetes/cmd/kubectl",
-    ),
-    ldflags=_kubernetes_ldflags(),
-)
+KUBERNETES: Mapping[str, Recipe] = {
+    "1.36.3": _kubernetes("kubernetes", "1.36.3"),
+    "1.35.4": _kubernetes("kubernetes-1.35", "1.35.4"),
+}
 KWOK = Recipe(
     name="kwok",
     module="sigs.k8s.io/kwok",
@@ -80,8 +86,22 @@ KUBERAY = Recipe(
     packages=("github.com/ray-project/kuberay/ray-operator",),
     assets=("config/crd/bases", "config/rbac", "config/samples"),
 )
-# The quick ones first: whoever watches a cold build sees something finished soon.
-RECIPES = (ETCD, KWOK, KUBERAY, KUBERNETES)
+
+
+def recipes_for(kubernetes: str) -> tuple[Recipe, ...]:
+    """List what a cluster of this version of Kubernetes is made of.
+
+    The quick ones first: whoever watches a cold build sees something finished soon.
+    """
+    if kubernetes not in KUBERNETES:
+        known = ", ".join(KUBERNETES)
+        raise TestbedError(f"the testbed knows no Kubernetes {kubernetes!r}, only: {known}")
+    return (ETCD, KWOK, KUBERAY, KUBERNETES[kubernetes])
+
+
+def chosen_kubernetes() -> str:
+    """Return the version of clusters for which nothing else is said."""
+    return os.environ.get(KUBERNETES_VARIABLE, DEFAULT_KUBERNETES)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What happened to every pod and every Gang of a namespace, seen by watches?"""
+"""What happened to every pod, Gang and RayCluster of a namespace, seen by watches?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 from testbed.api import Json
 from testbed.cluster import Cluster
-from testbed.following import Follower
+from testbed.following import DELETED, Follower
 from testbed.history import Finding, Gang, partial_gangs
 from tests.faults.ledger import Ledger, gang_change, pod_change
 
@@ -23,6 +23,7 @@ class Chronicle:
         places = (
             (f"/api/v1/namespaces/{namespace}/pods", self._pod),
             (f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/gangs", self._gang),
+            (f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters", self._cluster),
         )
         self._followers = [Follower(cluster.api, path, observe) for path, observe in places]
         for follower in self._followers:
@@ -30,10 +31,10 @@ class Chronicle:
 
     @property
     def ledger(self) -> Ledger:
-        """All changes of Ray pods and of Gangs so far."""
+        """All changes of Ray pods and of Gangs, and all ends of RayClusters, so far."""
         with self._lock:
             pods = [change for change in self._ledger.pods if change.at.cluster]
-            return Ledger(pods, list(self._ledger.gangs))
+            return Ledger(pods, list(self._ledger.gangs), dict(self._ledger.ends))
 
     def partial_gangs(self, expected: dict[Gang, int], within: float) -> list[Finding]:
         """Find gangs that held room in part for too long, or in vain."""
@@ -49,6 +50,12 @@ class Chronicle:
         change = gang_change(kind, gang)
         with self._lock:
             self._ledger.gangs.append(change)
+
+    def _cluster(self, kind: str, cluster: Json) -> None:
+        if kind == DELETED:
+            metadata = cluster["metadata"]
+            with self._lock:
+                self._ledger.ends[metadata["uid"]] = int(metadata["resourceVersion"])
 
     def __enter__(self) -> Self:
         return self

@@ -59,6 +59,8 @@ class Ledger:
 
     pods: list[PodChange] = field(default_factory=list)
     gangs: list[GangChange] = field(default_factory=list)
+    ends: dict[str, int] = field(default_factory=dict)
+    """The uid of each RayCluster that is gone, with the version of its end."""
 
     def lives(self) -> dict[str, list[PodChange]]:
         """The changes of each pod by its uid."""
@@ -130,13 +132,12 @@ def twice_released(ledger: Ledger) -> Iterator[str]:
 def _is_orphan(ledger: Ledger, life: list[PodChange]) -> bool:
     """Tell whether KubeRay made a pod when its RayCluster was deleted already.
 
-    The owner is gone, so the webhook leaves such a pod alone, and the garbage collector takes it:
-    it comes after the pods of the gang, has neither gate nor pin, and does not stay.
+    The owner is gone, so the webhook rightly leaves such a pod alone, and nothing of ours touches
+    it until the garbage collector takes it.
     """
+    end = ledger.ends.get(life[0].at.owner)
     untouched = not any(change.gated or change.at.pinned_node for change in life)
-    gang = [c for c in ledger.pods if c.at.owner == life[0].at.owner and c.gated]
-    after = bool(gang) and all(change.version < life[0].version for change in gang)
-    return untouched and after and life[-1].at.type == DELETED
+    return untouched and end is not None and end < life[0].version
 
 
 def unpromised(ledger: Ledger) -> Iterator[str]:

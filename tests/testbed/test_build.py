@@ -13,7 +13,16 @@ from testbed import build as building
 from testbed import recipes, toolchain
 from testbed.crds import Served
 from testbed.errors import TestbedError
-from testbed.recipes import RECIPES, Recipe, Target, content_key
+from testbed.options import Options
+from testbed.recipes import (
+    DEFAULT_KUBERNETES,
+    KUBERNETES,
+    KUBERNETES_VARIABLE,
+    Recipe,
+    Target,
+    content_key,
+    recipes_for,
+)
 from testbed.seed import ensure_seed
 
 
@@ -67,10 +76,32 @@ def test_the_key_changes_with_the_target(modules: Path) -> None:
     assert len(keys | {content_key(THING, LINUX)}) == 3
 
 
-def test_every_module_is_pinned() -> None:
-    for recipe in RECIPES:
+@pytest.mark.parametrize("kubernetes", KUBERNETES)
+def test_every_module_is_pinned(kubernetes: str) -> None:
+    for recipe in recipes_for(kubernetes):
         assert recipe.module in (recipe.directory / "go.mod").read_text()
         assert (recipe.directory / "go.sum").stat().st_size
+
+
+@pytest.mark.parametrize("kubernetes", KUBERNETES)
+def test_the_version_that_is_stamped_is_the_one_that_is_built(kubernetes: str) -> None:
+    recipe = KUBERNETES[kubernetes]
+    required = f"k8s.io/kubernetes v{kubernetes}"
+    assert required in (recipe.directory / "go.mod").read_text()
+    assert f"gitVersion=v{kubernetes} " in f"{recipe.ldflags} "
+    assert recipe in recipes_for(kubernetes)
+
+
+def test_one_version_is_built_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KUBERNETES_VARIABLE, raising=False)
+    assert Options().kubernetes == DEFAULT_KUBERNETES == "1.36.3"
+    monkeypatch.setenv(KUBERNETES_VARIABLE, "1.35.4")
+    assert Options().kubernetes == "1.35.4"
+
+
+def test_a_version_that_is_not_known_is_named() -> None:
+    with pytest.raises(TestbedError, match=r"no Kubernetes '1\.0\.0', only: 1\.36\.3, 1\.35\.4"):
+        recipes_for("1.0.0")
 
 
 FAKE_GO = """#!/bin/sh
@@ -88,7 +119,6 @@ def fake_go(modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     go.parent.mkdir()
     go.write_text(FAKE_GO)
     go.chmod(go.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(building, "RECIPES", (THING,))
     monkeypatch.setattr(toolchain, "find_go", lambda *_: go)
     monkeypatch.setenv("MUSTER_TESTBED_CACHE", str(tmp_path / "cache"))
     return go
@@ -96,15 +126,15 @@ def fake_go(modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def test_a_second_build_needs_no_go(fake_go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
-    program = building.build(lines.append).program("cmd")
+    program = building.build([THING], lines.append).program("cmd")
     assert program.read_text() == "program\n"
     assert any("built in" in line for line in lines)
     fake_go.unlink()
-    assert building.build(pytest.fail).program("cmd") == program
+    assert building.build([THING], pytest.fail).program("cmd") == program
 
 
 def test_two_builders_build_once(fake_go: Path) -> None:
-    builders = [threading.Thread(target=building.build, args=(silent,)) for _ in range(4)]
+    builders = [threading.Thread(target=building.build, args=([THING], silent)) for _ in range(4)]
     for builder in builders:
         builder.start()
     for builder in builders:
@@ -115,13 +145,13 @@ def test_two_builders_build_once(fake_go: Path) -> None:
 def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(fake_go: Path) -> None:
     (fake_go.parent / "fails").touch()
     with pytest.raises(TestbedError, match="no such package"):
-        building.build(silent)
+        building.build([THING], silent)
     (fake_go.parent / "fails").unlink()
-    assert building.build(silent).program("cmd").exists()
+    assert building.build([THING], silent).program("cmd").exists()
 
 
 def test_a_seed_is_grown_once_and_planted_often(fake_go: Path, tmp_path: Path) -> None:
-    programs = building.build(silent)
+    programs = building.build([THING], silent)
     grown: list[Path] = []
 
     def grow(_programs: building.Artifacts, target: Path) -> list[Served]:
@@ -140,7 +170,7 @@ def test_a_seed_is_grown_once_and_planted_often(fake_go: Path, tmp_path: Path) -
 
 def test_an_unknown_program_is_an_error(fake_go: Path) -> None:
     with pytest.raises(TestbedError, match="kubelet"):
-        building.build(silent).program("kubelet")
+        building.build([THING], silent).program("kubelet")
 
 
 def test_the_newest_go_that_a_module_asks_for_is_needed(modules: Path, tmp_path: Path) -> None:
