@@ -99,7 +99,10 @@ class ClusterCache:
     def _count(self, pod: ObservedPod, sign: int) -> None:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
-            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign)
+            stands = self.company.use if pod.node else self.company.nominate
+            stands(pod.kind, pod.anti_affinity, pod.holds, sign)
+            if pod.nominated is not None:
+                self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
         if pod.gated and pod.member is not None and pod.member.shape is not None:
             self.table.offer(pod.member.shape.requests, sign)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from coordinator.standing import PodSetStanding, Standing
 from kube.observed import ObservedPod
-from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
+from scheduling.model import LOWEST_PRIORITY, GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Reason
 
 NAMED_PODS = 3  # a message names so many pods and counts the rest
@@ -43,7 +43,8 @@ def demand(
     surplus = tuple(unit for each in standing for unit in _surplus_units(each))
     if not minimum and not surplus:
         return Settled()
-    return PendingGang(key, priority, created, minimum, surplus, tuple(_members(standing)))
+    members, lowest = tuple(_members(standing)), _lowest_priority(standing)
+    return PendingGang(key, priority, created, minimum, surplus, members, lowest)
 
 
 def is_gathered(standing: Standing) -> bool:
@@ -109,6 +110,10 @@ def _members(standing: Standing) -> Iterator[Member]:
         for pod in each.waiting:
             if pod.member is not None and pod.member.shape is not None:
                 yield Member(each.terms.name, pod.member.shape, pod.kind[1])
+
+
+def _lowest_priority(standing: Standing) -> int:
+    return min((pod.priority for each in standing for pod in each.waiting), default=LOWEST_PRIORITY)
 
 
 def _surplus_units(each: PodSetStanding) -> Iterator[tuple[Group, ...]]:

@@ -16,6 +16,7 @@ from kube.slots import vacant_slots
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
+from scheduling.room import Room
 
 
 def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set[str]:
@@ -37,19 +38,20 @@ def _takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     if shape is None or node not in columns.index:
         return False
-    return bool(feasible(shape, columns)[columns.index[node]]) and not overfull(
-        shape, node, columns
-    )
+    if not bool(feasible(shape, columns)[columns.index[node]]):
+        return False
+    return not overfull(shape, node, columns, pod.priority)
 
 
-def overfull(shape: PodShape, node: str, columns: Columns) -> bool:
+def overfull(shape: PodShape, node: str, columns: Columns, priority: int) -> bool:
     """Whether more is promised on the node than it has, of something that the shape needs.
 
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
     at = columns.index[node]
+    free = Room.of(columns).facing(priority).free[:, at]
     rows = [columns.row[name] for name, _ in shape.requests if name in columns.row]
-    return len(rows) < len(shape.requests) or bool(np.any(columns.free[rows, at] < 0))
+    return len(rows) < len(shape.requests) or bool(np.any(free[rows] < 0))
 
 
 def stranded(

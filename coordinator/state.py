@@ -278,7 +278,7 @@ class CoordinatorState:
         self._company_changed(before, after)
         freed = before.holds if before is not None else ""
         taken = after.holds if after is not None else ""
-        shrunk = before is not None and after is not None and before.used != after.used
+        shrunk = before is not None and after is not None and _claim(before) != _claim(after)
         if freed and (freed != taken or shrunk):
             self.cycle_wanted = True
         if taken and taken != freed:
@@ -423,9 +423,16 @@ class CoordinatorState:
         """Nothing to take in: the cycle runs once all events before it were followed up."""
 
 
+def _claim(pod: ObservedPod) -> tuple[object, ...]:
+    """How much room a pod takes, and whom it keeps out of it."""
+    return pod.used, pod.nominated
+
+
 def _place(pod: ObservedPod | None) -> tuple[object, ...]:
     """What of a pod matters to those who mind its company."""
-    return () if pod is None or not pod.holds else (pod.holds, pod.kind, pod.repels)
+    if pod is None or not pod.holds:
+        return ()
+    return pod.holds, pod.node, pod.kind, pod.repels
 
 
 def _ready_to_ask(view: GangView) -> PendingGang | None:

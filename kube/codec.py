@@ -110,6 +110,33 @@ def room_on(pod: Pod) -> str:
     return pod.spec.node_name or pod.status.nominated_node_name
 
 
+def nominated_priority(pod: Pod, profiles: Profiles = STOCK) -> int | None:
+    """Return the priority up to which a nomination holds its room; None where it holds for all.
+
+    kube-scheduler passes over nominations of lower priority than the pod at hand. Since 1.35 it
+    also writes one for a pod that it has placed and is still binding, where that takes work
+    (claims of volumes and devices, a plugin that has it wait): such a pod holds its room.
+    """
+    spec = pod.spec
+    if spec.node_name or not room_on(pod) or _has_claims(spec):
+        return None
+    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in profiles or not _unschedulable(pod):
+        return None
+    return spec.priority or 0
+
+
+def _has_claims(spec: PodSpec) -> bool:
+    claims = ("persistentVolumeClaim", "ephemeral")
+    return bool(spec.resource_claims) or any(v.get(c) for v in spec.volumes for c in claims)
+
+
+def _unschedulable(pod: Pod) -> bool:
+    return any(
+        (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable")
+        for each in pod.status.conditions
+    )
+
+
 def created_at(metadata: objects.ObjectMeta) -> float:
     """Give the creation time in seconds since the epoch; 0 where there is none yet."""
     text = metadata.creation_timestamp

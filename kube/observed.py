@@ -13,6 +13,7 @@ from kube import names
 from kube.codec import (
     InvalidObject,
     anti_affinity_terms,
+    nominated_priority,
     pod_shape,
     pod_used,
     room_on,
@@ -61,7 +62,8 @@ class ObservedPod:
     """A pod reduced to what decisions need; `raw` only while our gate is on it.
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
-    `kind` is what other pods' affinity knows of it.
+    `nominated` is its priority where it may lose that room to a pod of a higher one; None where
+    nobody can take it. `kind` is what other pods' affinity knows of it.
     """
 
     namespace: str
@@ -79,6 +81,7 @@ class ObservedPod:
     anti_affinity: tuple[PodTerm, ...]
     member: Membership | None
     raw: Pod | None
+    nominated: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -89,6 +92,11 @@ class ObservedPod:
     def metadata(self) -> "ObservedPod":
         """What a reflector asks of an object: its name, namespace, uid and resource version."""
         return self
+
+    @property
+    def priority(self) -> int:
+        """The priority of a member of a gang; of others nobody asks."""
+        return self.member.priority if self.member is not None else 0
 
     @property
     def gated(self) -> bool:
@@ -143,6 +151,7 @@ def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
         anti_affinity=anti_affinity_terms(pod),
         member=member,
         raw=pod if gated else None,
+        nominated=nominated_priority(pod, profiles) if member is None else None,
     )
 
 

@@ -9,8 +9,9 @@ What nodes are (`Traits`: labels, taints) and how much they hold change at diffe
 the traits and all that was derived from them are shared by snapshots until a node changes.
 """
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -24,6 +25,9 @@ from scheduling.ports import is_port, offered
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
+Cells = Mapping[tuple[int, int], int]
+"""Amounts at some rows and nodes of columns."""
+
 T = TypeVar("T")
 
 LIMIT = 2**55
@@ -114,14 +118,34 @@ class Columns:
     """
 
     def __init__(
-        self, traits: Traits, resources: tuple[str, ...], allocatable: Amounts, used: Amounts
+        self,
+        traits: Traits,
+        resources: tuple[str, ...],
+        allocatable: Amounts,
+        used: Amounts,
+        ceded: Iterable[tuple[int, Cells]] = (),
     ) -> None:
+        """Take the arrays as they are; `ceded` goes up by priority, see `ceded`."""
         self.traits = traits
         self.resources = resources
         self.row: Mapping[str, int] = {name: at for at, name in enumerate(resources)}
         self.allocatable = allocatable
         self.used = used
         self.free: Amounts = allocatable - used
+        self._ceded = tuple(ceded)
+
+    def rank(self, priority: int) -> int:
+        """Return how many sorts of nominations there are below a priority; mostly none."""
+        return bisect_left(self._ceded, priority, key=lambda sort: sort[0])
+
+    def ceded(self, rank: int) -> Amounts:
+        """Return what is used only by nominations that pods of this rank pass over."""
+        given = np.zeros_like(self.used)
+        if rank:
+            cells = self._ceded[rank - 1][1]
+            rows, nodes = np.array(list(cells), dtype=np.intp).reshape(-1, 2).T
+            given[rows, nodes] = np.array(list(cells.values()), dtype=np.int64)
+        return given
 
     @classmethod
     def of(
@@ -174,6 +198,7 @@ class NodeTable:
         self._free_rows: list[int] = []
         self._asked_ports: Counter[str] = Counter()
         self._used: dict[str, dict[str, int]] = {}
+        self._nominated: dict[int, Counter[tuple[str, str]]] = {}
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
         self._traits: Traits | None = None
@@ -214,6 +239,22 @@ class NodeTable:
         if slot is not None:
             self._snapshot = None
 
+    def nominate(
+        self, node: str, amounts: Iterable[tuple[str, int]], priority: int, sign: int
+    ) -> None:
+        """Say (+1), or take back (-1), that amounts in use there are of a pod nominated only.
+
+        They are in the way of pods up to its priority, and of no pod above it.
+        """
+        sums = self._nominated.setdefault(priority, Counter())
+        for resource, amount in amounts:
+            sums[node, resource] += sign * amount
+            if not sums[node, resource]:
+                del sums[node, resource]
+        if not sums:
+            del self._nominated[priority]
+        self._snapshot = None
+
     def offer(self, amounts: Iterable[tuple[str, int]], sign: int) -> None:
         """Keep rows (+1) for the host ports among what a waiting pod asks for, or give them up."""
         for resource in (name for name, _ in amounts if is_port(name)):
@@ -238,7 +279,29 @@ class NodeTable:
         resources = tuple(sorted(self._rows))
         rows = np.array([self._rows[name] for name in resources], dtype=np.intp)
         cells = np.ix_(rows, self._order)
-        return Columns(self._traits, resources, self._allocatable[cells], self._taken[cells])
+        ceded = self._ceded({name: at for at, name in enumerate(resources)}, self._traits.index)
+        return Columns(self._traits, resources, self._allocatable[cells], self._taken[cells], ceded)
+
+    def _ceded(
+        self, row: Mapping[str, int], index: Mapping[str, int]
+    ) -> Iterator[tuple[int, Cells]]:
+        """Yield, lowest first, each priority of nominations and what they cede up to there."""
+        sums: Counter[tuple[str, str]] = Counter()
+        for priority in sorted(self._nominated):
+            sums.update(self._nominated[priority])
+            yield (
+                priority,
+                {
+                    (row[resource], index[node]): self._given_back(node, resource, amount)
+                    for (node, resource), amount in sums.items()
+                    if resource in row and node in index
+                },
+            )
+
+    def _given_back(self, node: str, resource: str, amount: int) -> int:
+        """Return what a column loses when an amount is no more in use there."""
+        total = self._used.get(node, {}).get(resource, 0)
+        return _in_column(total) - _in_column(total - amount)
 
     def _write(self, slot: int, node: Node) -> None:
         """Write a node's whole column, with what was used on it before it was known."""

@@ -38,6 +38,7 @@ class CompanyTable:
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._nodes: dict[Kind, Counter[str]] = {}
+        self._nominated: dict[Kind, Counter[str]] = {}
         self._apart: dict[PodTerm, Counter[str]] = {}
         self._answers: dict[tuple[PodTerm, ...], Counter[str]] = {}
 
@@ -59,6 +60,24 @@ class CompanyTable:
         for terms, nodes in self._answers.items():
             if self.picks(terms, kind):
                 nodes[node] += sign
+
+    def nominate(self, kind: Kind, apart: Iterable[PodTerm], node: str, sign: int) -> None:
+        """Add (+1) or take back (-1) a pod that is to come to a node and may never get there.
+
+        It keeps away and is shunned as if it were there; nobody can count on its company.
+        """
+        _count(self._nominated, kind, node, sign)
+        for term in apart:
+            _count(self._apart, term, node, sign)
+
+    def nominated_to(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the nodes to which pods may come that all of the terms pick."""
+        return {
+            node
+            for kind, nodes in self._nominated.items()
+            if self.picks(terms, kind)
+            for node in nodes
+        }
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
@@ -140,14 +159,18 @@ class Company:
         return self._table.picks(terms, kind)
 
     def nodes_of(self, terms: tuple[PodTerm, ...], *, surely: bool = False) -> set[str]:
-        """Return the nodes with pods, bound or promised, that all of the terms (may) pick."""
+        """Return the nodes with pods, bound or promised, that all of the terms (may) pick.
+
+        Pods that are nominated only are left out where it must be sure.
+        """
         enough = all if surely else any
         promised = {
             each.node
             for each in self._promised
             if enough(self.picks(terms, kind) for kind in each.kinds)
         }
-        return self._table.nodes_of(terms) | promised
+        nominated = set() if surely else self._table.nominated_to(terms)
+        return self._table.nodes_of(terms) | promised | nominated
 
     def keepers(self) -> dict[PodTerm, set[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""

@@ -91,6 +91,7 @@ def next_cycle(
     decide = _decided_in_company if _somebody_minds(pending, company) else _decided_alone
     decisions, refused = [], {}
     for gang in in_order(pending):
+        room = room.facing(gang.pod_priority)
         same = known.get(gang.key)
         if same and room.total(same.shape) < same.count and same.gang == gang:
             decisions.append(Decision(gang.key, same.refusal))

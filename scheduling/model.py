@@ -16,6 +16,9 @@ CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
 
+LOWEST_PRIORITY = -(2**31)
+"""Priorities are of 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -163,7 +166,9 @@ class PendingGang:
     `minimum` is what must be placed at once (for a gang that has a placement already: what of
     its minimum has lost its room). `surplus` are units (whole replicas) that are placed one
     after the other as long as they fit, only after the minimum. `created` is the creation
-    time in seconds since the epoch; together with the name it makes the order total. `members`
+    time in seconds since the epoch; together with the name it makes the order total.
+    `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
+    lower one is in their way. `members`
     are the waiting pods one by one: what labels they have is asked only where somebody minds.
     """
 
@@ -173,6 +178,7 @@ class PendingGang:
     minimum: tuple[Group, ...]
     surplus: tuple[tuple[Group, ...], ...] = ()
     members: tuple[Member, ...] = ()
+    pod_priority: int = LOWEST_PRIORITY
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

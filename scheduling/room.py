@@ -37,6 +37,7 @@ class Room:
         self._changed: tuple[Positions, ...] = ()
         self._counts: dict[tuple[PodShape, PodShape | None], tuple[Amounts, int]] = {}
         self._remembered: dict[Hashable, object] = {}
+        self._rank = 0
 
     @classmethod
     def of(cls, columns: Columns) -> "Room":
@@ -82,10 +83,22 @@ class Room:
         """Return what is left when these pods have taken theirs."""
         free = self.free.copy()
         free[:, spread.nodes] -= self._column(shape)[:, None] * spread.pods
-        left = Room(self.columns, free)
-        left._changed = (*self._changed, spread.nodes)
-        left._counts = dict(self._counts)
-        return left
+        return self._changed_to(free, spread.nodes, self._rank)
+
+    def facing(self, priority: int) -> "Room":
+        """Return the room as pods of this priority find it: they pass over lower nominations."""
+        rank = self.columns.rank(priority)
+        if rank == self._rank:
+            return self
+        given = self.columns.ceded(rank) - self.columns.ceded(self._rank)
+        return self._changed_to(self.free + given, np.flatnonzero(given.any(axis=0)), rank)
+
+    def _changed_to(self, free: Amounts, at: Positions, rank: int) -> "Room":
+        changed = Room(self.columns, free)
+        changed._rank = rank
+        changed._changed = (*self._changed, at)
+        changed._counts = dict(self._counts)
+        return changed
 
     def moved_to(self, columns: Columns) -> "Room":
         """Return the room that these columns leave; counts used here are handed on to it.

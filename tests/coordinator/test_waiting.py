@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.actions import DeletePod, FencePod
 from coordinator.advance import OPT_OUT_DELAY
 from coordinator.status import QUIET_DELAY
 from kube import names
@@ -349,3 +350,18 @@ def test_twenty_gangs_of_more_than_half_the_room_run_one_after_another() -> None
     assert seen == sorted(seen)
     released = [pod for pod, _ in world.leader.releases()]
     assert len(released) == len(set(released)) == 120
+
+
+@pytest.mark.parametrize(("priority", "starts"), [(10, False), (11, True)])
+def test_a_nomination_of_lower_priority_is_in_nobodys_way(priority: int, starts: bool) -> None:
+    """As for kube-scheduler; and what is placed there is not taken for too much afterwards."""
+    waits = foreign_pod("waits", "", cpu=3, priority=10)
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waits["status"] = {"nominatedNodeName": "n1", "conditions": [unschedulable]}
+    world = World(node("n1", cpu=4))
+    world.create(waits)
+    pods = template(cpu=1, priority=priority)
+    world.create(ray_cluster("a", group("workers", 2, priority=priority), head=pods))
+    world.settle(seconds=60)
+    assert world.bound("a") == ({"n1": 3} if starts else {})
+    assert not [each for each in world.leader.log if isinstance(each, FencePod | DeletePod)]

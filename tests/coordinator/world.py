@@ -25,7 +25,7 @@ from coordinator.moment import Moment
 from coordinator.state import CoordinatorState
 from kube import codec, names, objects
 from kube.client import Client as RealClient
-from kube.codec import InvalidObject, pod_used, room_on
+from kube.codec import InvalidObject, nominated_priority, pod_used, room_on
 from kube.observed import observe
 from kube.patches import gate_patch, pinned_node
 from kube.ray import opt_in
@@ -33,7 +33,7 @@ from kube.watch import Changed, Deleted
 from scheduling import model
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
-from scheduling.model import GangKey
+from scheduling.model import LOWEST_PRIORITY, GangKey
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 
@@ -350,7 +350,8 @@ class World:
         """Bind ungated pods where they may go and fit; say of the others that they do not."""
         for raw in list(self.api.all("pods")):
             gates = raw["spec"].get("schedulingGates")
-            if not (_node(raw) or gates or "deletionTimestamp" in raw["metadata"]):
+            foreign = not raw["metadata"].get("ownerReferences")
+            if not (_node(raw) or gates or foreign or "deletionTimestamp" in raw["metadata"]):
                 self._schedule_one(raw)
 
     def _schedule_one(self, raw: Json) -> None:
@@ -364,7 +365,7 @@ class World:
     def _candidates(self, pod: objects.Pod) -> Iterator[str]:
         seen = observe(pod)
         nodes = (msgspec.convert(obj, objects.Node) for obj in self.api.all("nodes"))
-        columns = Columns.of(readable(nodes), self.used())
+        columns = Columns.of(readable(nodes), self.used(pod.spec.priority or 0))
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)
@@ -373,12 +374,13 @@ class World:
             if allowed and fits and pin in (None, columns.names[at]):
                 yield columns.names[at]
 
-    def used(self) -> dict[str, dict[str, int]]:
-        """What pods take, by node."""
+    def used(self, priority: int = LOWEST_PRIORITY) -> dict[str, dict[str, int]]:
+        """What pods take, by node; those that are nominated with a lower priority take nothing."""
         sums: dict[str, Counter[str]] = {}
         for raw in self.api.all("pods"):
             pod = msgspec.convert(raw, objects.Pod)
-            if room_on(pod):
+            yields = nominated_priority(pod)
+            if room_on(pod) and (yields is None or yields >= priority):
                 sums.setdefault(room_on(pod), Counter()).update(pod_used(pod))
         return {node: dict(used) for node, used in sums.items()}
 

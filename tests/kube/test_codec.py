@@ -15,6 +15,7 @@ from kube.codec import (
     created_at,
     holds_room,
     node,
+    nominated_priority,
     placement_from_status,
     placement_to_status,
     pod_shape,
@@ -377,6 +378,33 @@ def test_where_a_pod_holds_room(spec: Json, status: Json, expected: str) -> None
     found = pod(spec, status)
     assert room_on(found) == expected
     assert holds_room(found) == bool(expected)
+
+
+WAITS = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+NOMINATED: Json = {"nominatedNodeName": "n2", "conditions": WAITS}
+
+
+def test_a_nomination_is_passed_over_by_pods_of_higher_priority() -> None:
+    assert nominated_priority(pod({"priority": 7}, NOMINATED)) == 7
+    assert nominated_priority(pod({}, NOMINATED)) == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({}, {"conditions": WAITS}),
+        ({"nodeName": "n1"}, NOMINATED),
+        ({}, {**NOMINATED, "phase": "Failed"}),
+        ({}, {"nominatedNodeName": "n2"}),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {}}]}, NOMINATED),
+        ({"volumes": [{"name": "v", "ephemeral": {}}]}, NOMINATED),
+        ({"resourceClaims": [{"name": "gpu"}]}, NOMINATED),
+        ({"schedulerName": "waits-on-permit"}, NOMINATED),
+    ],
+)
+def test_a_pod_that_is_bound_or_may_be_being_bound_holds_its_room(spec: Json, status: Json) -> None:
+    """kube-scheduler writes the same field for a pod that it has placed and is still binding."""
+    assert nominated_priority(pod(spec, status)) is None
 
 
 def test_a_terminating_pod_still_holds_its_room() -> None:

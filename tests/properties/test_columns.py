@@ -8,12 +8,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import run_cycle
-from scheduling.model import GangKey, Group, Node, PendingGang
+from scheduling.model import LOWEST_PRIORITY, GangKey, Group, Node, PendingGang
+from scheduling.room import Room
 from scheduling.verdict import Admitted
 from tests.properties.strategies import AMOUNTS, USED, groups, nodes
 
 PORTS = ("hostPort:TCP:80", "hostPort:UDP:53:10.0.0.1")
 TAKEN = st.fixed_dictionaries({**{name: st.integers(0, 1) for name in PORTS}, "cpu": st.just(1)})
+HUGE = st.just({"cpu": 2**62})
+PRIORITIES = st.integers(0, 2)
 INVENTED = ("example.com/a", "example.com/b")  # only native resources may have bare names
 NAMES = st.sampled_from([f"n{at:02}" for at in range(12)])
 
@@ -80,6 +83,7 @@ class TableMachine(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.used: dict[str, dict[str, int]] = {}
         self.bound: list[tuple[str, dict[str, int]]] = []
+        self.nominated: list[tuple[str, dict[str, int], int]] = []
         self.asked: list[str] = []
 
     @rule(port=st.sampled_from(PORTS))
@@ -113,15 +117,42 @@ class TableMachine(RuleBasedStateMachine):
             name, amounts = self.bound.pop(choice % len(self.bound))
             self.table.use(name, amounts.items(), -1)
 
-    @invariant()
-    def equals_the_facts(self) -> None:
+    @rule(name=NAMES, amounts=AMOUNTS | TAKEN | HUGE, priority=PRIORITIES)
+    def pod_nominated(self, name: str, amounts: dict[str, int], priority: int) -> None:
+        self.nominated.append((name, amounts, priority))
+        self.table.use(name, amounts.items(), +1)
+        self.table.nominate(name, amounts.items(), priority, +1)
+
+    @rule(choice=st.integers(0, 99))
+    def nomination_gone(self, choice: int) -> None:
+        if self.nominated:
+            name, amounts, priority = self.nominated.pop(choice % len(self.nominated))
+            self.table.use(name, amounts.items(), -1)
+            self.table.nominate(name, amounts.items(), priority, -1)
+
+    def drawn(self, priority: int) -> Columns:
+        """The nodes as a pod of this priority finds them."""
         used: dict[str, dict[str, int]] = {}
-        for name, amounts in self.bound:
+        ahead = [(name, amounts) for name, amounts, of in self.nominated if of >= priority]
+        for name, amounts in (*self.bound, *ahead):
             sums = used.setdefault(name, {})
             for resource, amount in amounts.items():
                 sums[resource] = sums.get(resource, 0) + amount
-        drawn = Columns.of(self.nodes.values(), used, [(port, 1) for port in self.asked])
-        assert content(self.table.snapshot()) == content(drawn)
+        return Columns.of(self.nodes.values(), used, [(port, 1) for port in self.asked])
+
+    @invariant()
+    def equals_the_facts(self) -> None:
+        assert content(self.table.snapshot()) == content(self.drawn(LOWEST_PRIORITY))
+
+    @invariant()
+    def a_nomination_is_in_the_way_of_no_higher_priority(self) -> None:
+        columns = self.table.snapshot()
+        room = Room.of(columns)
+        for priority in (2, 0, 1, 3, LOWEST_PRIORITY):  # there and back again
+            room, drawn = room.facing(priority), self.drawn(priority)
+            assert set(drawn.row) <= set(columns.row)
+            for resource, row in drawn.row.items():
+                assert room.free[columns.row[resource]].tolist() == drawn.free[row].tolist()
 
 
 TestTable = TableMachine.TestCase

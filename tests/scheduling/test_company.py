@@ -86,3 +86,15 @@ def test_a_promised_pod_is_company_too() -> None:
     assert company.nodes_of(asked) == {"n1", "n2"}
     assert company.nodes_of(asked, surely=True) == {"n1"}
     assert company.keepers() == {term(): {"n1"}}
+
+
+def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
+    table, keeping = CompanyTable(), term()
+    table.nominate(WEB, (keeping,), "n1", +1)
+    company, asked = Company(table), (term(namespaces=("others",)),)
+    assert company.nodes_of(asked) == {"n1"}
+    assert company.nodes_of(asked, surely=True) == set()
+    assert company.keepers() == {keeping: {"n1"}}
+    table.nominate(WEB, (keeping,), "n1", -1)
+    assert company.nodes_of(asked) == set()
+    assert not company.is_minded()

@@ -1,6 +1,8 @@
 """One cycle over the waiting gangs."""
 
-from scheduling.columns import Columns
+from dataclasses import replace
+
+from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import Settings, run_cycle
 from scheduling.model import Assignment, PendingGang
 from scheduling.verdict import Admitted, Reason, Refusal
@@ -150,3 +152,33 @@ def test_equal_input_gives_equal_output() -> None:
     gangs = [gang(f"g{at}", group("h", 1, CPU), group("w", 3, shape(cpu=2))) for at in range(5)]
     world = columns(node("a", cpu=9), node("b", cpu=9, gpu=1))
     assert run_cycle(gangs, world) == run_cycle(gangs[::-1], world)
+
+
+def test_a_nomination_is_in_the_way_of_pods_up_to_its_priority() -> None:
+    """The room it leaves to those above it is counted once, whoever comes before or after."""
+    table = NodeTable()
+    table.put_node(node("n", cpu=4))
+    table.use("n", CPU.requests, +1)
+    for priority, amount in ((5, 1), (9, 2)):
+        held = shape(cpu=amount).requests
+        table.use("n", held, +1)
+        table.nominate("n", held, priority, +1)
+    ask = gang("a", group("w", 1, CPU))
+    fitting = {
+        priority: explained(replace(ask, pod_priority=priority), table.snapshot())
+        for priority in (4, 5, 6, 9, 10)
+    }
+    assert fitting == {4: 0, 5: 0, 6: 1, 9: 1, 10: 3}
+    gangs = [replace(gang(name, group("w", 1, CPU)), pod_priority=10) for name in "abcd"]
+    between = replace(gang("bb", group("w", 1, CPU)), pod_priority=5)
+    found = answers(table.snapshot(), *gangs, between)
+    short = Reason.INSUFFICIENT_RESOURCES
+    assert found == dict.fromkeys("abc", "Admitted") | {"bb": short, "d": short}
+
+
+def explained(one: PendingGang, world: Columns) -> int:
+    """Return how many of a hundred pods like those of the gang fit."""
+    [many] = [replace(each, count=100) for each in one.minimum]
+    [decision] = run_cycle([replace(one, minimum=(many,))], world)
+    assert isinstance(decision.verdict, Refusal)
+    return decision.verdict.pod_sets[0].fit
