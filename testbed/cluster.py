@@ -172,10 +172,20 @@ class Cluster:
             raise TestbedError(f"no process {name!r}, only: {known}")
         return self.processes[name]
 
-    def start_scheduler(self, config: SchedulerConfig | Path | None = None) -> None:
-        """Start kube-scheduler, for clusters whose options leave it out or after stopping it."""
-        complete = scheduler_configuration(config, self.site.kubeconfig(components.SCHEDULER))
-        self.spawn(components.SCHEDULER, components.scheduler(self.site, complete))
+    def start_scheduler(
+        self,
+        config: SchedulerConfig | Path | None = None,
+        *,
+        kubeconfig: Path | None = None,
+        program: Path | None = None,
+    ) -> None:
+        """Start kube-scheduler, for clusters whose options leave it out or after stopping it.
+
+        `kubeconfig` gives it the rights of another user, `program` is one of another version.
+        """
+        own = kubeconfig or self.site.kubeconfig(components.SCHEDULER)
+        stock, *arguments = components.scheduler(self.site, scheduler_configuration(config, own))
+        self.spawn(components.SCHEDULER, [str(program or stock), *arguments])
         self.wait_healthy(components.SCHEDULER)
 
     def wait_healthy(self, *names: str) -> None:

@@ -1,16 +1,30 @@
-"""Is what a real kube-scheduler sent read whole?"""
+"""Is what real kube-schedulers sent read whole, and answered? `record.py` wrote the bodies."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from extender.wire import read_preemption, read_question
+from extender.filter import RESERVED, filter_nodes
+from extender.preempt import Rules, kept_nodes
+from extender.snapshot import Ledger, see
+from extender.wire import (
+    Preemption,
+    filter_answer,
+    preemption_answer,
+    read_preemption,
+    read_question,
+)
+from kube.objects import Pod
+from tests.extender.worlds import as_gang, gang, ledger, node
 
 BODIES = Path(__file__).parent / "bodies"
-VERSIONS = ["1.36.3"]
+VERSIONS = ["1.34.9", "1.35.4", "1.36.3"]
+NODES = ["rec-0", "rec-1"]
 
 every_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -19,28 +33,84 @@ def body(kind: str, version: str) -> bytes:
     return (BODIES / f"{kind}-{version}.json").read_bytes()
 
 
+@pytest.fixture
+def half_reserved() -> Ledger:
+    """The nodes of the recording, of which the first is reserved."""
+    return ledger(*map(node, NODES), gang(seats={"rec-0": 1}))
+
+
+def test_every_version_was_recorded_whole() -> None:
+    kinds = ("names", "nodes", "victims", "whole-victims")
+    expected = {f"{kind}-{version}.json" for kind in kinds for version in VERSIONS}
+    assert {path.name for path in BODIES.iterdir()} == expected
+
+
 @every_version
 def test_names(version: str) -> None:
     question = read_question(body("names", version))
-    assert sorted(question.names) == ["rec-0", "rec-1"]
+    assert sorted(question.names) == NODES
     assert question.nodes is None
     (container,) = question.pod.spec.containers
-    assert container.resources.requests["nvidia.com/gpu"] == "4"
+    assert container.resources.requests["nvidia.com/gpu"] == "5"
 
 
 @every_version
 def test_whole_nodes(version: str) -> None:
     question = read_question(body("nodes", version))
-    assert sorted(question.names) == ["rec-0", "rec-1"]
+    assert sorted(question.names) == NODES
     assert question.nodes is not None
-    assert {json.loads(bytes(node))["metadata"]["name"] for node in question.nodes} == {
-        *question.names
-    }
+    assert {json.loads(bytes(node))["metadata"]["name"] for node in question.nodes} == {*NODES}
 
 
 @every_version
-def test_victims(version: str) -> None:
-    preemption = read_preemption(body("victims", version))
+@pytest.mark.parametrize("kind", ["names", "nodes"])
+def test_a_filter_call_is_answered_in_its_own_form(
+    version: str, kind: str, half_reserved: Ledger
+) -> None:
+    question = read_question(body(kind, version))
+    found = filter_nodes(see(question.pod), question.names, half_reserved.snapshot())
+    answer = json.loads(filter_answer(question, found.passed, found.failed, found.unresolvable))
+    assert answer["FailedAndUnresolvableNodes"] == {"rec-0": RESERVED}
+    if kind == "names":
+        assert (answer["NodeNames"], answer["Nodes"]) == (["rec-1"], None)
+    else:
+        assert question.nodes is not None
+        sent = [json.loads(bytes(each)) for each in question.nodes]
+        assert answer["NodeNames"] is None
+        assert answer["Nodes"]["items"] == [n for n in sent if n["metadata"]["name"] == "rec-1"]
+
+
+@every_version
+@pytest.mark.parametrize("kind", ["victims", "whole-victims"])
+def test_victims(version: str, kind: str) -> None:
+    preemption = read_preemption(body(kind, version))
     assert preemption.pod.spec.priority == 1000
-    assert preemption.victims
+    assert sorted(preemption.victims) == NODES
     assert all(each.uids and all(each.uids) for each in preemption.victims.values())
+
+
+@every_version
+def test_a_preempt_call_is_answered(version: str, half_reserved: Ledger) -> None:
+    sent = body("whole-victims", version)
+    for victim in _victims(sent):
+        half_reserved.put_pod(see(victim))
+    preemption = read_preemption(sent)
+    assert _kept(preemption, half_reserved) == {"rec-1": _uids(preemption, "rec-1")}
+    half_reserved.put_gang(as_gang(gang()))
+    assert _kept(preemption, half_reserved).keys() == {*NODES}
+
+
+def _victims(sent: bytes) -> list[Pod]:
+    asked: dict[str, dict[str, Any]] = json.loads(sent)["NodeNameToVictims"]
+    return [msgspec.convert(pod, Pod) for each in asked.values() for pod in each["Pods"]]
+
+
+def _kept(preemption: Preemption, known: Ledger) -> dict[str, tuple[str, ...]]:
+    victims = {name: each.uids for name, each in preemption.victims.items()}
+    kept = kept_nodes(see(preemption.pod), victims, known.snapshot(), Rules())
+    answered = json.loads(preemption_answer(preemption, kept))["NodeNameToMetaVictims"]
+    return {name: tuple(pod["UID"] for pod in each["Pods"]) for name, each in answered.items()}
+
+
+def _uids(preemption: Preemption, name: str) -> tuple[str, ...]:
+    return preemption.victims[name].uids
