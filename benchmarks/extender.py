@@ -254,7 +254,7 @@ def in_process() -> None:
 def echo(body: bytes) -> bytes:
     """Read a question and give every name back."""
     asked = read_question(body)
-    return filter_answer(asked, asked.names, {}, {})
+    return filter_answer(asked, asked.listed, {}, {})
 
 
 def certificates(directory: Path) -> None:

@@ -8,6 +8,7 @@ without a pause, so that the snapshot it is drawn from is one moment.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from extender.filter import Filtered, filter_nodes
+from extender.lists import NodeList
 from extender.metrics import Metrics
 from extender.passing import Passing
 from extender.preempt import Rules, kept_nodes
@@ -37,6 +39,9 @@ from kube.codec import InvalidObject, pod_shape
 log = structlog.get_logger(__name__)
 
 _JSON = {"Content-Type": "application/json"}
+
+_LISTS_KEPT = 4
+"""A scheduler asks about one pod at a time, so this is enough for a few schedulers."""
 
 
 class Knowledge(Protocol):
@@ -77,6 +82,7 @@ class Extender:
         self._metrics = metrics
         self._clock = clock
         self._rules = Rules(protect_minimum=settings.protect_minimum)
+        self._lists: deque[NodeList] = deque(maxlen=_LISTS_KEPT)
         self._verbs: Mapping[str, Callable[[bytes], bytes]] = {
             "filter": self.filter,
             "prioritize": self.prioritize,
@@ -102,9 +108,12 @@ class Extender:
     async def _answered(
         self, verb: str, work: Callable[[bytes], bytes], request: web.Request
     ) -> web.Response:
-        calls = self._metrics.calls
+        calls, deadline = self._metrics.calls, self._clock() + self._settings.call_seconds
         try:
-            answer = work(await self._body(request))
+            body = await self._body(request)
+            self._expect_before(deadline)
+            answer = work(body)
+            self._expect_before(deadline)
         except Refused as error:
             calls[verb, "unready" if error.status == 503 else "refused"].inc()
             return web.Response(status=error.status, text=f"{error}\n")
@@ -117,6 +126,11 @@ class Extender:
             return web.Response(status=500, text="internal error, see the extender's log\n")
         calls[verb, "answered"].inc()
         return web.Response(body=answer, headers=_JSON)
+
+    def _expect_before(self, deadline: float) -> None:
+        """Refuse what is late: the scheduler may have given the call up and asked somebody else."""
+        if self._clock() > deadline:
+            raise Refused(503, "not answered in time")
 
     async def _body(self, request: web.Request) -> bytes:
         """Return the body of a call that may be answered."""
@@ -147,17 +161,18 @@ class Extender:
 
     def filter(self, body: bytes) -> bytes:
         """Answer which nodes the pod may have, and remember which it got."""
-        question = read_question(body)
+        question = read_question(body, self._lists)
         now, asked = self._clock(), see(question.pod)
         recall = self._passing.recall(now)
-        found = filter_nodes(asked, question.names, self._knowledge.ledger.snapshot(), recall)
+        found = filter_nodes(asked, question.listed, self._knowledge.ledger.snapshot(), recall)
         self._passing.answered(asked.pod.uid, found.remember, now)
         if found.passed:
             self._refusals.forget(asked.pod.uid)
         else:
             self._refusals.note(asked)
             self._count(found)
-        return filter_answer(question, found.passed, found.failed, found.unresolvable)
+        self._lists.append(found.left)
+        return filter_answer(question, found.left, found.failed, found.unresolvable)
 
     def _count(self, found: Filtered) -> None:
         if found.unresolvable:
@@ -165,13 +180,13 @@ class Extender:
 
     def prioritize(self, body: bytes) -> bytes:
         """Answer how good the nodes are for the pod."""
-        question = read_question(body)
+        question = read_question(body, self._lists)
         try:
             shape = pod_shape(question.pod)
         except InvalidObject:
-            return priorities_answer(question.names, [0] * len(question.names))
+            return priorities_answer(question.listed, [0] * len(question.names))
         snapshot = self._knowledge.ledger.snapshot()
-        return priorities_answer(question.names, scores(shape, question.names, snapshot))
+        return priorities_answer(question.listed, scores(shape, question.listed, snapshot))
 
     def preempt(self, body: bytes) -> bytes:
         """Answer on which nodes evicting the victims is worth it."""

@@ -12,11 +12,12 @@ make the scheduler write the pod's condition, which wakes the pod for another at
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, repeat
+from itertools import compress
 from typing import Final
 
 import numpy as np
 
+from extender.lists import NodeList, places
 from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
 from kube.observed import Amounts, ObservedPod
 from kube.slots import Slot, vacant_slots
@@ -71,36 +72,44 @@ NOTHING_PASSED = Recall()
 class Filtered:
     """The answer, and what has to be remembered of it."""
 
-    passed: Sequence[str]
+    left: NodeList
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
     remember: Passed | None
 
+    @property
+    def passed(self) -> Sequence[str]:
+        """The names of the nodes that are left."""
+        return self.left.names
+
 
 def filter_nodes(
-    asked: Seen, names: Sequence[str], snapshot: Snapshot, recall: Recall = NOTHING_PASSED
+    asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall = NOTHING_PASSED
 ) -> Filtered:
     """Judge the nodes for a pod."""
     gang = snapshot.gang_of(asked.pod)
     if gang is not None:
-        return _for_a_member(asked, gang, names, snapshot, recall)
-    return _for_others(asked, names, snapshot, recall)
+        return _for_a_member(asked, gang, nodes.names, snapshot, recall)
+    return _for_others(asked, nodes, snapshot, recall)
 
 
 # ---- pods of no gang
 
 
-def _for_others(asked: Seen, names: Sequence[str], snapshot: Snapshot, recall: Recall) -> Filtered:
+def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall) -> Filtered:
+    traits = snapshot.bound.traits
     fits, free = _verdicts(asked, snapshot, recall)
-    at = places(names, snapshot.bound.traits)
-    known, roomy, open_ = at >= 0, fits[at], free[at]
-    passed = known & open_
+    at = nodes.at(traits)
+    passed = free[at]
     if passed.all():
-        return Filtered(names, {}, {}, _remembered(asked, snapshot, at))
+        return Filtered(nodes, {}, {}, _remembered(asked, snapshot, at))
+    names = nodes.names
+    left = NodeList(list(compress(names, passed.tolist())), traits, at[passed])
+    known, roomy = at >= 0, fits[at]
     return Filtered(
-        list(compress(names, passed.tolist())),
+        left,
         _told(names, known & ~roomy, NO_ROOM),
-        _told(names, known & roomy & ~open_, RESERVED) | _told(names, ~known, UNKNOWN),
+        _told(names, roomy & ~passed, RESERVED) | _told(names, ~known, UNKNOWN),
         _remembered(asked, snapshot, at[passed]),
     )
 
@@ -128,7 +137,7 @@ def _with_unknown(mask: Mask) -> Mask:
 
 
 def _told(names: Sequence[str], mask: Mask, text: str) -> dict[str, str]:
-    return dict.fromkeys(compress(names, mask.tolist()), text)
+    return dict.fromkeys((names[i] for i in np.flatnonzero(mask).tolist()), text)
 
 
 def _remembered(asked: Seen, snapshot: Snapshot, at: Positions) -> Passed | None:
@@ -148,13 +157,13 @@ def _for_a_member(
     seat = seat_of(asked.pod, gang, node, snapshot, recall)
     refused = dict.fromkeys(names, NO_SEAT)
     if seat is None or node not in refused or node not in snapshot.bound.index:
-        return Filtered([], {}, refused, None)
+        return Filtered(NodeList([]), {}, refused, None)
     del refused[node]
     if not _fits_seat(asked, node, seat, snapshot):
-        return Filtered([], {node: NO_ROOM}, refused, None)
+        return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
     at = places([node], snapshot.bound.traits)
     passed = Passed(asked.pod.uid, asked.pod.used, snapshot.bound.traits, at, asked.pod)
-    return Filtered([node], {}, refused, passed)
+    return Filtered(NodeList([node]), {}, refused, passed)
 
 
 def seat_of(
@@ -208,12 +217,6 @@ def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot) -> boo
 
 
 # ---- arithmetic
-
-
-def places(names: Sequence[str], traits: Traits) -> Positions:
-    """Where the nodes stand among those known; -1 for one that is not known."""
-    found = map(traits.index.get, names, repeat(-1))
-    return np.fromiter(found, dtype=np.intp, count=len(names))
 
 
 def _nominated(asked: Seen, snapshot: Snapshot) -> Iterable[tuple[Positions, Amounts]]:

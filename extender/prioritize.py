@@ -8,20 +8,18 @@ A pod that asks for no device is kept off idle devices, and no more is said abou
 other nodes the scheduler spreads the copies of a service as it always did.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from extender.filter import places
+from extender.lists import NodeList
 from extender.snapshot import Snapshot
 from scheduling.columns import Columns, Mask
 from scheduling.model import PodShape
 from scheduling.packing import POINTS, is_device, points
 
 
-def scores(shape: PodShape, names: Sequence[str], snapshot: Snapshot) -> list[int]:
+def scores(shape: PodShape, nodes: NodeList, snapshot: Snapshot) -> list[int]:
     """Return 0 to 10 for each node."""
-    at = places(names, snapshot.guarded.traits)
+    at = nodes.at(snapshot.bound.traits)
     by_place = np.zeros(len(snapshot.guarded.names) + 1, dtype=np.int64)  # the last for unknown
     by_place[at] = 1
     known = np.flatnonzero(by_place[:-1])

@@ -7,6 +7,7 @@ that it watches, or after five minutes. The end of a reservation is nothing that
 from collections.abc import Iterable
 
 from extender.filter import Recall, filter_nodes
+from extender.lists import NodeList
 from extender.snapshot import Seen, Snapshot
 
 LIMIT = 10_000
@@ -43,8 +44,9 @@ class Refusals:
         names = [name for name in nodes if name in snapshot.bound.index]
         if self._unknown and names:
             return True
+        there = NodeList(names)
         return any(
-            filter_nodes(asked, names, snapshot, recall).passed
+            filter_nodes(asked, there, snapshot, recall).passed
             for asked in self._different(snapshot)
         )
 

@@ -164,9 +164,12 @@ class Ledger:
     def put_pod(self, seen: Seen) -> None:
         """Take in a pod, in place of what was known of the same uid."""
         known = self._pods.get(seen.pod.uid)
+        self._pods[seen.pod.uid] = seen
+        if known is not None and _claim(known) == _claim(seen):
+            self._tell_members(seen.pod)  # most news of a pod is of its status
+            return
         if known is not None:
             self._discount(known)
-        self._pods[seen.pod.uid] = seen
         self._count(seen)
 
     def remove_pod(self, uid: str) -> None:
@@ -202,6 +205,12 @@ class Ledger:
         if pod.member is not None:
             self._members[pod.member.gang, pod.node][pod.uid] = pod
             self._reserve(pod.member.gang, pod.node)
+
+    def _tell_members(self, pod: ObservedPod) -> None:
+        if pod.member is not None:
+            here = self._members.get((pod.member.gang, pod.node), {})
+            if pod.uid in here:
+                here[pod.uid] = pod
 
     def _unseat(self, pod: ObservedPod) -> None:
         if pod.member is None:
@@ -275,6 +284,12 @@ def sitting(members: Members, key: GangKey, gang: GuardedGang, name: str) -> lis
     pods = members.get((key, name), {}).values()
     mine = (p for p in pods if p.member and p.member.cluster_uid == gang.cluster_uid)
     return sorted(mine, key=lambda pod: pod.name)
+
+
+def _claim(seen: Seen) -> tuple[object, ...]:
+    """All of a pod that says what it takes, and where."""
+    pod = seen.pod
+    return pod.node, pod.holds, pod.terminal, pod.used, seen.priority, pod.member
 
 
 def _key(gang: Gang) -> GangKey:

@@ -10,11 +10,13 @@ ever in it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from extender.lists import NodeList, read_names
 from kube.objects import Pod
+from scheduling.packing import POINTS
 
 T = TypeVar("T")
 
@@ -28,8 +30,13 @@ class Question:
     """A pod and the nodes that are left for it; `nodes` are the same nodes whole, if they came."""
 
     pod: Pod
-    names: list[str]
+    listed: NodeList
     nodes: list[msgspec.Raw] | None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the nodes."""
+        return self.listed.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +71,13 @@ class _NodeList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
+_NULL = msgspec.Raw(b"null")
+
+
 class _Args(msgspec.Struct, gc=False):
     pod: Pod = msgspec.field(name="Pod")
     nodes: _NodeList | None = msgspec.field(name="Nodes", default=None)
-    names: list[str] | None = msgspec.field(name="NodeNames", default=None)
+    names: msgspec.Raw = msgspec.field(name="NodeNames", default=_NULL)
 
 
 class _MetaPod(msgspec.Struct, gc=False):
@@ -96,16 +106,26 @@ _NODE = msgspec.json.Decoder(_Object)
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def read_question(body: bytes) -> Question:
-    """Read what comes to /filter and /prioritize (ExtenderArgs)."""
+def read_question(body: bytes, known: Iterable[NodeList] = ()) -> Question:
+    """Read what comes to /filter and /prioritize (ExtenderArgs).
+
+    `known` are lists of names that were read before, and need not be read again.
+    """
     args = _decoded(_ARGS, body, ("Pod", "Nodes", "NodeNames"))
     pod = _checked(args.pod)
-    if args.names is not None:
-        return Question(pod, args.names, None)
+    if bytes(args.names) != b"null":
+        return Question(pod, _listed(args.names, known), None)
     if args.nodes is None:
         raise BadQuestion("neither NodeNames nor Nodes")
     items = args.nodes.items or []
-    return Question(pod, [_name(item) for item in items], items)
+    return Question(pod, NodeList([_name(item) for item in items]), items)
+
+
+def _listed(names: msgspec.Raw, known: Iterable[NodeList]) -> NodeList:
+    try:
+        return read_names(bytes(names), known)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadQuestion("NodeNames is no list of names") from None
 
 
 def read_preemption(body: bytes) -> Preemption:
@@ -165,39 +185,49 @@ def _name(node: msgspec.Raw) -> str:
 # ---- what goes out
 
 
-class _HostPriority(msgspec.Struct, gc=False):
-    host: str = msgspec.field(name="Host")
-    score: int = msgspec.field(name="Score")
-
-
 _encode = msgspec.json.Encoder().encode
 
 
 def filter_answer(
     question: Question,
-    passed: Sequence[str],
+    passed: NodeList,
     failed: Mapping[str, str],
     unresolvable: Mapping[str, str],
 ) -> bytes:
     """Write an ExtenderFilterResult, in the form in which the question came."""
     answer: dict[str, Any] = {
         "Nodes": None,
-        "NodeNames": passed,
+        "NodeNames": None,
         "FailedNodes": failed,
         "FailedAndUnresolvableNodes": unresolvable,
         "Error": "",
     }
-    if question.nodes is not None:
-        left = set(passed)
-        kept = zip(question.names, question.nodes, strict=True)
-        items = [node for name, node in kept if name in left]
-        answer |= {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
-    return _encode(answer)
+    if question.nodes is None:
+        return _encode(answer | {"NodeNames": msgspec.Raw(passed.text)})
+    left = set(passed.names)
+    kept = zip(question.names, question.nodes, strict=True)
+    items = [node for name, node in kept if name in left]
+    return _encode(answer | {"Nodes": {"metadata": {}, "items": items}})
 
 
-def priorities_answer(names: Sequence[str], scores: Iterable[int]) -> bytes:
-    """Write a HostPriorityList: a bare array, a score for each node."""
-    return _encode(list(map(_HostPriority, names, scores)))
+def priorities_answer(nodes: NodeList, scores: Iterable[int]) -> bytes:
+    """Write a HostPriorityList: a bare array, a score from 0 to POINTS for each node."""
+    if not nodes.names:
+        return b"[]"
+    pieces = [""] * (2 * len(nodes.names))
+    pieces[0::2] = nodes.names if b"\\" not in nodes.text else map(_escaped, nodes.names)
+    pieces[1::2] = map(_BETWEEN.__getitem__, scores)
+    return f'[{{"Host":"{"".join(pieces).removesuffix(_NEXT)}]'.encode()
+
+
+_NEXT: Final = ',{"Host":"'
+_BETWEEN: Final = tuple(f'","Score":{score}}}{_NEXT}' for score in range(POINTS + 1))
+"""What stands between two names, by the score of the first."""
+
+
+def _escaped(name: str) -> str:
+    """The name as it stands between quotes; most lists have nothing to escape."""
+    return _encode(name)[1:-1].decode()
 
 
 def preemption_answer(preemption: Preemption, kept: Iterable[str]) -> bytes:

@@ -183,7 +183,8 @@ class NodeTable:
     """The nodes and the sums used on them, kept from events by one owner.
 
     A node has a slot in arrays that grow by doubling; slots are handed out as nodes come and
-    reused as they go, and the order by name is made anew only when a node changed. Sums are
+    reused as they go, and at a snapshot after that they are brought into the order of names, so
+    that snapshots between are plain copies. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row once a node
     has it, host ports while somebody asks for them; what pods use of others, whose names anybody
@@ -202,7 +203,6 @@ class NodeTable:
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
         self._traits: Traits | None = None
-        self._order = np.zeros(0, dtype=np.intp)
         self._snapshot: Columns | None = None
 
     def put_node(self, node: Node) -> None:
@@ -274,13 +274,23 @@ class NodeTable:
 
     def _drawn(self) -> Columns:
         if self._traits is None:
-            self._traits = Traits(tuple(self._nodes[name] for name in sorted(self._nodes)))
-            self._order = np.array([self._slots[n] for n in self._traits.names], dtype=np.intp)
+            self._line_up()
+            self._traits = Traits(tuple(self._nodes[name] for name in self._slots))
         resources = tuple(sorted(self._rows))
         rows = np.array([self._rows[name] for name in resources], dtype=np.intp)
-        cells = np.ix_(rows, self._order)
+        known = len(self._slots)
+        allocatable, taken = self._allocatable[rows, :known], self._taken[rows, :known]
         ceded = self._ceded({name: at for at, name in enumerate(resources)}, self._traits.index)
-        return Columns(self._traits, resources, self._allocatable[cells], self._taken[cells], ceded)
+        return Columns(self._traits, resources, allocatable, taken, ceded)
+
+    def _line_up(self) -> None:
+        """Bring the slots into the order of the names, the free ones behind them."""
+        names = sorted(self._slots)
+        order = np.array([self._slots[name] for name in names], dtype=np.intp)
+        for table in (self._allocatable, self._taken):
+            table[:, : len(order)] = table[:, order]
+        self._slots = {name: at for at, name in enumerate(names)}
+        self._free_slots = []
 
     def _ceded(
         self, row: Mapping[str, int], index: Mapping[str, int]

@@ -89,6 +89,16 @@ class Known:
 
 
 @dataclass
+class Clock:
+    """A time that stands still unless a test moves it."""
+
+    now: float = 10.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
 class Served:
     """An extender that listens, with two nodes of which `a` is reserved."""
 
@@ -101,6 +111,7 @@ class Served:
     caller: ssl.SSLContext
     metrics: Metrics
     settings: Settings
+    clock: Clock
 
     def url(self, verb: str) -> str:
         return f"https://127.0.0.1:{self.port}/{verb}"
@@ -138,9 +149,10 @@ async def served(pki: Pki) -> AsyncIterator[Served]:
         blank=partial(demanding_context, pki.directory / "ca.crt"),
     )
     tls.refresh()
-    extender = Extender(settings, known, passing, refusals, metrics, clock=lambda: 10.0)
+    clock, caller = Clock(), pki.caller()
+    extender = Extender(settings, known, passing, refusals, metrics, clock=clock)
     async with (
         scheduler_port(settings, extender, tls) as port,
         aiohttp.ClientSession() as session,
     ):
-        yield Served(port, known, passing, refusals, tls, session, pki.caller(), metrics, settings)
+        yield Served(port, known, passing, refusals, tls, session, caller, metrics, settings, clock)

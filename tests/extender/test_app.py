@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from certs.chain import new_authority
 from extender.filter import RESERVED
+from extender.snapshot import Snapshot
 from tests.extender.conftest import Pki, Served
 from tests.extender.worlds import member, pinned, pod
 
@@ -107,6 +108,36 @@ async def test_who_does_not_know_says_so(served: Served, verb: str) -> None:
     status, text = await served.post(verb, asked(pod("p"), "a"))
     assert status == 503
     assert "a" not in text.split()
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
+async def test_an_answer_that_took_too_long_is_none(served: Served, verb: str) -> None:
+    with mock.patch.object(served.known, "ledger", Slow(served)):
+        status, text = await served.post(verb, asked(pod("p", gpu=1), "a", "b"))
+    assert (status, text) == (503, "not answered in time\n")
+    assert (await served.post(verb, asked(pod("p", gpu=1), "a", "b")))[0] == 200
+
+
+async def test_a_call_that_is_late_when_its_body_is_there_changes_nothing(served: Served) -> None:
+    def trusted() -> bool:
+        served.clock.now += 1.0
+        return True
+
+    with mock.patch.object(served.known, "trusted", trusted):
+        status, _ = await served.post("filter", asked(pod("p", gpu=1), "a"))
+    assert status == 503
+    assert not len(served.refusals)
+
+
+class Slow:
+    """A ledger from which a snapshot takes a second."""
+
+    def __init__(self, served: Served) -> None:
+        self._clock, self._ledger = served.clock, served.known.ledger
+
+    def snapshot(self) -> Snapshot:
+        self._clock.now += 1.0
+        return self._ledger.snapshot()
 
 
 # ---- strangers

@@ -21,11 +21,13 @@ from extender.filter import (
     Recall,
     filter_nodes,
 )
+from extender.lists import NodeList
 from extender.snapshot import Ledger
 from tests.extender.worlds import (
     GPU,
     Json,
     as_gang,
+    as_node,
     as_seen,
     gang,
     ledger,
@@ -41,12 +43,20 @@ AB = ("a", "b")
 def ask(
     known: Ledger, found: Json, names: Sequence[str] = AB, recall: Recall = NOTHING_PASSED
 ) -> Filtered:
-    return filter_nodes(as_seen(found), list(names), known.snapshot(), recall)
+    return filter_nodes(as_seen(found), NodeList(names), known.snapshot(), recall)
 
 
 def remembered(answer: Filtered) -> Passed:
     assert answer.remember is not None
     return answer.remember
+
+
+def test_a_list_of_names_outlives_the_nodes_it_was_looked_up_among() -> None:
+    known, names = ledger(node("b")), NodeList(AB)
+    assert filter_nodes(as_seen(pod("new", gpu=1)), names, known.snapshot()).passed == ["b"]
+    known.put_node(as_node(node("a")))
+    known.put_pod(as_seen(pod("old", gpu=8, on="b")))
+    assert filter_nodes(as_seen(pod("new", gpu=1)), names, known.snapshot()).passed == ["a"]
 
 
 # ---- pods of no gang

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
 from kube.codec import pod_shape
@@ -11,7 +12,7 @@ from tests.extender.worlds import Json, as_pod, gang, ledger, node, pod
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
-    return scores(pod_shape(as_pod(found)), names, known.snapshot())
+    return scores(pod_shape(as_pod(found)), NodeList(names), known.snapshot())
 
 
 def test_begun_nodes_come_before_whole_ones() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.filter import filter_nodes
+from extender.lists import NodeList
 from extender.passing import Passing
 from extender.snapshot import Ledger
 from tests.extender.worlds import Json, as_seen, gang, ledger, node, pod
@@ -35,9 +36,8 @@ class Replica:
 
     def passes(self, found: Json, now: float) -> bool:
         self._hear(now)
-        answer = filter_nodes(
-            as_seen(found), ["a"], self.ledger.snapshot(), self.passing.recall(now)
-        )
+        recall = self.passing.recall(now)
+        answer = filter_nodes(as_seen(found), NodeList(["a"]), self.ledger.snapshot(), recall)
         self.passing.answered(as_seen(found).pod.uid, answer.remember, now)
         return bool(answer.passed)
 

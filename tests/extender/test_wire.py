@@ -6,10 +6,12 @@ import contextlib
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender.lists import NodeList
 from extender.wire import (
     BadQuestion,
     filter_answer,
@@ -36,7 +38,7 @@ def test_whole_nodes_are_read_and_given_back_as_they_came() -> None:
     odd = {**node("b"), "spec": {"whatever": [1, {"x": None}]}}
     question = read_question(encoded({"Pod": pod("p"), "Nodes": {"items": [node("a"), odd]}}))
     assert question.names == ["a", "b"]
-    answer = json.loads(filter_answer(question, ["b"], {"a": "full"}, {}))
+    answer = json.loads(filter_answer(question, NodeList(["b"]), {"a": "full"}, {}))
     assert answer["Nodes"]["items"] == [odd]
     assert answer["NodeNames"] is None
     assert answer["FailedNodes"] == {"a": "full"}
@@ -98,7 +100,7 @@ def test_a_pod_with_junk_in_it_is_read_or_refused(part: str, said: Any) -> None:
 
 def test_the_answer_of_filter_is_spelled_as_go_spells_it() -> None:
     question = read_question(encoded(ASKED))
-    assert json.loads(filter_answer(question, ["a"], {}, {"b": "reserved"})) == {
+    assert json.loads(filter_answer(question, NodeList(["a"]), {}, {"b": "reserved"})) == {
         "Nodes": None,
         "NodeNames": ["a"],
         "FailedNodes": {},
@@ -108,15 +110,37 @@ def test_the_answer_of_filter_is_spelled_as_go_spells_it() -> None:
 
 
 def test_no_node_at_all_is_an_empty_list_and_not_null() -> None:
-    answer = json.loads(filter_answer(read_question(encoded(ASKED)), [], {}, {}))
+    answer = json.loads(filter_answer(read_question(encoded(ASKED)), NodeList([]), {}, {}))
     assert answer["NodeNames"] == []
 
 
 def test_priorities_are_a_bare_array() -> None:
-    assert json.loads(priorities_answer(["a", "b"], [10, 0])) == [
+    assert json.loads(priorities_answer(NodeList(["a", "b"]), [10, 0])) == [
         {"Host": "a", "Score": 10},
         {"Host": "b", "Score": 0},
     ]
+
+
+@given(st.lists(st.tuples(st.text(max_size=6), st.integers(0, 10)), max_size=6))
+def test_priorities_are_json_whatever_the_names_are(scored: list[tuple[str, int]]) -> None:
+    names, scores = [name for name, _ in scored], [score for _, score in scored]
+    answer = json.loads(priorities_answer(NodeList(names), scores))
+    assert answer == [{"Host": name, "Score": score} for name, score in scored]
+
+
+@given(st.lists(st.text(max_size=6), max_size=6))
+def test_names_go_back_as_they_came(names: list[str]) -> None:
+    body = encoded({**ASKED, "NodeNames": names})
+    question = read_question(body)
+    assert question.names == names
+    assert json.loads(filter_answer(question, question.listed, {}, {}))["NodeNames"] == names
+
+
+def test_a_list_is_known_again_by_its_text_alone() -> None:
+    compact = msgspec.json.encode({**ASKED, "NodeNames": ["a", "b"]})
+    left = NodeList(["a", "b"])
+    assert read_question(compact, [NodeList(["a"]), left]).listed is left
+    assert read_question(compact, [NodeList(["a", "c"])]).names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

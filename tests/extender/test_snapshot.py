@@ -1,0 +1,56 @@
+"""Is what the extender knows the same, however its news came?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.snapshot import Ledger
+from tests.extender.worlds import Json, as_seen, gang, ledger, member, node, pod
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    """One of three pods at some moment: waiting, nominated, bound, ending, ended."""
+    at = draw(st.sampled_from(("", "a", "b")))
+    nominated = "" if at else draw(st.sampled_from(("", "a")))
+    found = pod(f"p{draw(st.integers(0, 2))}", gpu=draw(st.integers(0, 2)), on=at)
+    found["status"] = {
+        "phase": draw(st.sampled_from(("Pending", "Running", "Succeeded"))),
+        "nominatedNodeName": nominated,
+    }
+    if draw(st.booleans()):
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return member(found) if draw(st.booleans()) else found
+
+
+def world(*found: Json) -> Ledger:
+    return ledger(node("a"), node("b"), gang(seats={"a": 1, "b": 1}, gpu=1), *found)
+
+
+def said(known: Ledger) -> Sequence[object]:
+    """All that a snapshot tells, in a form that can be compared."""
+    snapshot = known.snapshot()
+    rooms = [(each.resources, each.used.tolist()) for each in (snapshot.bound, snapshot.guarded)]
+    nominations = sorted(snapshot.nominations, key=lambda each: each.uid)
+    members = {key: dict(here) for key, here in snapshot.members.items()}
+    return [rooms, nominations, members, dict(snapshot.pods), known.reservations]
+
+
+@given(st.lists(pods(), max_size=8))
+def test_a_ledger_tells_of_the_last_news_alone(news: list[Json]) -> None:
+    last = {each["metadata"]["uid"]: each for each in news}
+    assert said(world(*news)) == said(world(*last.values()))
+
+
+@pytest.mark.parametrize("found", [pod("p", gpu=1, on="a"), member(pod("p", gpu=1, on="a"))])
+def test_news_of_a_status_alone_changes_no_room(found: Json) -> None:
+    known = world(found)
+    before, known.freed = known.snapshot(), set()
+    running = {**found, "status": {**found["status"], "phase": "Running"}}
+    known.put_pod(as_seen(running))
+    assert known.snapshot() is before
+    assert known.freed == set()
