@@ -79,6 +79,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         node_affinity=_required_terms(spec) if readable else (),
         tolerations=tuple(_toleration(each) for each in spec.tolerations) if readable else (),
         added_affinity=profile.added if profile else None,
+        features=tuple(sorted(_features(spec))),
         unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
         near=() if COMPANY in off else _affinity_terms(pod),
         apart=() if COMPANY in off else anti_affinity_terms(pod),
@@ -306,7 +307,6 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
         yield f"more than {_MOST_TERMS} node selection terms"
     else:
         yield from _tolerations(spec)
-    yield from _node_features(spec)
     spread = spec.topology_spread_constraints
     spread_is_off = profile is not None and SPREAD in profile.off
     if not spread_is_off and any(c.when_unsatisfiable != "ScheduleAnyway" for c in spread):
@@ -341,13 +341,18 @@ def _tolerations(spec: PodSpec) -> Iterator[str]:
             yield f"toleration operator {_shortened(toleration.operator)}"
 
 
-def _node_features(spec: PodSpec) -> Iterator[str]:
-    """Name what needs a feature that nodes declare (NodeDeclaredFeatures, on since 1.36)."""
-    for container in (*spec.containers, *spec.init_containers):
-        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
-            yield "restartPolicyRules with RestartAllContainers"
+def _features(spec: PodSpec) -> Iterator[str]:
+    """Name the features that a node must declare for the pod, as kube-scheduler 1.36 infers them.
+
+    They are those of component-helpers/nodedeclaredfeatures whose InferForScheduling can be true.
+    1.35 infers none unless an alpha gate is on; a pod that needs one passes its API server only
+    where other alpha gates are on, and is asked for more than need be.
+    """
+    rules = (r for c in (*spec.containers, *spec.init_containers) for r in c.restart_policy_rules)
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        yield "RestartAllContainersOnContainerExits"
     if spec.host_network and spec.host_users is False:
-        yield "hostUsers false with hostNetwork"
+        yield "UserNamespacesHostNetworkSupport"
 
 
 # ---- affinity between pods
@@ -403,6 +408,7 @@ def node(found: objects.Node) -> model.Node:
             name: _amount(name, text, "status.allocatable", allocatable_amount)
             for name, text in found.status.allocatable.items()
         },
+        features=frozenset(found.status.declared_features),
     )
 
 

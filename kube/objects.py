@@ -277,6 +277,7 @@ class NodeStatus(_Part, frozen=True):
     """What the kubelet says of its node."""
 
     allocatable: OrNull[Quantities] = {}
+    declared_features: OrNull[tuple[str, ...]] = ()
 
 
 class Node(Slim, frozen=True):

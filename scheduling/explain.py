@@ -32,6 +32,10 @@ _SPEAKS_AGAINST = {
         "is ruled out by affinity between pods",
         "are ruled out by affinity between pods",
     ),
+    Predicate.FEATURES: (
+        "does not declare a feature that it needs",
+        "do not declare a feature that it needs",
+    ),
 }
 
 _ALL_FIT_BUT = "there is room for all, but required affinity between them may leave no way"

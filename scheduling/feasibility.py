@@ -28,6 +28,7 @@ class Predicate(StrEnum):
     NODE_SELECTOR = "NodeSelector"
     NODE_AFFINITY = "NodeAffinity"
     COMPANY = "InterPodAffinity"
+    FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
 
 
@@ -49,7 +50,7 @@ def feasible(shape: PodShape, columns: Columns) -> Mask:
 def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity
-    return shape.tolerations, shape.node_selector, *terms, shape.bounds
+    return shape.tolerations, shape.node_selector, *terms, shape.features, shape.bounds
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
@@ -84,7 +85,17 @@ def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
             (Predicate.NODE_AFFINITY, terms), lambda: _attracted(terms, traits)
         ),
         **({Predicate.COMPANY: _bounded(shape.bounds, traits)} if shape.bounds else {}),
+        Predicate.FEATURES: traits.remembered(
+            (Predicate.FEATURES, shape.features), lambda: _able(shape.features, traits)
+        ),
     }
+
+
+def _able(features: tuple[str, ...], traits: Traits) -> Mask:
+    """Return the nodes that declare all of the features; most pods need none."""
+    if not features:
+        return np.ones(len(traits.nodes), dtype=np.bool_)
+    return np.array([node.features.issuperset(features) for node in traits.nodes], dtype=np.bool_)
 
 
 def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:

@@ -83,9 +83,10 @@ class PodShape:
     `requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
     is the ORed list of required terms; None where the pod has no required node affinity (an
     empty tuple would match nothing), `added_affinity` the same of what the pod's scheduler adds of
-    itself: a node must match one of each. `unsupported` names the constraints of the pod that the
-    core does not model, sorted; such a shape is never placed. `near` and `apart` are the terms of
-    required affinity and anti-affinity between pods.
+    itself: a node must match one of each. `features` are those that a node must declare, sorted.
+    `unsupported` names the constraints of the pod that the core does not model, sorted; such a
+    shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
+    between pods.
 
     `bounds` is no part of the pod: it is what pods around leave of the choice of nodes at one
     moment (`neighbours`), so it is no part of the key either.
@@ -96,6 +97,7 @@ class PodShape:
     node_affinity: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     added_affinity: tuple[NodeTerm, ...] | None = None
+    features: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
@@ -115,7 +117,8 @@ class PodShape:
     @cached_property
     def _hash(self) -> int:
         terms = (self.node_affinity, self.added_affinity)
-        return hash((self.requests, self.node_selector, *terms, self.tolerations, self.bounds))
+        rest = (self.tolerations, self.features, self.bounds)
+        return hash((self.requests, self.node_selector, *terms, *rest))
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class Node:
     taints: tuple[Taint, ...]
     unschedulable: bool
     allocatable: Mapping[str, int]
+    features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,10 @@ class Plot:
         """Merge a change into one of the plot's nodes."""
         return self._merge(f"{NODES}/{self.node(name)}", change)
 
+    def patch_node_status(self, name: str, change: Json) -> Json:
+        """Merge a change into the status of one of the plot's nodes."""
+        return self._merge(f"{NODES}/{self.node(name)}/status", {"status": change})
+
     def replace(self, kind: str, name: str, change: Callable[[Json], None]) -> None:
         """Read, change and write back an object; for what a merge patch cannot say.
 

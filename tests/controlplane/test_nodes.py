@@ -91,3 +91,17 @@ def test_a_node_that_gets_its_label_later_is_taken_then(plot: Plot) -> None:
     plot.wait_phase("waits", "Queued", "NoFeasibleNode")
     plot.patch_node("node", {"metadata": {"labels": {"disk": "ssd"}}})
     plot.wait_running("waits", 3)
+
+
+def test_a_node_is_taken_once_it_declares_what_a_pod_needs(plot: Plot) -> None:
+    """kube-scheduler 1.36 infers the feature from the pod's restart rules."""
+    plot.add_node(3)
+    workers = group(replicas=2)
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    container = workers["template"]["spec"]["containers"][0]
+    container |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    plot.create(gang("restarts", workers))
+    status = plot.wait_phase("restarts", "Queued", "NoFeasibleNode")
+    assert "does not declare a feature that it needs" in status["message"]
+    plot.patch_node_status("node", {"declaredFeatures": ["RestartAllContainersOnContainerExits"]})
+    plot.wait_running("restarts", 3)

@@ -235,15 +235,35 @@ PORT = [{"containerPort": 8265}]
         ({"schedulerName": "volcano"}, "schedulerName volcano"),
         ({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}, "toleration operator Gt"),
         ({"tolerations": [{"key": "a", "operator": "Lt", "value": "1"}]}, "toleration operator Lt"),
-        (
-            {"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
-            "restartPolicyRules with RestartAllContainers",
-        ),
-        ({"hostNetwork": True, "hostUsers": False}, "hostUsers false with hostNetwork"),
     ],
 )
 def test_what_the_core_does_not_model_is_named(spec: Json, expected: str) -> None:
     assert unsupported(**spec) == (expected,)
+
+
+RESTART_ALL = [{"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}]
+RESTART_FEATURE = "RestartAllContainersOnContainerExits"
+USERS_FEATURE = "UserNamespacesHostNetworkSupport"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": RESTART_ALL}, (RESTART_FEATURE,)),
+        ({"initContainers": RESTART_ALL}, (RESTART_FEATURE,)),
+        ({"hostNetwork": True, "hostUsers": False}, (USERS_FEATURE,)),
+        (
+            {"hostNetwork": True, "hostUsers": False, "containers": RESTART_ALL},
+            (RESTART_FEATURE, USERS_FEATURE),
+        ),
+        ({"hostNetwork": True}, ()),
+        ({"hostUsers": False}, ()),
+        ({"hostNetwork": True, "hostUsers": True}, ()),
+        ({"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]}, ()),
+    ],
+)
+def test_what_a_node_must_declare(spec: Json, expected: tuple[str, ...]) -> None:
+    assert pod_shape(pod(spec)).features == expected
 
 
 @pytest.mark.parametrize(
@@ -562,6 +582,12 @@ def test_node() -> None:
         unschedulable=True,
         allocatable={"cpu": 3920, "memory": 2, "pods": 110},
     )
+
+
+def test_what_a_node_declares() -> None:
+    found = msgspec.convert({"status": {"declaredFeatures": ["b", "a"]}}, objects.Node)
+    assert node(found).features == {"a", "b"}
+    assert node(objects.Node()).features == set()
 
 
 def test_a_node_that_has_not_reported_offers_nothing() -> None:

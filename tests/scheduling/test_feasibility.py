@@ -300,3 +300,12 @@ def test_a_node_must_match_what_the_pod_asks_and_what_its_scheduler_adds() -> No
     assert feasible(of, world).tolist() == [False, True, False, False]
     assert rejections(of, world) == {Predicate.ADDED_AFFINITY: 2, Predicate.NODE_AFFINITY: 1}
     assert feasible(shape(affinity=(asked,)), world).tolist() == [True, True, False, False]
+
+
+def test_a_node_must_declare_every_feature_that_a_pod_needs() -> None:
+    able = {"none": (), "one": ("a",), "other": ("b", "c"), "two": ("a", "b", "c")}
+    world = columns(*(replace(node(n), features=frozenset(f)) for n, f in able.items()))
+    of = replace(shape(), features=("a", "b"))
+    assert feasible(of, world).tolist() == [False, False, False, True]
+    assert rejections(of, world) == {Predicate.FEATURES: 3}
+    assert feasible(shape(), world).all()
