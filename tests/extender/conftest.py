@@ -137,7 +137,7 @@ async def served(pki: Pki) -> AsyncIterator[Served]:
         settle_seconds=0,
         body_limit_bytes=256 * 1024,
         call_seconds=0.3,
-        handshake_seconds=0.3,
+        handshake_seconds=2.0,
     )
     known = Known(ledger(node("a"), node("b"), gang(seats={"a": 1})))
     passing = Passing(0.0, settle=10.0, keep=30.0, limit=100)

@@ -68,8 +68,8 @@ def test_a_filter_call_is_answered_in_its_own_form(
     version: str, kind: str, half_reserved: Ledger
 ) -> None:
     question = read_question(body(kind, version))
-    found = filter_nodes(see(question.pod), question.names, half_reserved.snapshot())
-    answer = json.loads(filter_answer(question, found.passed, found.failed, found.unresolvable))
+    found = filter_nodes(see(question.pod), question.listed, half_reserved.snapshot())
+    answer = json.loads(filter_answer(question, found.left, found.failed, found.unresolvable))
     assert answer["FailedAndUnresolvableNodes"] == {"rec-0": RESERVED}
     if kind == "names":
         assert (answer["NodeNames"], answer["Nodes"]) == (["rec-1"], None)
