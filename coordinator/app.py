@@ -24,10 +24,18 @@ from kube.client import Client
 from kube.errors import Timeout
 from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
-from kube.objects import Gang, Namespace, Node, Pod, PriorityClass, RayCluster
+from kube.objects import DeviceClass, Gang, Namespace, Node, Pod, PriorityClass, RayCluster
 from kube.observed import ObservedPod, observe
 from kube.profiles import profiles_of
-from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
+from kube.resources import (
+    DEVICE_CLASSES,
+    GANGS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    RAY_CLUSTERS,
+)
 from kube.watch import (
     Blind,
     Changed,
@@ -96,6 +104,13 @@ class Coordinator:
                 PRIORITY_CLASSES,
                 PriorityClass,
                 _sink(feed, "priorityclasses", _priority_event),
+            ),
+            "deviceclasses": Reflector(
+                client,
+                DEVICE_CLASSES,
+                DeviceClass,
+                _sink(feed, "deviceclasses", _device_class_event),
+                selection=Selection(may_be_absent=True),
             ),
         }
 
@@ -258,5 +273,15 @@ def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
             return happened.PriorityClassSeen(priority_class)
         case Deleted(obj=priority_class):
             return happened.PriorityClassGone(priority_class.metadata.name)
+        case _:
+            return None
+
+
+def _device_class_event(told: WatchEvent[DeviceClass]) -> Event | None:
+    match told:
+        case Changed(obj=device_class):
+            return happened.DeviceClassSeen(device_class)
+        case Deleted(obj=device_class):
+            return happened.DeviceClassGone(device_class.metadata.name)
         case _:
             return None

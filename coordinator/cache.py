@@ -8,12 +8,13 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from types import MappingProxyType
 
 from coordinator.events import Teller
 from kube import objects
-from kube.codec import InvalidObject, node
-from kube.objects import Gang, Namespace, PriorityClass, RayCluster
+from kube.codec import InvalidObject, node, resources_of_class
+from kube.objects import DeviceClass, Gang, Namespace, PriorityClass, RayCluster
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
 from scheduling.company import CompanyTable
@@ -35,6 +36,7 @@ class ClusterCache:
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
+        self._device_classes: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._minding: set[str] = set()
         self._tellers: dict[str, Teller] = {}
@@ -187,6 +189,19 @@ class ClusterCache:
         """Forget a namespace; an unknown one is no matter."""
         self.namespaces.pop(name, None)
         self.company.put_namespace(name, None)
+
+    def put_device_class(self, device_class: DeviceClass) -> None:
+        """Take in a class of devices."""
+        self._device_classes[device_class.metadata.name] = resources_of_class(device_class)
+        self._list_claimable()
+
+    def remove_device_class(self, name: str) -> None:
+        """Forget a class of devices; an unknown one is no matter."""
+        self._device_classes.pop(name, None)
+        self._list_claimable()
+
+    def _list_claimable(self) -> None:
+        self.table.claim(chain.from_iterable(self._device_classes.values()))
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; empty where it is not known."""

@@ -7,7 +7,7 @@ and time. A failed write is an event like any other, never an exception that cro
 from dataclasses import dataclass
 from enum import IntFlag
 
-from kube.objects import Gang, Namespace, Node, PriorityClass, RayCluster
+from kube.objects import DeviceClass, Gang, Namespace, Node, PriorityClass, RayCluster
 from kube.observed import ObservedPod
 from scheduling.model import GangKey
 
@@ -111,6 +111,20 @@ class PriorityClassGone:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceClassSeen:
+    """A DeviceClass was added or changed."""
+
+    device_class: DeviceClass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassGone:
+    """A DeviceClass was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SightLost:
     """A watch is down: what it told may be out of date."""
 
@@ -181,6 +195,8 @@ Event = (
     | NamespaceGone
     | PriorityClassSeen
     | PriorityClassGone
+    | DeviceClassSeen
+    | DeviceClassGone
     | SightLost
     | SightRegained
     | TermStarted

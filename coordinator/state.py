@@ -28,6 +28,8 @@ from coordinator.events import (
     ClusterGone,
     ClusterSeen,
     CycleDue,
+    DeviceClassGone,
+    DeviceClassSeen,
     Event,
     GangGone,
     GangSeen,
@@ -355,6 +357,16 @@ class CoordinatorState:
     def _priority_class_gone(self, event: PriorityClassGone, moment: Moment) -> None:
         self.cache.priority_classes.pop(event.name, None)
         self._dirty |= set(self.views)
+
+    @_take.register
+    def _device_class_seen(self, event: DeviceClassSeen, moment: Moment) -> None:
+        self.cache.put_device_class(event.device_class)
+        self._memory, self.cycle_wanted = None, True
+
+    @_take.register
+    def _device_class_gone(self, event: DeviceClassGone, moment: Moment) -> None:
+        self.cache.remove_device_class(event.name)
+        self._memory, self.cycle_wanted = None, True
 
     @_take.register
     def _sight_lost(self, event: SightLost, moment: Moment) -> None:

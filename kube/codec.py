@@ -412,6 +412,21 @@ def node(found: objects.Node) -> model.Node:
     )
 
 
+# ---- classes of devices
+
+_OF_CLASS = "deviceclass.resource.kubernetes.io/"
+
+
+def resources_of_class(found: objects.DeviceClass) -> tuple[str, ...]:
+    """Name the resources that a pod may ask for to get devices of the class (DRAExtendedResource).
+
+    The gate is on since 1.36; earlier servers drop the name from the class, and their pods get
+    nothing for either.
+    """
+    named = found.spec.extended_resource_name
+    return (f"{_OF_CLASS}{found.metadata.name}", *((named,) if named else ()))
+
+
 # ---- the placement in Gang.status
 
 

@@ -302,6 +302,19 @@ class PriorityClass(Slim, frozen=True):
     global_default: bool = False
 
 
+class DeviceClassSpec(Slim, frozen=True):
+    """Of a class of devices only under which name pods may ask for them as a plain resource."""
+
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Slim, frozen=True):
+    """A class of devices that claims are for."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
 class WorkerGroup(Slim, frozen=True):
     """The numbers of a worker group; None where the RayCluster is silent."""
 

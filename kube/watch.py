@@ -32,6 +32,7 @@ from kube.errors import (
     Gone,
     Invalid,
     KubeError,
+    NotFound,
     Status,
     Timeout,
     Unreachable,
@@ -120,12 +121,17 @@ Sink: TypeAlias = Callable[[list[WatchEvent[T]]], None]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of the resource, and how much of each."""
+    """Which objects of the resource, and how much of each.
+
+    `may_be_absent`: a server that does not know the resource has none of it, and is asked again
+    in a while.
+    """
 
     namespace: str | None = None
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
+    may_be_absent: bool = False
 
 
 _BACKOFF = Backoff(initial=0.8, maximum=30.0, factor=2.0, jitter=1.0)
@@ -151,6 +157,8 @@ class Pace:
     duration: tuple[float, float] = (300.0, 600.0)
     """How long the server is asked to keep a watch open; drawn by lot, as client-go does, so
     that not all of them move to another server at once."""
+    absence: float = 60.0
+    """Until a server that does not know the resource is asked again."""
 
 
 @dataclass(slots=True)
@@ -504,10 +512,22 @@ class Reflector(Generic[T]):
         if not self._position:
             self._listing = True
             self._serving, self._waiting = self._serving + self._waiting, []
-            if self._can_stream and await self._stream_all():
+            try:
+                if self._can_stream and await self._stream_all():
+                    return
+                await self._list_pages()
+            except NotFound:
+                if not self._selection.may_be_absent:
+                    raise
+                await self._do_without()
                 return
-            await self._list_pages()
         await self._follow({"resourceVersion": self._position})
+
+    async def _do_without(self) -> None:
+        """Take a resource that the server does not know for an empty one, for a while."""
+        self._take_over(Picture(), "")
+        self._opened_at = self._clock()
+        await asyncio.sleep(self._pace.absence)
 
     async def _stream_all(self) -> bool:
         """Let a watch begin with all objects; False when this server does not know how."""

@@ -124,8 +124,13 @@ class Columns:
         allocatable: Amounts,
         used: Amounts,
         ceded: Iterable[tuple[int, Cells]] = (),
+        claimable: frozenset[str] = frozenset(),
     ) -> None:
-        """Take the arrays as they are; `ceded` goes up by priority, see `ceded`."""
+        """Take the arrays as they are; `ceded` goes up by priority, see `ceded`.
+
+        `claimable` are resources that nodes without any may still give, through classes of
+        devices; how much of them is not known here.
+        """
         self.traits = traits
         self.resources = resources
         self.row: Mapping[str, int] = {name: at for at, name in enumerate(resources)}
@@ -133,6 +138,7 @@ class Columns:
         self.used = used
         self.free: Amounts = allocatable - used
         self._ceded = tuple(ceded)
+        self.claimable = claimable
 
     def rank(self, priority: int) -> int:
         """Return how many sorts of nominations there are below a priority; mostly none."""
@@ -200,6 +206,7 @@ class NodeTable:
         self._asked_ports: Counter[str] = Counter()
         self._used: dict[str, dict[str, int]] = {}
         self._nominated: dict[int, Counter[tuple[str, str]]] = {}
+        self._claimable: frozenset[str] = frozenset()
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
         self._traits: Traits | None = None
@@ -266,6 +273,11 @@ class NodeTable:
                 row = self._new_row(resource)
                 self._allocatable[row, :] = offered(resource)
 
+    def claim(self, resources: Iterable[str]) -> None:
+        """Say of which resources nodes without any may still give some."""
+        self._claimable = frozenset(resources)
+        self._snapshot = None
+
     def snapshot(self) -> Columns:
         """Return the nodes as they are now; the same object while nothing has changed."""
         if self._snapshot is None:
@@ -281,7 +293,7 @@ class NodeTable:
         known = len(self._slots)
         allocatable, taken = self._allocatable[rows, :known], self._taken[rows, :known]
         ceded = self._ceded({name: at for at, name in enumerate(resources)}, self._traits.index)
-        return Columns(self._traits, resources, allocatable, taken, ceded)
+        return Columns(self._traits, resources, allocatable, taken, ceded, self._claimable)
 
     def _line_up(self) -> None:
         """Bring the slots into the order of the names, the free ones behind them."""

@@ -7,7 +7,7 @@ message depends on nothing but the gang and the room, so it stays the same while
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduling.feasibility import Predicate, rejections, told_apart_by
+from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.model import CPU, MEMORY, PODS, Group, PodShape
 from scheduling.ports import is_port, spoken
@@ -61,7 +61,7 @@ def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
     barred = any(not numbers[at].resource for at in short)
     reason = Reason.NO_FEASIBLE_NODE if barred else Reason.INSUFFICIENT_RESOURCES
     said = [_sentence(wanted[at], numbers[at].fit, room) for at in short]
-    return Refusal(reason, _bounded(said or [_together(wanted, room)], ". "), numbers)
+    return _refusal(reason, said or [_together(wanted, room)], wanted, room, numbers)
 
 
 def no_way(groups: Iterable[Group], missing: Mapping[tuple[str, str], int], room: Room) -> Refusal:
@@ -79,7 +79,37 @@ def no_way(groups: Iterable[Group], missing: Mapping[tuple[str, str], int], room
         for pod_set, shape, count in wanted
         if (lacking := missing.get((pod_set, shape.key), 0))
     ]
-    return Refusal(Reason.NO_FEASIBLE_NODE, _bounded(said, ". "), numbers)
+    return _refusal(Reason.NO_FEASIBLE_NODE, said, wanted, room, numbers)
+
+
+def _refusal(
+    reason: Reason,
+    said: Sequence[str],
+    wanted: Sequence[Wanted],
+    room: Room,
+    numbers: tuple[PodSetRefusal, ...],
+) -> Refusal:
+    """Refuse for good, unless nodes could give by classes of devices what they lack otherwise."""
+    open_ways = [way for pod_set, shape, _ in wanted if (way := _by_claim(pod_set, shape, room))]
+    if open_ways:
+        said = ["not supported by Muster", *open_ways, *said]
+        return Refusal(Reason.UNSUPPORTED, _bounded(said, "; "), numbers)
+    return Refusal(reason, _bounded(said, ". "), numbers)
+
+
+def _by_claim(pod_set: str, shape: PodShape, room: Room) -> str:
+    """Name what a pod asks for and feasible nodes without any may give by a class of devices."""
+    names = [name for name, _ in shape.requests if name in room.columns.claimable]
+    lacking = [name for name in names if _is_lacking(name, shape, room)]
+    return f"{pod_set}: {', '.join(lacking)} through a DeviceClass" if lacking else ""
+
+
+def _is_lacking(resource: str, shape: PodShape, room: Room) -> bool:
+    """Say whether some feasible node has none at all; kube-scheduler asks its devices then."""
+    row = room.columns.row.get(resource)
+    nodes = feasible(shape, room.columns)
+    lacking = nodes if row is None else nodes & (room.columns.allocatable[row] == 0)
+    return bool(lacking.any())
 
 
 def undecided(groups: Iterable[Group], room: Room) -> Refusal:

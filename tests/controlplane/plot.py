@@ -21,6 +21,7 @@ from tests.controlplane.rayclusters import Json, on_nodes
 LABEL = "test.muster.dev/plot"
 NODES = "/api/v1/nodes"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 SECONDS = 30.0
 PLENTY = "512Gi"
 
@@ -70,6 +71,12 @@ class Plot:
         metadata = {"name": full_name, "labels": self.selector}
         self.cluster.api.create(PRIORITY_CLASSES, {"metadata": metadata, "value": value})
         return full_name
+
+    def add_device_class(self, name: str, resource: str) -> None:
+        """Add a DeviceClass that goes with the plot; pods may ask for it as a resource."""
+        metadata = {"name": f"{self.name}-{name}", "labels": self.selector}
+        spec = {"extendedResourceName": resource}
+        self.cluster.api.create(DEVICE_CLASSES, {"metadata": metadata, "spec": spec})
 
     def node(self, name: str) -> str:
         """The full name of one of the plot's nodes."""

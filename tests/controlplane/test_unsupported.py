@@ -2,8 +2,9 @@
 
 import pytest
 
+from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, condition, is_held
-from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.rayclusters import Json, gang, group, requests
 
 ELSEWHERE = {
     "labelSelector": {"matchLabels": {"app": "loud"}},
@@ -89,3 +90,14 @@ def test_preferred_constraints_do_not_count(plot: Plot) -> None:
     workers = group(replicas=2, affinity=preferred, topologySpreadConstraints=[spread])
     plot.create(gang("polite", workers))
     plot.wait_running("polite", 3)
+
+
+def test_a_resource_of_a_device_class_is_named_until_a_device_plugin_has_it(plot: Plot) -> None:
+    """The stock scheduler might find devices for it; Muster does not know how many there are."""
+    plot.add_node(6)
+    resource = f"example.com/{plot.name}"
+    plot.add_device_class("widgets", resource)
+    plot.create(gang("widgets", group(replicas=1, resources=requests(**{resource: "1"}))))
+    wait_unsupported(plot, "widgets", f"{resource} through a DeviceClass")
+    plot.add_nodes(NodeSpec("plugin", cpus=1, resources={resource: 1}))
+    plot.wait_running("widgets", 2)

@@ -31,11 +31,15 @@ PLURALS = {
     "Node": "nodes",
     "Namespace": "namespaces",
     "PriorityClass": "priorityclasses",
+    "DeviceClass": "deviceclasses",
     "RayCluster": "rayclusters",
     "Gang": "gangs",
     "Event": "events",
 }
-WATCHED = ("pods", "nodes", "namespaces", "priorityclasses", "rayclusters", "gangs")
+WATCHED = (
+    *("pods", "nodes", "namespaces", "priorityclasses"),
+    *("deviceclasses", "rayclusters", "gangs"),
+)
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
     r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"

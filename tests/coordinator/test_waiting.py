@@ -10,6 +10,7 @@ from coordinator.status import QUIET_DELAY
 from kube import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (
+    GPU,
     TEAM,
     Json,
     foreign_pod,
@@ -365,3 +366,24 @@ def test_a_nomination_of_lower_priority_is_in_nobodys_way(priority: int, starts:
     world.settle(seconds=60)
     assert world.bound("a") == ({"n1": 3} if starts else {})
     assert not [each for each in world.leader.log if isinstance(each, FencePod | DeletePod)]
+
+
+def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
+    """kube-scheduler gives either under the same name; nodes with a plugin are used as ever."""
+    world = World(node("n1"))
+    world.create(ray_cluster("a", group("workers", 1, gpu=1)))
+    world.settle(seconds=60)
+    assert world.status("a")["reason"] == "InsufficientResources"
+    named = {"extendedResourceName": GPU}
+    world.create({"kind": "DeviceClass", "metadata": {"name": "gpu.example.com"}, "spec": named})
+    world.settle(seconds=60)
+    status = world.status("a")
+    assert status["reason"] == "Unsupported"
+    assert "workers: nvidia.com/gpu through a DeviceClass" in status["message"]
+    world.delete("deviceclasses", "gpu.example.com", namespace="")
+    world.settle(seconds=60)
+    assert world.status("a")["reason"] == "InsufficientResources"
+    world.create({"kind": "DeviceClass", "metadata": {"name": "gpu.example.com"}, "spec": named})
+    world.create(node("n2", gpu=1))
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 1, "n2": 1} or world.bound("a") == {"n2": 2}

@@ -13,6 +13,7 @@ import msgspec
 from coordinator.actions import Action, EmitEvent, ReleasePod
 from coordinator.app import (
     _cluster_event,
+    _device_class_event,
     _gang_event,
     _namespace_event,
     _node_event,
@@ -44,6 +45,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "nodes": (objects.Node, _node_event),
     "namespaces": (objects.Namespace, _namespace_event),
     "priorityclasses": (objects.PriorityClass, _priority_event),
+    "deviceclasses": (objects.DeviceClass, _device_class_event),
     "rayclusters": (objects.RayCluster, _cluster_event),
     "gangs": (objects.Gang, _gang_event),
 }

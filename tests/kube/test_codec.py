@@ -20,6 +20,7 @@ from kube.codec import (
     placement_to_status,
     pod_shape,
     pod_used,
+    resources_of_class,
     room_on,
 )
 from kube.objects import GangPlacement, Pod
@@ -374,6 +375,14 @@ def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:
 def test_several_limits_are_sorted_and_named_once() -> None:
     found = unsupported(volumes=[{"rbd": {}}, {"rbd": {}}], resourceClaims=[{}], schedulerName="a")
     assert found == ("resourceClaims", "schedulerName a", "volume of kind rbd")
+
+
+def test_under_which_names_pods_may_ask_for_the_devices_of_a_class() -> None:
+    plain: Json = {"metadata": {"name": "gpu.example.com"}}
+    implicit = "deviceclass.resource.kubernetes.io/gpu.example.com"
+    named = {**plain, "spec": {"extendedResourceName": "example.com/gpu"}}
+    found = [resources_of_class(msgspec.convert(c, objects.DeviceClass)) for c in (plain, named)]
+    assert found == [(implicit,), (implicit, "example.com/gpu")]
 
 
 # ---- pods that exist

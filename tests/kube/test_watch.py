@@ -188,6 +188,24 @@ async def test_a_server_without_watch_list_is_asked_once(fake: FakeApi, client: 
     assert fake.count("list") == 3
 
 
+async def test_a_resource_that_the_server_does_not_know_is_empty_until_it_does(
+    either: FakeApi, client: Client
+) -> None:
+    """Nobody waits for it, and nobody goes blind over it."""
+    absent = says(404, "NotFound", "the server could not find the requested resource")
+    either.always |= {"list": absent, "watch": absent}
+    either.put("pods", "a", value=1)
+    optional, pace = Selection(may_be_absent=True), replace(FAST, absence=0.05)
+    async with watching(client, selection=optional, pace=pace) as running:
+        assert running.has()()
+        await running.reflector.refresh(5)
+        assert running.has()()
+        either.always.clear()
+        await eventually(running.has(a=1))
+        assert running.mirror.sight == []
+        assert running.reflector.counters.failures == 0
+
+
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -280,6 +280,7 @@ USED: dict[str, Rights] = {
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
+        ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         ("muster.dev", "gangqueues"): {"list", "watch"},
         # coordinator/executor.py: create, patch of the spec, delete of another's, get after a
         # failed write; the status has its own right

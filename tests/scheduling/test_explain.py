@@ -5,7 +5,7 @@ import pytest
 from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
 from scheduling.model import Group
-from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
+from scheduling.verdict import MESSAGE_LIMIT, Admitted, PodSetRefusal, Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape, taint
 
 GPUS = shape(cpu=8, gpu=8)
@@ -183,3 +183,37 @@ def test_a_message_does_not_change_while_the_room_does_not() -> None:
     """No event storm: a new cycle on an equal world says the same words."""
     said = {refusal(columns(node("a", gpu=4), node("b", gpu=4)), WORKERS).message for _ in range(3)}
     assert len(said) == 1
+
+
+def with_claims(world: Columns, *resources: str) -> Columns:
+    arrays = world.resources, world.allocatable, world.used
+    return Columns(world.traits, *arrays, claimable=frozenset(resources))
+
+
+def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
+    """Only a node that has none of the resource is asked for its devices, and only if feasible."""
+    plugin, bare = node("plugin", gpu=4), node("bare")
+    workers = group("workers", 2, shape(cpu=1, gpu=4))
+    said = refusal(with_claims(columns(plugin, bare), GPU), workers)
+    assert said.reason is Reason.UNSUPPORTED
+    assert said.message == (
+        "not supported by Muster; workers: nvidia.com/gpu through a DeviceClass; "
+        "1 of 2 workers fit: each needs 4 nvidia.com/gpu on one node; "
+        "0 are free, at most 0 on one node"
+    )
+    assert said.pod_sets[0].fit == 1
+    for world in (
+        with_claims(columns(plugin, bare), "example.com/other"),
+        with_claims(columns(plugin, node("bare", taints=(taint("reserved"),))), GPU),
+        with_claims(columns(plugin), GPU),
+    ):
+        assert refusal(world, workers).reason is Reason.INSUFFICIENT_RESOURCES
+    assert refusal(with_claims(columns(bare), GPU), workers).reason is Reason.UNSUPPORTED
+
+
+def test_a_gang_that_device_plugins_serve_is_admitted_whatever_classes_there_are() -> None:
+    workers = group("workers", 1, shape(cpu=1, gpu=4))
+    world = with_claims(columns(node("plugin", gpu=4), node("bare")), GPU)
+    [decision] = run_cycle([gang("g", workers)], world)
+    assert isinstance(decision.verdict, Admitted)
+    assert decision.verdict.placement.assignments[0].nodes == (("plugin", 1),)
