@@ -4,13 +4,15 @@ import argparse
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.oracle.stage import Stage
-from tests.oracle.trial import Disagreement, Tally, try_wave
+from tests.oracle.tally import Outcome, Tally
+from tests.oracle.trial import try_case
 
-WAVE = 16
-"""Worlds side by side; each of them twice."""
+SIDE_BY_SIDE = 16
+"""Cases at a time, each in a slot of its own."""
 
 
 def main(argv: list[str]) -> int:
@@ -23,28 +25,32 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     seeds = [f"{options.seed}/{at}" for at in range(options.cases)]
     tally = run([options.only] if options.only else seeds, options.seconds)
-    return 1 if tally.unsound or tally.incomplete else 0
+    return 1 if tally.unsound or tally.incomplete or tally.misjudged else 0
 
 
 def run(seeds: list[str], seconds: float) -> Tally:
-    """Try the seeds wave by wave, for so many seconds at most, and print what was found."""
-    tally = Tally()
+    """Try the seeds, for so many seconds at most, and print what was found."""
     with tempfile.TemporaryDirectory() as folder, Stage.open(Path(folder) / "cluster") as stage:
-        end = time.monotonic() + seconds
-        for start in range(0, len(seeds), WAVE):
-            if time.monotonic() > end:
-                break
-            try_wave(stage, seeds[start : start + WAVE], tally)
-            sys.stderr.write(f"{tally.cases} of {len(seeds)} cases\n")
-    wrong = [f"unsound: {_told(each)}" for each in tally.unsound]
-    wrong += [f"undecided: {_told(each)}" for each in tally.undecided]
-    wrong += [f"incomplete: {_told(each)}" for each in tally.incomplete]
-    sys.stdout.write("\n".join([*tally.lines(), *wrong, ""]))
+        begin = time.monotonic()
+        outcomes = _all(stage, seeds, begin + seconds)
+        tally = Tally(outcomes, time.monotonic() - begin)
+    sys.stdout.write("\n".join([*tally.lines(), *tally.wrongs(), ""]))
     return tally
 
 
-def _told(wrong: Disagreement) -> str:
-    return f"--only {wrong.seed}: {wrong.what}"
+def _all(stage: Stage, seeds: list[str], end: float) -> list[Outcome]:
+    """Try cases side by side until the end; each slot takes the next seed once it is free."""
+    left = iter(seeds)
+
+    def work(slot: int) -> list[Outcome]:
+        done = []
+        while time.monotonic() < end and (seed := next(left, None)):
+            done.append(try_case(stage, f"w{slot}", seed))
+        return done
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        found = pool.map(work, range(SIDE_BY_SIDE))
+        return [outcome for outcomes in found for outcome in outcomes]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What does one constraint bring to the oracle? See the package `tests.oracle.ingredients`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from tests.oracle.draw import Draw
@@ -24,6 +25,10 @@ class Ingredient:
     name: str
     """What it is called in the coverage."""
     reach: Reach = Reach.NODE
+    hidden_by_pin: bool = False
+    """Whether kube-scheduler no longer judges it for a pod that is pinned to one node."""
+    permits: bool = False
+    """Whether it makes room instead of refusing any."""
     share: float = 1.0
     """In which share of the worlds it takes part at all."""
 
@@ -42,6 +47,10 @@ class Ingredient:
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         """Say whether kube-scheduler would refuse the pod, as it came, on the node now."""
         return False
+
+    def without(self, scene: Scene) -> Scene:
+        """Return the scene as it would be if the constraint did not exist."""
+        return replace(scene, ignored=scene.ignored | {self.name})
 
     def faults(self, gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
         """Say what is wrong with the gang once it is bound, `gang` in the order of release.

@@ -8,15 +8,30 @@ how often each constraint decided.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tests.oracle.ingredient import Ingredient, Reach
 from tests.oracle.ingredients import INGREDIENTS
-from tests.oracle.model import Bound, Json, Scene, name_of
+from tests.oracle.model import Bound, Json, Scene, name_of, priority_of
+
+_ROOM = tuple(each for each in INGREDIENTS if each.reach is not Reach.COMPANY)
 
 
-def refusals(pod: Json, node: Json, scene: Scene) -> Iterator[str]:
-    """Name the constraints that refuse the pod on the node."""
-    for each in INGREDIENTS:
+def refusals(
+    pod: Json, node: Json, scene: Scene, of: Sequence[Ingredient] = INGREDIENTS
+) -> Iterator[str]:
+    """Name the constraints that refuse the pod on the node.
+
+    Pods nominated to the node count as well where they are no less important: it must take the
+    pod with them and without them.
+    """
+    for each in of:
         if each.name not in scene.ignored and each.refuses(pod, node, scene):
             yield each.name
+    before = [(other, where) for other, where in scene.nominated if where is node]
+    before = [bound for bound in before if priority_of(bound[0]) >= priority_of(pod)]
+    if before:
+        yield from refusals(
+            pod, node, replace(scene, bound=[*scene.bound, *before], nominated=[]), of
+        )
 
 
 def with_pod(scene: Scene, pod: Json, node: Json) -> Scene:
@@ -29,6 +44,11 @@ def accepts(pod: Json, node: Json, scene: Scene) -> bool:
     return next(refusals(pod, node, scene), None) is None
 
 
+def takes(pod: Json, node: Json, scene: Scene) -> bool:
+    """Say whether nothing speaks against it that will do so for ever, whoever comes."""
+    return next(refusals(pod, node, scene, _ROOM), None) is None
+
+
 def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
     """Say what is wrong with a gang that is bound as it stands here, in the order of release.
 
@@ -38,12 +58,7 @@ def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
         yield from each.faults(gang, scene)
     now, waiting = scene, list(gang)
     while waiting:
-        left = []
-        for pod, node in waiting:
-            if accepts(pod, node, now):
-                now = with_pod(now, pod, node)
-            else:
-                left.append((pod, node))
+        now, left = _turn(now, waiting)
         if len(left) == len(waiting):
             for pod, node in left:
                 names = " and ".join(refusals(pod, node, now))
@@ -52,20 +67,12 @@ def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
         waiting = left
 
 
-def possible(scene: Scene, pods: list[Json], tries: int) -> bool | None:
-    """Say whether equal pods can be bound one after the other; None where it takes too long."""
-    seen: set[tuple[str, ...]] = set()
-
-    def search(now: Scene, left: list[Json], on: tuple[str, ...]) -> bool:
-        if not left:
-            return True
-        if on in seen or len(seen) > tries:
-            return False
-        seen.add(on)
-        return any(
-            search(with_pod(now, left[0], node), left[1:], tuple(sorted((*on, name_of(node)))))
-            for node in now.nodes
-            if accepts(left[0], node, now)
-        )
-
-    return search(scene, pods, ()) or (None if len(seen) > tries else False)
+def _turn(now: Scene, waiting: list[Bound]) -> tuple[Scene, list[Bound]]:
+    """Bind who is accepted, one after the other; return the scene then and who is left."""
+    left = []
+    for pod, node in waiting:
+        if accepts(pod, node, now):
+            now = with_pod(now, pod, node)
+        else:
+            left.append((pod, node))
+    return now, left

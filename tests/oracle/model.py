@@ -14,6 +14,10 @@ Bound = tuple[Json, Json]
 """A pod and the node it is bound to."""
 
 GATE = "muster.dev/gang"
+HIGH, GANG, LOW = "oracle-high", "oracle-gang", "oracle-low"
+"""Priority classes; a pod of a gang is of the one in the middle, and none of them preempts."""
+
+PRIORITIES = {HIGH: 100, GANG: 0, LOW: -100}
 POD_SET = "set"
 """The label that names the pod set of a gang's pod."""
 
@@ -53,8 +57,8 @@ def namespace_labels(slot: str, name: str) -> dict[str, str]:
 class Scene:
     """Nodes, the pods bound to them, and all else that a constraint may look at.
 
-    `nominated` pods have been promised their node and are not bound; `ignored` are the names of
-    the ingredients left aside.
+    `nominated` pods have been promised their node and are not bound; `finished` ones stand on it
+    and hold nothing; `ignored` are the names of the ingredients left aside.
     """
 
     nodes: list[Json]
@@ -62,6 +66,7 @@ class Scene:
     namespaces: dict[str, dict[str, str]]
     objects: list[Json] = field(default_factory=list)
     nominated: list[Bound] = field(default_factory=list)
+    finished: list[Bound] = field(default_factory=list)
     ignored: frozenset[str] = frozenset()
 
     def on(self, node: Json) -> Iterator[Json]:
@@ -72,12 +77,17 @@ class Scene:
 def scene(world: World) -> Scene:
     """Return the scene before the gang: a finished pod holds nothing, a terminating one all."""
     by_name = {name_of(node): node for node in world.nodes}
-    alive = [pod for pod in world.residents if _phase(pod) not in ("Succeeded", "Failed")]
-    bound = [(pod, by_name[node]) for pod in alive if (node := node_of(pod)) in by_name]
-    promised = [pod for pod in alive if not node_of(pod)]
-    nominated = [(pod, by_name[node]) for pod in promised if (node := _nominated(pod)) in by_name]
+    bound: list[Bound] = []
+    nominated: list[Bound] = []
+    finished: list[Bound] = []
+    for pod in world.residents:
+        node = by_name[node_of(pod) or pod["status"]["nominatedNodeName"]]
+        if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            finished.append((pod, node))
+        else:
+            (bound if node_of(pod) else nominated).append((pod, node))
     labels = {name: namespace_labels(world.slot, name) for name in world.namespaces}
-    return Scene(world.nodes, bound, labels, world.objects, nominated)
+    return Scene(world.nodes, bound, labels, world.objects, nominated, finished)
 
 
 def name_of(manifest: Json) -> str:
@@ -98,11 +108,6 @@ def pod_set_of(pod: Json) -> str:
     return name
 
 
-def _phase(pod: Json) -> str:
-    phase: str = pod.get("status", {}).get("phase", "")
-    return phase
-
-
-def _nominated(pod: Json) -> str:
-    name: str = pod.get("status", {}).get("nominatedNodeName", "")
-    return name
+def priority_of(pod: Json) -> int:
+    """Return how important a pod is."""
+    return PRIORITIES.get(pod["spec"].get("priorityClassName", ""), 0)

@@ -1,16 +1,15 @@
 """How does a world come up on a real control plane, and what does kube-scheduler do with it?
 
-No kubelet and no kwok: a node that is created Ready stays so for longer than a wave of worlds
-lives, and a pod counts from the moment it is bound.
+No kubelet and no kwok: a node that is created Ready stays so for longer than a world lives, and a
+pod counts from the moment it is bound. Controllers that would change a world are left out.
 """
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,134 +17,27 @@ from kube.objects import Pod
 from kube.patches import JsonPatch, release_patch, unpinned_release_patch
 from testbed.api import Session
 from testbed.cluster import Cluster
+from testbed.following import DELETED, Follower
 from testbed.options import Options
-from tests.oracle.model import Json, World, name_of, namespace_labels, namespaces
+from tests.oracle.model import (
+    PRIORITIES,
+    Json,
+    World,
+    name_of,
+    namespace_labels,
+    namespaces,
+    node_of,
+)
 
-WORKERS = 4
-SETTLE_SECONDS = 8.0
-"""How long kube-scheduler may take after its first refusal: its back-off begins with a second."""
+PATIENCE_SECONDS = 60.0
+"""How long kube-scheduler may take over one gang; its back-off grows to ten seconds."""
 
 _PLUGINS = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
-
-
-class Stage:
-    """A cluster for worlds; a slot is used again once its world was cleared."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._slots: set[str] = set()
-
-    @classmethod
-    @contextmanager
-    def open(cls, directory: Path) -> Iterator["Stage"]:
-        """Start a control plane in a new directory; it ends with the block."""
-        options = Options(kuberay=False, kwok=False, apiserver_args=(_PLUGINS,))
-        with Cluster.start(directory, options) as cluster:
-            yield cls(cluster)
-
-    def raise_worlds(self, worlds: Iterable[World]) -> None:
-        """Create all objects of the worlds; their gangs stay gated."""
-        several = list(worlds)
-        for slot in {world.slot for world in several} - self._slots:
-            for name in namespaces(slot):
-                metadata = {"name": name, "labels": namespace_labels(slot, name)}
-                self._cluster.api.create("/api/v1/namespaces", {"metadata": metadata})
-            self._slots.add(slot)
-        self._each(several, _raise)
-
-    def read(self, world: World) -> World:
-        """Return the world as the API server has stored it."""
-        objects = [self._cluster.api.get(_path(each)) for each in world.objects]
-        nodes = self._cluster.api.get(f"/api/v1/nodes?labelSelector=world%3D{world.slot}")["items"]
-        pods = self._pods(world)
-        names = {pod["metadata"]["name"] for pod in world.gang}
-        gang = [pod for pod in pods if pod["metadata"]["name"] in names]
-        residents = [pod for pod in pods if pod["metadata"]["name"] not in names]
-        return World(world.slot, nodes, residents, gang, objects)
-
-    def namespaces(self, world: World) -> list[Json]:
-        """Return the world's namespaces as they are stored."""
-        return [self._cluster.api.get(f"/api/v1/namespaces/{name}") for name in world.namespaces]
-
-    def release(self, pods: Iterable[tuple[Json, str]]) -> None:
-        """Take our gate off the pods in this order; an empty node leaves the pod unpinned."""
-        with self._cluster.api.session() as session:
-            for pod, node in pods:
-                _patch(session, pod, _release(pod, node))
-
-    def settled(self, worlds: Iterable[World], *, patient: bool) -> dict[str, dict[str, str]]:
-        """Wait until every gang is bound or refused; return slot -> pod -> node ("" is none).
-
-        A patient wait gives refused pods time for another try.
-        """
-        waiting = {world.slot: world for world in worlds}
-        done: dict[str, dict[str, str]] = {}
-        deadline = time.monotonic() + SETTLE_SECONDS + 0.2 * len(waiting)
-        while waiting:
-            late = time.monotonic() > deadline
-            for slot, world in list(waiting.items()):
-                pods = self.read(world).gang
-                where = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
-                decided = all(where.values()) or (not patient and all(map(_is_decided, pods)))
-                if decided or late:
-                    done[slot] = where
-                    del waiting[slot]
-            time.sleep(0.1)
-        return done
-
-    def clear(self, worlds: Iterable[World]) -> None:
-        """Delete all objects of the worlds and wait until none is left."""
-        several = list(worlds)
-        self._each(several, _clear)
-        for world in several:
-            while self._pods(world):
-                time.sleep(0.05)
-
-    def _pods(self, world: World) -> list[Json]:
-        lists = [self._cluster.api.get(f"/api/v1/namespaces/{n}/pods") for n in world.namespaces]
-        return [pod for each in lists for pod in each["items"]]
-
-    def _each(self, worlds: list[World], act: Callable[[World, Session], None]) -> None:
-        def run(share: list[World]) -> None:
-            with self._cluster.api.session() as session:
-                for world in share:
-                    act(world, session)
-
-        with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(run, [worlds[at::WORKERS] for at in range(WORKERS)]))
-
-
-def _raise(world: World, session: Session) -> None:
-    for each in (*world.objects, *world.nodes, *world.residents, *world.gang):
-        _create(each, session)
-
-
-def _create(manifest: Json, session: Session) -> None:
-    """Create an object, then bring about what its manifest says of its status and its end."""
-    path, status = _path(manifest), manifest.get("status")
-    session.call("POST", path.rpartition("/")[0], json.dumps(manifest).encode())
-    if status and manifest["kind"] != "Node":
-        body = json.dumps({"status": status}).encode()
-        session.call("PATCH", f"{path}/status", body, _MERGE)
-    if "deletionTimestamp" in manifest["metadata"]:
-        session.call("DELETE", path)
-
-
-def _clear(world: World, session: Session) -> None:
-    """Delete everything, the pods first, whatever finalizers there are."""
-    options = json.dumps({"gracePeriodSeconds": 0}).encode()
-    for name in world.namespaces:
-        session.call("DELETE", f"/api/v1/namespaces/{name}/pods", options)
-    for each in (*world.residents, *reversed(world.objects)):
-        if each in world.objects:
-            session.request("DELETE", _path(each), options)
-        # Controllers add finalizers of their own to volumes and claims.
-        session.request("PATCH", _path(each), _NO_FINALIZERS, _MERGE)
-    session.call("DELETE", f"/api/v1/nodes?labelSelector=world%3D{world.slot}")
-
-
+_LEFT_OUT = ("taint-eviction", "node-lifecycle", "pod-garbage-collector", "resourcequota")
+_CONTROLLERS = f"--controllers={','.join(f'-{name}-controller' for name in _LEFT_OUT)}"
 _MERGE = "application/merge-patch+json"
 _NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}}).encode()
+_AT_ONCE = json.dumps({"gracePeriodSeconds": 0}).encode()
 
 PATHS = {
     "Node": "/api/v1/nodes",
@@ -159,9 +51,154 @@ PATHS = {
 """Where the objects of a kind are; `namespace` is filled in."""
 
 
-def _path(manifest: Json) -> str:
-    collection = PATHS[manifest["kind"]].format(**manifest["metadata"])
-    return f"{collection}/{name_of(manifest)}"
+class Stage:
+    """A cluster for worlds, for several threads; a slot is used again once it was cleared."""
+
+    def __init__(self, cluster: Cluster, seen: "Pods") -> None:
+        self._cluster = cluster
+        self._seen = seen
+        self._own = threading.local()
+        self._open = ExitStack()
+        self._slots: set[str] = set()
+
+    @classmethod
+    @contextmanager
+    def open(cls, directory: Path) -> Iterator["Stage"]:
+        """Start a control plane in a new directory; it ends with the block."""
+        options = Options(
+            kuberay=False,
+            kwok=False,
+            apiserver_args=(_PLUGINS,),
+            controller_manager_args=(_CONTROLLERS,),
+        )
+        with Cluster.start(directory, options) as cluster:
+            for name, value in PRIORITIES.items():
+                cluster.api.create(
+                    "/apis/scheduling.k8s.io/v1/priorityclasses", _class(name, value)
+                )
+            seen = Pods()
+            with Follower(cluster.api, "/api/v1/pods", seen.take_in) as follower:
+                follower.wait_synced()
+                stage = cls(cluster, seen)
+                with stage._open:
+                    yield stage
+
+    def raise_world(self, world: World) -> World:
+        """Create all objects of a world, its gang gated; return it as the API server stores it."""
+        if world.slot not in self._slots:
+            for name in namespaces(world.slot):
+                metadata = {"name": name, "labels": namespace_labels(world.slot, name)}
+                self._session.call("POST", "/api/v1/namespaces", _body({"metadata": metadata}))
+            self._slots.add(world.slot)
+        objects = [self._create(each) for each in world.objects]
+        nodes = [self._create(each) for each in world.nodes]
+        residents = [self._create(each) for each in world.residents]
+        gang = [self._create(each) for each in world.gang]
+        # Controllers may have had their say on volumes and claims.
+        objects = [self._session.call("GET", _path(each)) for each in world.objects]
+        return World(world.slot, nodes, residents, gang, objects)
+
+    def namespaces(self, world: World) -> list[Json]:
+        """Return the world's namespaces as they are stored."""
+        return [self._session.call("GET", f"/api/v1/namespaces/{n}") for n in world.namespaces]
+
+    def release(self, pods: Iterable[tuple[Json, str]]) -> None:
+        """Take our gate off the pods in this order; an empty node leaves the pod unpinned."""
+        for pod, node in pods:
+            patch = json.dumps(_release(pod, node)).encode()
+            self._session.call("PATCH", _path(pod), patch, "application/json-patch+json")
+
+    def settled(self, world: World, enough: Callable[[list[Json]], bool]) -> list[Json]:
+        """Wait until what is seen of the gang is enough, or patience ends; return its pods."""
+        keys = [(pod["metadata"]["namespace"], name_of(pod)) for pod in world.gang]
+        return self._seen.wait(keys, enough)
+
+    def clear(self, world: World) -> None:
+        """Delete all objects of a world, whatever their finalizers, and wait for the pods."""
+        for name in world.namespaces:
+            self._session.call("DELETE", f"/api/v1/namespaces/{name}/pods", _AT_ONCE)
+        for each in world.residents:
+            if "finalizers" in each["metadata"]:
+                self._session.request("PATCH", _path(each), _NO_FINALIZERS, _MERGE)
+        for each in reversed(world.objects):
+            self._session.request("DELETE", _path(each), _AT_ONCE)
+            self._session.request("PATCH", _path(each), _NO_FINALIZERS, _MERGE)
+        self._session.call("DELETE", f"/api/v1/nodes?labelSelector=world%3D{world.slot}")
+        self._seen.wait_empty(world.namespaces)
+
+    @property
+    def _session(self) -> Session:
+        """The connection of this thread."""
+        if not hasattr(self._own, "session"):
+            self._own.session = self._open.enter_context(self._cluster.api.session())
+        session: Session = self._own.session
+        return session
+
+    def _create(self, manifest: Json) -> Json:
+        """Create an object, then bring about what its manifest says of its status and its end."""
+        path, status = _path(manifest), manifest.get("status")
+        kind = {"kind": manifest["kind"], "apiVersion": manifest["apiVersion"]}
+        metadata = {k: v for k, v in manifest["metadata"].items() if k != "deletionTimestamp"}
+        body = _body({**manifest, "metadata": metadata})
+        stored = self._session.call("POST", path.rpartition("/")[0], body)
+        if status and manifest["kind"] != "Node":
+            body = _body({"status": status})
+            stored = self._session.call("PATCH", f"{path}/status", body, _MERGE)
+        if "deletionTimestamp" in manifest["metadata"]:
+            stored = self._session.call("DELETE", path)
+        return {**stored, **kind}
+
+
+class Pods:
+    """All pods as they are seen, for threads that wait for something to be true of some."""
+
+    def __init__(self) -> None:
+        self._pods: dict[tuple[str, str], Json] = {}
+        self._changed = threading.Condition()
+
+    def take_in(self, change: str, pod: Json) -> None:
+        """Take in what a follower tells."""
+        key = (pod["metadata"]["namespace"], name_of(pod))
+        with self._changed:
+            if change != DELETED:
+                self._pods[key] = pod
+            elif self._pods.get(key, pod)["metadata"]["uid"] == pod["metadata"]["uid"]:
+                self._pods.pop(key, None)
+            self._changed.notify_all()
+
+    def wait(self, keys: list[tuple[str, str]], enough: Callable[[list[Json]], bool]) -> list[Json]:
+        """Wait until what is seen of these pods is enough, or patience ends; return them."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        looked_at: list[Json] = []
+        while True:
+            with self._changed:
+                seen = [self._pods[key] for key in keys if key in self._pods]
+                if seen == looked_at and time.monotonic() < end:
+                    self._changed.wait(1.0)
+                    continue
+            looked_at = seen
+            if time.monotonic() >= end or (len(seen) == len(keys) and enough(seen)):
+                return seen
+
+    def wait_empty(self, namespaces: Iterable[str]) -> None:
+        """Wait until no pod is left in the namespaces."""
+        gone = frozenset(namespaces)
+        with self._changed:
+            while any(namespace in gone for namespace, _ in self._pods):
+                self._changed.wait(1.0)
+
+
+def is_refused(pod: Json) -> bool:
+    """Say whether kube-scheduler has tried the pod and found no node for it."""
+    conditions = pod["status"].get("conditions", [])
+    return not node_of(pod) and any(
+        each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
+        for each in conditions
+    )
+
+
+def _class(name: str, value: int) -> Json:
+    return {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
 
 
 def _release(pod: Json, node: str) -> JsonPatch:
@@ -169,15 +206,10 @@ def _release(pod: Json, node: str) -> JsonPatch:
     return release_patch(read, node) if node else unpinned_release_patch(read)
 
 
-def _patch(session: Session, pod: Json, patch: JsonPatch) -> None:
-    metadata: dict[str, Any] = pod["metadata"]
-    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-    session.call("PATCH", path, json.dumps(patch).encode(), "application/json-patch+json")
+def _path(manifest: Json) -> str:
+    collection = PATHS[manifest["kind"]].format(**manifest["metadata"])
+    return f"{collection}/{name_of(manifest)}"
 
 
-def _is_decided(pod: Json) -> bool:
-    refused = any(
-        each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
-        for each in pod["status"].get("conditions", [])
-    )
-    return refused or bool(pod["spec"].get("nodeName"))
+def _body(manifest: Json) -> bytes:
+    return json.dumps(manifest).encode()

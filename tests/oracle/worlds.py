@@ -9,7 +9,7 @@ from random import Random
 from tests.oracle.draw import Draw
 from tests.oracle.ingredient import Ingredient
 from tests.oracle.ingredients import INGREDIENTS
-from tests.oracle.model import GATE, POD_SET, Json, World, name_of
+from tests.oracle.model import GANG, GATE, POD_SET, Json, World, name_of
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class _Making:
         pod = _pod(name, self.draw.namespaces[0], {"app": app, POD_SET: name})
         pod["spec"]["schedulingGates"] = [{"name": GATE}]
         pod["spec"]["nodeSelector"] = {"world": self.draw.slot}
+        pod["spec"]["priorityClassName"] = GANG
         self._add([pod], lambda each, draw: each.add_to_member(draw, pod, nodes))
         count = 1 if name == "head" else self.random.randint(1, 4)
         return [_copy(pod, f"{name}-{at}") for at in range(count)]

@@ -22,7 +22,11 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
   kube-scheduler would refuse a pod on a node given what is bound by now; `reach` says what that
   depends on (keep to the truth: the search through everything prunes by it). `scene.objects` holds
   the further objects as the API server has stored them.
-- `faults` checks the final state where the pin keeps kube-scheduler from judging it itself.
+- `without` gives the scene in which it does not exist; by default its `refuses` is left out.
+- `faults` checks the final state where more is to be said of it than of each step; with
+  `hidden_by_pin` kube-scheduler is also given the gang without pins where the answer was yes, and
+  what it does there is held against `refuses` (after a no that is always done).
+- `permits` marks what makes room instead of refusing any: it decides a yes, not a no.
 - `share` is the share of worlds that it takes part in, so that not everything comes at once.
 """
 
@@ -30,6 +34,7 @@ from tests.oracle.ingredient import Ingredient
 from tests.oracle.ingredients.node_affinity import NodeAffinity
 from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
 from tests.oracle.ingredients.ports import Ports
+from tests.oracle.ingredients.residents import Finished, Nominated, Terminating
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.taints import Taints
 
@@ -40,4 +45,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Ports(),
     PodAffinity(),
     PodAntiAffinity(),
+    Terminating(),
+    Finished(),
+    Nominated(),
 )

@@ -1,0 +1,60 @@
+"""Pods that are there but not simply running: terminating, finished, nominated."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.oracle.draw import Draw
+from tests.oracle.ingredient import Ingredient
+from tests.oracle.model import HIGH, LOW, Json, Scene
+
+
+class Terminating(Ingredient):
+    """A pod holds its room until it is gone; a finalizer keeps it here."""
+
+    name = "terminating pods"
+    share = 0.4
+
+    def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
+        if draw.happens(0.4):
+            pod["metadata"]["finalizers"] = [f"oracle.example/{draw.slot}"]
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    def without(self, scene: Scene) -> Scene:
+        staying = [each for each in scene.bound if "deletionTimestamp" not in each[0]["metadata"]]
+        return replace(scene, bound=staying)
+
+
+class Finished(Ingredient):
+    """A pod that has succeeded or failed holds nothing."""
+
+    name = "finished pods"
+    permits = True
+    share = 0.4
+
+    def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
+        if draw.happens(0.4):
+            pod["status"] = {"phase": draw.random.choice(("Succeeded", "Failed"))}
+
+    def without(self, scene: Scene) -> Scene:
+        return replace(scene, bound=[*scene.bound, *scene.finished])
+
+
+class Nominated(Ingredient):
+    """A pod that is promised a node counts there for pods that are no more important.
+
+    It selects a node that does not exist, so that it stays promised.
+    """
+
+    name = "nominated pods"
+    share = 0.5
+
+    def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
+        if pod.get("status") or "deletionTimestamp" in pod["metadata"] or draw.happens(0.5):
+            return
+        spec = pod["spec"]
+        pod["status"] = {"nominatedNodeName": spec.pop("nodeName")}
+        spec["nodeSelector"] = {"world": f"not-{draw.slot}"}
+        spec["priorityClassName"] = draw.random.choice((HIGH, HIGH, LOW))
+
+    def without(self, scene: Scene) -> Scene:
+        return replace(scene, nominated=[])

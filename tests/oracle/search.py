@@ -1,0 +1,110 @@
+"""Is there any way at all to bind a gang? Found out by trying everything, one pod at a time.
+
+It follows kube-scheduler: pods are bound one after the other, each judged by what is bound then,
+in whatever order suits. It shares no line with the core.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.oracle.ingredient import Reach
+from tests.oracle.ingredients import INGREDIENTS
+from tests.oracle.judge import accepts, takes, with_pod
+from tests.oracle.model import Json, Scene
+
+State = tuple[tuple[int, ...], ...]
+"""How many pods of each kind are on each node."""
+
+
+def possible(
+    scene: Scene, gang: Sequence[Json], present: frozenset[str], tries: int
+) -> bool | None:
+    """Say whether the gang can be bound in some order; None where that takes too many tries.
+
+    `present` are the names of the ingredients in the gang's world.
+    """
+    kinds = _kinds(gang)
+    most = [[_most(kind, node, scene) for node in scene.nodes] for kind in kinds]
+    if any(sum(row) < kind.count for row, kind in zip(most, kinds, strict=True)):
+        return False
+    matters = any(
+        each.reach is Reach.COMPANY and each.name in present - scene.ignored for each in INGREDIENTS
+    )
+    return _Search(kinds, most, tries, matters).run(scene)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Pods that no constraint tells apart."""
+
+    pod: Json
+    count: int
+
+
+def _kinds(gang: Sequence[Json]) -> list[_Kind]:
+    alike: dict[str, list[Json]] = {}
+    for pod in gang:
+        metadata = pod["metadata"]
+        traits = (pod["spec"], metadata["labels"], metadata["namespace"])
+        alike.setdefault(json.dumps(traits, sort_keys=True), []).append(pod)
+    kinds = [_Kind(pods[0], len(pods)) for pods in alike.values()]
+    return sorted(kinds, key=lambda kind: -kind.count)
+
+
+def _most(kind: _Kind, node: Json, scene: Scene) -> int:
+    """Return how many pods of a kind a node takes at most, whoever else comes."""
+    for count in range(kind.count):
+        if not takes(kind.pod, node, scene):
+            return count
+        scene = with_pod(scene, kind.pod, node)
+    return kind.count
+
+
+@dataclass
+class _Search:
+    """One search; where the order of binding does not matter only one is tried."""
+
+    kinds: list[_Kind]
+    most: list[list[int]]
+    tries: int
+    order_matters: bool
+    seen: set[State] = field(default_factory=set)
+
+    def run(self, scene: Scene) -> bool | None:
+        empty = tuple((0,) * len(scene.nodes) for _ in self.kinds)
+        found = self._search(scene, empty)
+        return found or (None if len(self.seen) > self.tries else False)
+
+    def _search(self, now: Scene, on: State) -> bool:
+        if all(sum(row) == kind.count for row, kind in zip(on, self.kinds, strict=True)):
+            return True
+        if on in self.seen or len(self.seen) > self.tries:
+            return False
+        self.seen.add(on)
+        return any(
+            self._search(
+                with_pod(now, self.kinds[kind].pod, now.nodes[node]), _plus(on, kind, node)
+            )
+            for kind, node in self._ways(on)
+            if accepts(self.kinds[kind].pod, now.nodes[node], now)
+        )
+
+    def _ways(self, on: State) -> Iterator[tuple[int, int]]:
+        """Give the kinds and nodes that may come next."""
+        left = [at for at, kind in enumerate(self.kinds) if sum(on[at]) < kind.count]
+        for kind in left if self.order_matters else left[:1]:
+            first = 0 if self.order_matters else _last(on[kind])
+            for node in range(first, len(on[kind])):
+                if on[kind][node] < self.most[kind][node]:
+                    yield kind, node
+
+
+def _last(row: Sequence[int]) -> int:
+    """Return the last node with pods: without an order those before it have had their turn."""
+    return max((at for at, count in enumerate(row) if count), default=0)
+
+
+def _plus(on: State, kind: int, node: int) -> State:
+    row = (*on[kind][:node], on[kind][node] + 1, *on[kind][node + 1 :])
+    return (*on[:kind], row, *on[kind + 1 :])
