@@ -18,6 +18,9 @@ from scheduling.packing import PARTS
 
 MEBIBYTE = 2**20
 
+MOST_ON_NODE = 10_000
+"""No machine runs more pods; counts are cut off here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -129,6 +132,13 @@ class Cluster:
         if pod.models:
             fits &= self._among(pod.models)
         return np.flatnonzero(fits)
+
+    def fitting_times(self, pod: Pod, nodes: Positions) -> Amounts:
+        """Return how often a pod without devices fits on each of these machines."""
+        by_cpu = self.left[0, nodes] // max(pod.cpu, 1)
+        by_memory = self.left[1, nodes] // max(pod.memory, 1)
+        times: Amounts = np.minimum(np.minimum(by_cpu, by_memory), MOST_ON_NODE)
+        return times
 
     def _among(self, models: tuple[str, ...]) -> Mask:
         if models not in self._of_models:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import Panel, draw
-from benchmarks.openb import Cluster, Machine, Pod, arrivals, read_machines, read_pods
+from benchmarks.openb import MOST_ON_NODE, Cluster, Machine, Pod, arrivals, read_machines, read_pods
 from scheduling.columns import Amounts, Positions
 from scheduling.packing import PARTS, strands, typical_use
 
@@ -83,7 +83,7 @@ def best_fit(cluster: Cluster) -> Score:
 
 
 def muster(cluster: Cluster) -> Score:
-    """Take the node where the fewest devices are stranded, then where the fewest stay idle."""
+    """Take the node that `scheduling.packing.order_nodes` puts first, devices counted in parts."""
     seen, typical = 0, np.zeros(2, dtype=np.int64)
 
     def score(pod: Pod, nodes: Positions) -> Amounts:
@@ -95,7 +95,9 @@ def muster(cluster: Cluster) -> Score:
         idle, left = cluster.idle[nodes], cluster.left[:, nodes]
         asked = np.array([[pod.cpu], [pod.memory]])
         added = strands(idle, pod.asks, left, asked, typical)
-        return added * (cluster.total + 1) + idle
+        share = idle // np.maximum(cluster.size[nodes], 1)
+        tightness = 0 if pod.devices else cluster.fitting_times(pod, nodes)
+        return (added * (PARTS + 1) + share) * (MOST_ON_NODE + 1) + tightness
 
     return score
 

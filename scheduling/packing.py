@@ -3,9 +3,10 @@
 The rule: a device is stranded when the processor and memory left on its node are too little for
 what the cluster's device pods typically take beside one device, for then no such pod will come
 for it; a pod goes where it adds the fewest stranded devices, in steps of a tenth of a device,
-then where the fewest devices stay idle. So a pod that is hungry for CPU goes where CPU abounds, a
-frugal one where CPU is short, one without devices to nodes whose devices are taken, and whole
-machines stay free.
+then where the smallest share of the devices is idle: a share, so that small nodes, which are often
+the rare ones, are not used up before large ones. So a pod that is hungry for CPU goes where CPU
+abounds, a frugal one where CPU is short, one without devices to nodes whose devices are taken, and
+whole machines stay free.
 
 What is typical is read off the nodes: per resource the median, over the nodes with devices in
 use, of what is in use per device there; a median, so that the few nodes full of CPU pods do not
@@ -14,7 +15,8 @@ to a workload; `docs/benchmarks-packing.md` has what comes of it.
 
 In numbers, with i idle devices and f_r of resource r left, t_r the typical use per device:
 stranded = max(0, i - min over r of f_r / t_r). Where pods of one shape fill a node, the mean
-per pod counts. Ties: what the rest of the gang loses, then the tightest node, then the name.
+per pod counts. Ties: what the rest of the gang loses, then, for pods without devices, the tightest
+node, then the name.
 
 Devices are counted in thousandths (`PARTS`), so that a caller that knows of shares can say so.
 """
@@ -115,7 +117,9 @@ def order_nodes(
     """
     fitting = room.counts(shape)[nodes]
     pods = np.minimum(fitting, count)
-    keys = [*_device_keys(shape, room, nodes, pods), cost, fitting]
+    keys = [*_device_keys(shape, room, nodes, pods), cost]
+    if not any(is_device(resource) for resource, _ in shape.requests):
+        keys.append(fitting)
     telling = [key for key in keys if np.any(key != key[:1])]
     return nodes[in_lexical_order(telling)] if telling else nodes
 
@@ -135,7 +139,7 @@ def points(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
 def _device_keys(
     shape: PodShape, room: Room, nodes: Positions, pods: Amounts
 ) -> tuple[Amounts, ...]:
-    """Return, summed over the kinds of device, what each pod strands and what stays idle."""
+    """Return, summed over the kinds of device, what each pod strands and which share is idle."""
     added, idle = np.zeros((2, len(nodes)), dtype=np.int64)
     for device, typical in _typical(room).items():
         left = room.free[device, nodes].clip(0, MOST)
@@ -148,7 +152,7 @@ def _device_keys(
             _asked(shape, room.columns, beside)[:, None] * pods,
             np.array(list(typical.values()), dtype=np.int64),
         )
-        idle += left - takes
+        idle += left * PARTS // room.columns.allocatable[device, nodes].clip(1)
     return added // np.maximum(pods, 1), idle
 
 

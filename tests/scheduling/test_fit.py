@@ -5,7 +5,7 @@ import pytest
 from scheduling.fit import NoFit, Outcome, Placed, Undecided, count_fit, demand_of, place
 from scheduling.model import Group, Node
 from scheduling.room import Room
-from tests.builders import columns, group, node, shape, taint
+from tests.builders import GPU, columns, group, node, shape, taint
 
 STEPS = 10**7
 HEAD = shape(cpu=4)
@@ -163,9 +163,13 @@ def test_the_head_may_come_last_by_name() -> None:
 
 
 def test_broken_machines_are_filled_before_whole_ones_are_opened() -> None:
-    """The tightest node first: whole machines stay whole."""
-    nodes = [node("a", gpu=8), node("b", gpu=2), node("c", gpu=3)]
-    assert where(nodes, group("workers", 4, ONE_GPU)) == {"workers": {"b": 2, "c": 2}}
+    """The node with the smallest share of idle devices first: whole machines stay whole."""
+    nodes = [node(name, gpu=8) for name in "abc"]
+    room = Room.of(columns(*nodes, used={"b": {GPU: 6}, "c": {GPU: 5}}))
+    found = place(demand_of([group("workers", 4, ONE_GPU)]), room, STEPS)
+    assert isinstance(found, Placed)
+    [spread] = found.spreads
+    assert dict(zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True)) == {1: 2, 2: 2}
 
 
 def test_cpu_workers_keep_off_idle_devices() -> None:

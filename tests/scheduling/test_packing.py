@@ -42,29 +42,22 @@ from tests.builders import GPU, columns, node, shape
             shape(cpu=1),
             [node("a", gpu=8), node("b", gpu=2), node("c")],
             [0, 0, 9],
-            "cba",
-            id="idle devices count most",
+            "cab",
+            id="idle devices count most, however many",
         ),
         pytest.param(
             shape(gpu=1),
             [node("a", gpu=8), node("b", gpu=2)],
             [0, 0],
-            "ba",
-            id="for device pods tightness decides",
-        ),
-        pytest.param(
-            shape(cpu=4, gpu=1),
-            [node("a", cpu=8, gpu=2), node("b", cpu=4, gpu=4)],
-            [0, 0],
             "ab",
-            id="what would strand devices comes last, though it is the tightest",
+            id="for device pods tightness counts nothing",
         ),
         pytest.param(shape(cpu=1), [node("b"), node("a")], [0, 0], "ab", id="then the name"),
         pytest.param(shape(cpu=1), [], [], "", id="no node has no order"),
     ],
 )
 def test_order_nodes(of: PodShape, nodes: list[Node], cost: list[int], expected: str) -> None:
-    """Stranded devices, idle devices, cost, tightness, name."""
+    """Stranded devices, the share that is idle, cost, tightness, name."""
     room = Room.of(columns(*nodes))
     order = order_nodes(of, room, np.arange(len(nodes)), np.array(cost, dtype=np.int64))
     assert "".join(room.columns.names[at] for at in order) == expected
@@ -97,6 +90,15 @@ def test_a_hungry_pod_goes_where_cpu_abounds_and_a_frugal_one_where_it_is_short(
     hungry, frugal = shape(cpu=16, gpu=1), shape(cpu=2, gpu=1)
     assert [world.names[at] for at in order_nodes(hungry, room, nodes, cost)] == ["rich", "poor"]
     assert [world.names[at] for at in order_nodes(frugal, room, nodes, cost)] == ["poor", "rich"]
+
+
+def test_the_smallest_share_of_idle_devices_comes_first_not_the_smallest_node() -> None:
+    """Three of eight idle are a smaller share than one of two; no CPU is in use beside them."""
+    world = columns(
+        node("large", gpu=8), node("small", gpu=2), used={"large": {GPU: 5}, "small": {GPU: 1}}
+    )
+    order = order_nodes(shape(gpu=1), Room.of(world), np.arange(2), np.zeros(2, dtype=np.int64))
+    assert [world.names[at] for at in order] == ["large", "small"]
 
 
 def test_typical_is_the_median_over_nodes_with_devices_in_use() -> None:
