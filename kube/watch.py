@@ -18,14 +18,15 @@ import contextlib
 import gc
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, Union, assert_never, overload
 
 import msgspec
 import structlog
 
-from kube.client import Backoff, Client, Lines, Resource, pause, selectors
+from kube.client import Backoff, Client, Resource, pause, selectors
 from kube.errors import (
     ApiError,
     Garbled,
@@ -43,6 +44,11 @@ log = structlog.get_logger(__name__)
 
 INITIAL_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends the initial events; other bookmarks may come first."""
+
+
+SLICE = 0.002
+"""Seconds of a list that are read without a pause. Who answers calls in the same event loop takes a
+few turns of it for an answer, so that 50,000 objects cost a call a few times this, not seconds."""
 
 
 class ObjectMeta(Protocol):
@@ -205,15 +211,20 @@ class Store(Generic[T]):
 
     def change(self, obj: T) -> list[WatchEvent[T]]:
         """Take a new state; the same name with another uid is a deletion and a creation."""
-        key = _key(obj.metadata)
-        old = self.objects.get(key)
-        if old is not None and _same(old.metadata, obj.metadata):
+        if self.same(obj.metadata) is not None:
             # The sink holds the old one: keeping the new would double the memory of a re-list.
             return []
+        key = _key(obj.metadata)
+        old = self.objects.get(key)
         self.objects[key] = obj
         if old is not None and old.metadata.uid != obj.metadata.uid:
             return [Deleted(old), Changed(obj)]
         return [Changed(obj)]
+
+    def same(self, meta: ObjectMeta) -> T | None:
+        """The object, where this very state of it is what is known."""
+        old = self.objects.get(_key(meta))
+        return old if old is not None and _same(old.metadata, meta) else None
 
     def drop(self, meta: ObjectMeta) -> list[WatchEvent[T]]:
         """Forget an object; nothing happens when the name belongs to another uid by now."""
@@ -239,8 +250,9 @@ class Store(Generic[T]):
                 events += self.drop(old.metadata)
         for bad in picture.unreadable.values():
             events += self.confuse(bad)
-        for obj in picture.objects.values():
-            events += self.change(obj)
+        for key, obj in picture.objects.items():
+            if self.objects.get(key) is not obj:
+                events += self.change(obj)
         return events
 
 
@@ -296,9 +308,9 @@ class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Page(msgspec.Struct, Generic[R]):
+class _Page(msgspec.Struct):
     metadata: _ListMeta
-    items: list[R] | None = None
+    items: list[msgspec.Raw] | None = None
 
 
 _Told: TypeAlias = _Added[R] | _Modified[R] | _Removed | _Bookmark | _Failed | Unreadable
@@ -312,7 +324,6 @@ class _Wire(Generic[R]):
         made: Any = kind
         union: Any = Union[_Added[made], _Modified[made], _Removed, _Bookmark, _Failed]  # noqa: UP007
         self._event: msgspec.json.Decoder[_Told[R]] = msgspec.json.Decoder(union)
-        self._page: msgspec.json.Decoder[_Page[R]] = msgspec.json.Decoder(_Page[made])
         self._item: msgspec.json.Decoder[R] = msgspec.json.Decoder(made)
 
     def event(self, line: bytes) -> _Told[R]:
@@ -327,18 +338,13 @@ class _Wire(Generic[R]):
         except msgspec.DecodeError as error:
             raise Garbled(f"{error} in {line[:200]!r}") from error
 
-    def page(self, body: bytes) -> tuple[str, Sequence[R | Unreadable]]:
-        """Return the list's version and the page's objects."""
-        try:
-            page = self._page.decode(body)
-        except msgspec.ValidationError:
-            raw = _decoded(body, _Page[msgspec.Raw])  # type: ignore[type-var]
-            return raw.metadata.resource_version, [self._one(item) for item in raw.items or ()]
-        except msgspec.DecodeError as error:
-            raise Garbled(str(error)) from error
+    def page(self, body: bytes) -> tuple[str, Sequence[msgspec.Raw]]:
+        """Return the list's version and the page's objects, to be read one by one."""
+        page = _decoded(body, _Page)
         return page.metadata.resource_version, page.items or ()
 
-    def _one(self, item: Any) -> R | Unreadable:
+    def item(self, item: msgspec.Raw) -> R | Unreadable:
+        """Return an object of a page."""
         try:
             return self._item.decode(item)
         except msgspec.ValidationError as error:
@@ -560,8 +566,7 @@ class Reflector(Generic[T]):
         async for page in pages:
             self.last_contact = self._clock()
             version, items = self._wire.page(page)
-            for item in items:
-                self._gather(picture, item)
+            await _in_slices(partial(self._gather_some, picture, iter(items)))
         self._take_over(picture, version)
 
     async def _follow(self, start: dict[str, str]) -> None:
@@ -581,17 +586,15 @@ class Reflector(Generic[T]):
                 self._settling = loop.call_later(self._pace.settle, self._regain_sight)
             async for lines in batches:
                 self.last_contact = self._clock()
-                self._receive(lines)
-                # A server that is faster than we are must not keep the loop to itself.
-                await asyncio.sleep(0)
+                await _in_slices(partial(self._receive_some, iter(lines)))
 
-    def _receive(self, lines: Lines) -> None:
+    def _receive_some(self, lines: Iterator[bytes]) -> bool:
+        """Take in a slice of the lines; False when none is left."""
         events: list[WatchEvent[T]] = []
         try:
-            for line in lines:
-                events += self._take(self._wire.event(line))
+            return _slice(lines, lambda line: events.extend(self._take(self._wire.event(line))))
         finally:
-            # What came before a broken line is in the store, so it must be told.
+            # What came before a pause or a broken line is in the store, so it must be told.
             self._tell(events)
 
     def _take(self, told: _Told[Any]) -> list[WatchEvent[T]]:
@@ -640,8 +643,12 @@ class Reflector(Generic[T]):
             self._take_over(self._picture, meta.resource_version)
         return []
 
+    def _gather_some(self, picture: Picture[T], items: Iterator[msgspec.Raw]) -> bool:
+        """Take in a slice of a page; False when none is left."""
+        return _slice(items, lambda item: self._gather(picture, self._wire.item(item)))
+
     def _gather(self, picture: Picture[T], item: Any) -> None:
-        match self._kept(item):
+        match self._known(item) or self._kept(item):
             case Unreadable() as bad:
                 self._complain(bad)
                 picture.confuse(bad)
@@ -649,6 +656,10 @@ class Reflector(Generic[T]):
                 picture.drop(item.metadata)
             case obj:
                 picture.change(obj)
+
+    def _known(self, item: Any) -> T | None:
+        """What is kept of the object already; in a new list that is nearly all of it."""
+        return None if isinstance(item, Unreadable) else self._cache.same(item.metadata)
 
     def _kept(self, item: Any) -> T | Unreadable | None:
         if isinstance(item, Unreadable):
@@ -716,6 +727,24 @@ class Reflector(Generic[T]):
                 raise
         finally:
             self._scope = None
+
+
+async def _in_slices(one: Callable[[], bool]) -> None:
+    """Work until nothing is left; a server that is faster than we are must not keep the loop."""
+    more = True
+    while more:
+        more = one()
+        await asyncio.sleep(0)
+
+
+def _slice(items: Iterator[D], take: Callable[[D], None]) -> bool:
+    """Take items in for a slice of time; False when none is left."""
+    ends = time.perf_counter() + SLICE
+    for item in items:
+        take(item)
+        if time.perf_counter() > ends:
+            return True
+    return False
 
 
 def _fell_behind(error: KubeError) -> bool:

@@ -244,6 +244,67 @@ async def test_pages_make_one_list(fake: FakeApi, client: Client) -> None:
         assert len(running.mirror.batches) == 1
 
 
+async def test_others_have_their_turn_while_a_list_is_read(
+    either: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kube.watch.SLICE", 0.0)  # each object then takes longer than a slice
+    for number in range(300):
+        either.put("pods", f"p{number:03}")
+    read: list[str] = []
+    reflector = Reflector(client, PODS, Pod, Mirror(), project=noting(read), pace=FAST)
+    running, turns = asyncio.create_task(reflector.run()), set[int]()
+    while not reflector.synced:
+        turns.add(len(read))
+        await asyncio.sleep(0)
+    running.cancel()
+    assert len(turns) > 200
+
+
+async def test_what_is_told_is_what_is_kept_between_slices(
+    fake: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kube.watch.SLICE", 0.0)
+    metadata = {"namespace": "ns", "resourceVersion": "101"}
+    found = [{"metadata": {**metadata, "name": f"p{i}", "uid": f"u{i}"}} for i in range(50)]
+    fake.fail("watch", passes, streams(b"".join(line("ADDED", each) for each in found)))
+    async with watching(client) as running:
+        fake.end_watches()
+        seen = set[int]()
+        while len(running.reflector.store) < len(found):
+            assert running.mirror.objects == running.reflector.store
+            seen.add(len(running.mirror.objects))
+            await asyncio.sleep(0)
+        assert len(seen) > 40
+
+
+def noting(names: list[str]) -> Callable[[Pod], Pod]:
+    """Return a projection that changes nothing and notes what it was given."""
+
+    def noted(found: Pod) -> Pod:
+        names.append(found.metadata.name)
+        return found
+
+    return noted
+
+
+async def test_a_new_list_makes_nothing_anew_of_what_is_known(
+    either: FakeApi, client: Client
+) -> None:
+    read: list[str] = []
+    for name in ("a", "b"):
+        either.put("pods", name, value=1)
+    reflector = Reflector(client, PODS, Pod, Mirror(), project=noting(read), pace=FAST)
+    running = asyncio.create_task(reflector.run())
+    await wait_synced(reflector, timeout=5)
+    known = dict(reflector.store)
+    either.put("pods", "b", value=2)
+    await eventually(lambda: reflector.store["ns", "b"].value == 2)
+    await reflector.refresh(5)
+    running.cancel()
+    assert sorted(read) == ["a", "b", "b"]
+    assert reflector.store["ns", "a"] is known["ns", "a"]
+
+
 async def test_the_selection_is_the_servers_work(either: FakeApi, client: Client) -> None:
     wanted = Selection("ns", "a=b", "spec.nodeName!=", metadata_only=True)
     async with watching(client, selection=wanted):
