@@ -12,6 +12,7 @@ import click
 from benchmarks.cases import CASES, Case
 from benchmarks.machine import facts
 from benchmarks.report import machine_lines, outcome_lines
+from benchmarks.traces import NoTracesError
 from kube.program import log_json
 from testbed.errors import TestbedError
 
@@ -36,7 +37,7 @@ def _measure(name: str, case: Case, runs: int | None) -> dict[str, Any]:
     load = facts()["load at the start"]
     try:
         outcome = case.measure(runs or case.runs)
-    except TestbedError as error:
+    except (TestbedError, NoTracesError) as error:
         click.echo(f"\n{name}: not measured: {error}", err=True)
         return {"error": str(error), "load": load}
     outcome.notes.append(f"load at the start of this case: {load}")

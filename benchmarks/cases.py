@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import backlog, burst, freed, latency, release, reviews, sync
+from benchmarks import backlog, burst, freed, latency, release, reviews, sync, traces
 from benchmarks.measure import Outcome
 
 
@@ -30,5 +30,11 @@ CASES = {
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
+    "packing": Case(
+        "How many GPUs does the packing rule bring to use?", 10, traces.measure_packing
+    ),
+    "philly": Case(
+        "Whom does the packing rule keep out when gangs come and go?", 1, traces.measure_philly
+    ),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

@@ -1,0 +1,81 @@
+"""What do the published traces say of the packing rule, beside the other cases of `make bench`?
+
+The traces are not in this repository; MUSTER_TRACES names the folder that they lie in. Pods that
+come one at a time (`packing`) are measured pair by pair, one seed a pair, gangs that come and go
+(`philly`) once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import packing, philly
+from benchmarks.measure import Outcome, Row, judged
+from benchmarks.openb import read_machines, read_pods
+
+VARIABLE = "MUSTER_TRACES"
+NODES = "openb_node_list_gpu_node.csv"
+LISTS = ("default", "multigpu20")
+FIRST_SEED = 42
+PHILLY = (("muri_philly_trace1.csv", 18), ("muri_philly_trace3.csv", 8))
+ON_DEFAULT = 95.8
+"""Per cent of the GPUs in use at 130 % arrived that the rule aims at on the list `default`."""
+
+
+class NoTracesError(Exception):
+    """Nobody has said where the traces are."""
+
+
+def folder() -> Path:
+    """Return the folder of the traces."""
+    named = os.environ.get(VARIABLE, "")
+    if not named or not Path(named).is_dir():
+        raise NoTracesError(
+            f'{VARIABLE}: "{named}" is not a folder; allowed: one that holds the published traces '
+            "that docs/benchmarks-packing.md names"
+        )
+    return Path(named)
+
+
+def measure_packing(seeds: int) -> Outcome:
+    """Compare the GPUs in use at 130 % arrived with first fit and the published figures."""
+    rows = [_in_use(folder(), name, range(FIRST_SEED, FIRST_SEED + seeds)) for name in LISTS]
+    return Outcome(rows, notes=[f"{rule}: {said}" for rule, said in _published().items()])
+
+
+def _in_use(traces: Path, name: str, seeds: Sequence[int]) -> Row:
+    machines = read_machines(traces / NODES)
+    pods = read_pods(traces / f"openb_pod_list_{name}.csv")
+    floor, ours = (
+        tuple(
+            float(packing.run(machines, pods, seed, packing.RULES[rule]).curve[packing.ARRIVED])
+            for seed in seeds
+        )
+        for rule in ("first fit", "Muster")
+    )
+    row = Row(f"GPUs in use on {name}, floor first fit", "%", ours, floor)
+    least = max(packing.PUBLISHED[name]["FGD"], ON_DEFAULT if name == "default" else 0.0)
+    return judged(row, f"mean ≥ {least:g} %", lambda r: sum(r.ours) / len(r.ours) >= least)
+
+
+def _published() -> dict[str, str]:
+    return {
+        f"published for {name}": ", ".join(
+            f"{rule} {value:g} %" for rule, value in packing.PUBLISHED[name].items()
+        )
+        for name in LISTS
+    }
+
+
+def measure_philly(_runs: int) -> Outcome:
+    """Compare how long gangs are kept out though perfect packing had room; one replay says it."""
+    rows = []
+    for file, nodes in PHILLY:
+        jobs = philly.read_jobs(folder() / file)
+        found = [philly.measured(file, jobs, nodes, rule) for rule in ("best fit", "Muster")]
+        floor, ours = ((result.kept_out_hours,) for result in found)
+        name = f"gang hours kept out on {Path(file).stem} ({nodes} nodes), floor best fit"
+        rows.append(judged(Row(name, "h", ours, floor), "≤ the floor", lambda r: r.ours <= r.floor))
+    return Outcome(rows)
