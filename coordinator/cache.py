@@ -101,8 +101,7 @@ class ClusterCache:
     def _count(self, pod: ObservedPod, sign: int) -> None:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
-            stands = self.company.use if pod.node else self.company.nominate
-            stands(pod.kind, pod.anti_affinity, pod.holds, sign)
+            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
         if pod.gated and pod.member is not None and pod.member.shape is not None:
@@ -121,7 +120,7 @@ class ClusterCache:
 
     @property
     def is_minded(self) -> bool:
-        """Whether any pod has required affinity to other pods, near or apart."""
+        """Whether any pod minds where other pods are: near, apart, or spread."""
         return bool(self._minding)
 
     # --- nodes and reservations -------------------------------------------------------------
@@ -211,7 +210,7 @@ class ClusterCache:
 
 def _minds(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
-    return bool(pod.anti_affinity or (shape is not None and shape.near))
+    return bool(pod.anti_affinity or (shape is not None and (shape.near or shape.spread)))
 
 
 def _readable(seen: objects.Node) -> Node | None:

@@ -22,4 +22,6 @@ def due(view: GangView) -> Iterator[Promised]:
 
 
 def _promised(pod: ObservedPod, node: str) -> Promised:
-    return Promised(frozenset((pod.kind,)), node, pod.anti_affinity)
+    shape = pod.member.shape if pod.member is not None else None
+    strict = shape.strict if shape is not None else ()
+    return Promised(frozenset((pod.kind,)), node, pod.anti_affinity, strict)

@@ -444,7 +444,7 @@ def _place(pod: ObservedPod | None) -> tuple[object, ...]:
     """What of a pod matters to those who mind its company."""
     if pod is None or not pod.holds:
         return ()
-    return pod.holds, pod.node, pod.kind, pod.repels
+    return pod.holds, pod.stay, pod.kind, pod.repels
 
 
 def _ready_to_ask(view: GangView) -> PendingGang | None:

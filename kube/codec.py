@@ -13,7 +13,15 @@ from kube import objects
 from kube.objects import Container, ContainerStatus, Pod, PodSpec, Quantities, Quantity
 from kube.profiles import COMPANY, DEFAULT_SCHEDULER, PORTS, SPREAD, STOCK, Profile, Profiles
 from scheduling import model
-from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
+from scheduling.model import (
+    Assignment,
+    NodeTerm,
+    Placement,
+    PodShape,
+    PodTerm,
+    Requirement,
+    SpreadConstraint,
+)
 from scheduling.ports import HostPort, port_amounts
 from scheduling.resources import (
     BadQuantity,
@@ -26,6 +34,7 @@ from scheduling.resources import (
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
+_MOST_SPREADS = 16  # each costs a look at all nodes with every pod of its gang that is placed
 _SHOWN = 120  # what tenants write may be long, a message should not
 
 # Volumes that no Filter plugin looks at. All other kinds bind a pod to nodes, or may: claims
@@ -67,6 +76,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
     readable = _selection_terms(spec) <= _MOST_TERMS
     containers = _asked(spec.containers, "spec.containers")
     init_containers = _asked(spec.init_containers, "spec.initContainers")
+    constraints = spec.topology_spread_constraints
     return PodShape(
         requests=sorted_requests(
             {
@@ -83,6 +93,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
         near=() if COMPANY in off else _affinity_terms(pod),
         apart=() if COMPANY in off else anti_affinity_terms(pod),
+        spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
     )
 
 
@@ -307,10 +318,9 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
         yield f"more than {_MOST_TERMS} node selection terms"
     else:
         yield from _tolerations(spec)
-    spread = spec.topology_spread_constraints
     spread_is_off = profile is not None and SPREAD in profile.off
-    if not spread_is_off and any(c.when_unsatisfiable != "ScheduleAnyway" for c in spread):
-        yield "topologySpreadConstraints with DoNotSchedule"
+    if not spread_is_off and len(spec.topology_spread_constraints) > _MOST_SPREADS:
+        yield f"more than {_MOST_SPREADS} topologySpreadConstraints"
     if spec.resource_claims:
         yield "resourceClaims"
     if spec.scheduling_group is not None:
@@ -381,6 +391,44 @@ def _pod_term(found: objects.PodAffinityTerm, namespace: str) -> PodTerm:
         namespaces=found.namespaces or own,
         namespace_selector=None if elsewhere is None else _selector(elsewhere),
     )
+
+
+def _spread_constraints(
+    found: tuple[objects.TopologySpreadConstraint, ...], pod: objects.ObjectMeta
+) -> tuple[SpreadConstraint, ...]:
+    """Read the constraints of a pod that bind; of too many none, for it is not supported then."""
+    if len(found) > _MOST_SPREADS:
+        return ()
+    binding = (each for each in found if each.when_unsatisfiable != "ScheduleAnyway")
+    return tuple(_spread_constraint(each, pod) for each in binding)
+
+
+def _spread_constraint(
+    found: objects.TopologySpreadConstraint, pod: objects.ObjectMeta
+) -> SpreadConstraint:
+    selector = _counted(found, pod.labels)
+    return SpreadConstraint(
+        counted=PodTerm(found.topology_key, selector, (pod.namespace,)),
+        max_skew=found.max_skew,
+        min_domains=found.min_domains or 1,
+        heeds_affinity=found.node_affinity_policy in (None, "Honor"),
+        heeds_taints=found.node_taints_policy == "Honor",
+    )
+
+
+def _counted(
+    found: objects.TopologySpreadConstraint, labels: objects.Labels
+) -> tuple[Requirement, ...]:
+    """Read whom a constraint counts.
+
+    The values of the keys to match are in the selector since Kubernetes 1.34; before that the
+    scheduler looked them up. An empty selector counts nobody: then nothing is ever above the least.
+    """
+    selector = _selector(found.label_selector)
+    keys = (Requirement(k, "In", (labels[k],)) for k in found.match_label_keys if k in labels)
+    if found.label_selector is None:
+        return selector
+    return tuple(dict.fromkeys((*selector, *keys))) or (_NOTHING,)
 
 
 def _selector(found: objects.LabelSelector | None) -> tuple[Requirement, ...]:

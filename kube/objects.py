@@ -162,10 +162,17 @@ class Toleration(Slim, frozen=True):
     effect: str = ""
 
 
-class TopologySpreadConstraint(Slim, frozen=True):
-    """Only whether it binds or merely scores."""
+class TopologySpreadConstraint(_Part, frozen=True):
+    """How evenly pods are to be spread; what is absent means what the API says it means."""
 
     when_unsatisfiable: str = ""
+    topology_key: str = ""
+    max_skew: int = 1
+    min_domains: int | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: OrNull[tuple[str, ...]] = ()
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
 
 
 class SchedulingGate(Slim, frozen=True):

@@ -22,7 +22,7 @@ from kube.objects import Pod
 from kube.patches import pinned_node
 from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
-from scheduling.company import Kind
+from scheduling.company import Kind, Stay
 from scheduling.model import PODS, GangKey, NodeTerm, PodShape, PodTerm, Requirement
 
 Amounts = tuple[tuple[str, int], ...]
@@ -107,6 +107,13 @@ class ObservedPod:
     def alive(self) -> bool:
         """Whether it counts as a member: it neither ended nor is being deleted."""
         return not self.terminal and not self.terminating
+
+    @property
+    def stay(self) -> Stay:
+        """How it is on the node where it takes room."""
+        if not self.node:
+            return Stay.NOMINATED
+        return Stay.LEAVING if self.terminating else Stay.BOUND
 
     @property
     def repels(self) -> tuple[PodTerm, ...]:

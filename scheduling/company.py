@@ -1,14 +1,15 @@
 """Which pods mind whose company, and on which nodes are the pods that somebody minds?
 
-Plugin InterPodAffinity speaks in terms: pods that a selector picks in some namespaces, within one
-value of a node label. The table keeps what answers a term from events, by kinds of pods (equal
-namespace and labels) and by term of those that keep others away, never by single pods. An answer
-is kept up to date once it was asked for.
+Plugins InterPodAffinity and PodTopologySpread speak in terms: pods that a selector picks in some
+namespaces, within one value of a node label. The table keeps what answers a term from events, by
+kinds of pods (equal namespace and labels) and by term of those that keep others away, never by
+single pods. An answer is kept up to date once it was asked for.
 """
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 from scheduling.model import PodTerm, Requirement
@@ -23,13 +24,35 @@ TERMS_KEPT = 256
 """Answers kept; a pod event is compared with each of them."""
 
 
+class Stay(Enum):
+    """How a pod is on its node: spread constraints count only those that are there to stay."""
+
+    BOUND = "bound"
+    LEAVING = "being deleted"
+    NOMINATED = "expected after a preemption"
+
+
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """A pod that has room on a node and is not bound to it yet; it is of one of the kinds."""
+    """Pods that have room on a node and are not bound to it yet; each is of one of the kinds.
+
+    `strict` are the counts that must not move before it is bound.
+    """
 
     kinds: frozenset[Kind]
     node: str
     apart: tuple[PodTerm, ...] = ()
+    strict: tuple[PodTerm, ...] = ()
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Headcount:
+    """Pods that a term picks, per node: bound to stay, promised room, and those that may come."""
+
+    bound: Counter[str]
+    due: Counter[str]
+    perhaps: Counter[str]
 
 
 class CompanyTable:
@@ -37,10 +60,9 @@ class CompanyTable:
 
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._nodes: dict[Kind, Counter[str]] = {}
-        self._nominated: dict[Kind, Counter[str]] = {}
+        self._nodes: dict[Stay, dict[Kind, Counter[str]]] = {stay: {} for stay in Stay}
         self._apart: dict[PodTerm, Counter[str]] = {}
-        self._answers: dict[tuple[PodTerm, ...], Counter[str]] = {}
+        self._answers: dict[tuple[PodTerm, ...], dict[Stay, Counter[str]]] = {}
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         """Take in the labels of a namespace; None where it is gone."""
@@ -52,32 +74,25 @@ class CompanyTable:
             self._namespaces[name] = labels
         self._answers.clear()
 
-    def use(self, kind: Kind, apart: Iterable[PodTerm], node: str, sign: int) -> None:
-        """Add (+1) or take back (-1) a pod of this kind, with those it keeps away, on a node."""
-        _count(self._nodes, kind, node, sign)
-        for term in apart:
-            _count(self._apart, term, node, sign)
-        for terms, nodes in self._answers.items():
-            if self.picks(terms, kind):
-                nodes[node] += sign
+    def use(
+        self,
+        kind: Kind,
+        apart: Iterable[PodTerm],
+        node: str,
+        sign: int,
+        stay: Stay = Stay.BOUND,
+    ) -> None:
+        """Add (+1) or take back (-1) a pod of this kind, with those it keeps away, on a node.
 
-    def nominate(self, kind: Kind, apart: Iterable[PodTerm], node: str, sign: int) -> None:
-        """Add (+1) or take back (-1) a pod that is to come to a node and may never get there.
-
-        It keeps away and is shunned as if it were there; nobody can count on its company.
+        One that is nominated keeps away and is shunned as if it were there, but may never get
+        there: nobody can count on its company.
         """
-        _count(self._nominated, kind, node, sign)
+        _count(self._nodes[stay], kind, node, sign)
         for term in apart:
             _count(self._apart, term, node, sign)
-
-    def nominated_to(self, terms: tuple[PodTerm, ...]) -> set[str]:
-        """Return the nodes to which pods may come that all of the terms pick."""
-        return {
-            node
-            for kind, nodes in self._nominated.items()
-            if self.picks(terms, kind)
-            for node in nodes
-        }
+        for terms, answer in self._answers.items():
+            if self.picks(terms, kind):
+                answer[stay][node] += sign
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
@@ -87,22 +102,28 @@ class CompanyTable:
             self._reaches(term, namespace) and selects(term.selector, found) for term in terms
         )
 
-    def nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
-        """Return the nodes with pods that all of the terms pick."""
+    def nodes_of(self, terms: tuple[PodTerm, ...], stays: Iterable[Stay] = Stay) -> set[str]:
+        """Return the nodes with pods that all of the terms pick and that are there like this."""
+        answer = self.counts(terms)
+        return {node for stay in stays for node, count in answer[stay].items() if count > 0}
+
+    def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Stay, Counter[str]]:
+        """Count the pods per node that all of the terms pick; the answer is not yours to write."""
         answer = self._answers.get(terms)
         if answer is None:
             if len(self._answers) >= TERMS_KEPT:
                 self._answers.clear()
-            answer = self._answers[terms] = self._looked_up(terms)
-        return {node for node, count in answer.items() if count > 0}
+            answer = {stay: self._looked_up(terms, stay) for stay in Stay}
+            self._answers[terms] = answer
+        return answer
 
     def keepers(self) -> Mapping[PodTerm, Counter[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
         return self._apart
 
-    def _looked_up(self, terms: tuple[PodTerm, ...]) -> Counter[str]:
+    def _looked_up(self, terms: tuple[PodTerm, ...], stay: Stay) -> Counter[str]:
         found: Counter[str] = Counter()
-        for kind, nodes in self._nodes.items():
+        for kind, nodes in self._nodes[stay].items():
             if self.picks(terms, kind):
                 found.update(nodes)
         return found
@@ -148,11 +169,15 @@ class Company:
 
     def __init__(self, table: CompanyTable, promised: Iterable[Promised] = ()) -> None:
         self._table = table
-        self._promised = list(promised)
+        self._promised: list[Promised] = []
+        self._minding = False
+        self.promise(promised)
 
     def promise(self, pods: Iterable[Promised]) -> None:
         """Count pods that this cycle gives room to."""
-        self._promised += pods
+        more = list(pods)
+        self._promised += more
+        self._minding = self._minding or any(each.apart or each.strict for each in more)
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
@@ -169,8 +194,8 @@ class Company:
             for each in self._promised
             if enough(self.picks(terms, kind) for kind in each.kinds)
         }
-        nominated = set() if surely else self._table.nominated_to(terms)
-        return self._table.nodes_of(terms) | promised | nominated
+        stays = (Stay.BOUND, Stay.LEAVING) if surely else Stay
+        return self._table.nodes_of(terms, stays) | promised
 
     def keepers(self) -> dict[PodTerm, set[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
@@ -181,5 +206,20 @@ class Company:
         return found
 
     def is_minded(self) -> bool:
-        """Say whether anybody keeps anybody away; where not, only own terms count."""
-        return bool(self._table.keepers()) or any(each.apart for each in self._promised)
+        """Say whether anybody minds who comes; where not, only a gang's own terms count."""
+        return bool(self._table.keepers()) or self._minding
+
+    def headcount(self, term: PodTerm) -> Headcount:
+        """Count the pods that a spread constraint counts; those being deleted are not."""
+        counts = self._table.counts((term,))
+        due, perhaps = Counter[str](), Counter(counts[Stay.NOMINATED])
+        for each in self._promised:
+            picked = {self.picks((term,), kind) for kind in each.kinds}
+            if True in picked:
+                (perhaps if False in picked else due)[each.node] += each.count
+        return Headcount(counts[Stay.BOUND], due, perhaps)
+
+    def is_awaited(self, kinds: Iterable[Kind]) -> bool:
+        """Say whether pods of these kinds would move a count that must not move now."""
+        strict = {term for each in self._promised for term in each.strict}
+        return any(self.picks((term,), kind) for term in strict for kind in kinds)

@@ -20,7 +20,7 @@ from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
 from scheduling.model import GangKey, Group, PendingGang, PodShape
-from scheduling.neighbours import ToldApartError, neighbours, promised
+from scheduling.neighbours import AwaitedError, ToldApartError, neighbours, promised
 from scheduling.ordering import in_order
 from scheduling.room import Room
 from scheduling.search import Demand
@@ -118,9 +118,12 @@ def _lack(gang: PendingGang, turn: Turn) -> Kept | None:
 
 
 def _somebody_minds(pending: Iterable[PendingGang], company: Company) -> bool:
-    return company.is_minded() or any(
-        group.shape.near or group.shape.apart for gang in pending for group in gang.groups()
-    )
+    return company.is_minded() or any(_minds(gang) for gang in pending)
+
+
+def _minds(gang: PendingGang) -> bool:
+    shapes = (group.shape for group in gang.groups())
+    return any(shape.near or shape.apart or shape.spread for shape in shapes)
 
 
 def _decided_alone(gang: PendingGang, room: Room, steps: int, _: Company) -> Turn:
@@ -129,18 +132,26 @@ def _decided_alone(gang: PendingGang, room: Room, steps: int, _: Company) -> Tur
 
 def _decided_in_company(gang: PendingGang, room: Room, steps: int, company: Company) -> Turn:
     """Decide one gang with what pods mean to each other, and let it be company to the next."""
+    if _minds(gang) or company.is_minded():
+        turn = _decided_among(gang, room, steps, company)
+    else:
+        turn = _decided(gang, room, steps)
+    if isinstance(turn.verdict, Admitted):
+        company.promise(promised(gang, turn.verdict.placement))
+    return turn
+
+
+def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) -> Turn:
     try:
         found = neighbours(gang, company, room.columns)
     except ToldApartError as problem:
         return Turn(Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}"), room)
+    except AwaitedError:
+        return Turn(explain.awaiting(), room)
     bound = found.bound(gang)
     if found.bonds and explain.unsupported(gang.groups()) is None:
-        turn = decide_bonded(bound, found, room, steps)
-    else:
-        turn = _decided(bound, room, steps)
-    if isinstance(turn.verdict, Admitted):
-        company.promise(promised(gang, turn.verdict.placement))
-    return turn
+        return decide_bonded(bound, found, room, steps)
+    return _decided(bound, room, steps)
 
 
 def _decided(gang: PendingGang, room: Room, steps: int) -> Turn:

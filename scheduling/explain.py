@@ -6,14 +6,16 @@ message depends on nothing but the gang and the room, so it stays the same while
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
-from scheduling.model import CPU, MEMORY, PODS, Group, PodShape
+from scheduling.model import CPU, MEMORY, PODS, Group, PodShape, SpreadConstraint
 from scheduling.ports import is_port, spoken
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.shortage import Shortage, shortage
+from scheduling.skew import Lack, Stop
 from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
 
 Wanted = tuple[str, PodShape, int]
@@ -28,6 +30,10 @@ _SPEAKS_AGAINST = {
     ),
     Predicate.NODE_SELECTOR: ("does not match the node selector", "do not match the node selector"),
     Predicate.NODE_AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
+    Predicate.SPREAD: (
+        "is in no domain of a topology spread constraint",
+        "are in no domain of a topology spread constraint",
+    ),
     Predicate.COMPANY: (
         "is ruled out by affinity between pods",
         "are ruled out by affinity between pods",
@@ -38,7 +44,10 @@ _SPEAKS_AGAINST = {
     ),
 }
 
-_ALL_FIT_BUT = "there is room for all, but required affinity between them may leave no way"
+SHOWN = 80
+"""How much of a label's key or value a message shows."""
+
+_ALL_FIT_BUT = "there is room for all, but what they mind of each other may leave no way"
 
 
 def unsupported(groups: Iterable[Group]) -> Refusal | None:
@@ -64,22 +73,92 @@ def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
     return _refusal(reason, said or [_together(wanted, room)], wanted, room, numbers)
 
 
-def no_way(groups: Iterable[Group], missing: Mapping[tuple[str, str], int], room: Room) -> Refusal:
-    """Explain that what pods of the gang mean to each other leaves no way to place them all.
+def no_way(groups: Iterable[Group], lacks: Mapping[tuple[str, str], Lack], room: Room) -> Refusal:
+    """Explain that what binds the pods of the gang leaves no way to place them all.
 
-    `missing` says per pod set and key of a shape how many pods the best attempt left out.
+    `lacks` says per pod set and key of a shape what the best attempt left out.
     """
     wanted = _wanted(groups)
     numbers = _numbers(wanted, room)
     if any(each.fit < each.wanted for each in numbers):
         return no_fit(groups, room)
+    found = [lacks.get((pod_set, shape.key), Lack(0)) for pod_set, shape, _ in wanted]
     said = [
-        f"{count - lacking} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: required "
-        "affinity between the pods of the gang and the room that is free leave no node for more"
-        for pod_set, shape, count in wanted
-        if (lacking := missing.get((pod_set, shape.key), 0))
+        f"{count - lack.pods} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: {_why(lack)}"
+        for (pod_set, _, count), lack in zip(wanted, found, strict=True)
+        if lack.pods
     ]
-    return _refusal(Reason.NO_FEASIBLE_NODE, said, wanted, room, numbers)
+    stopped = tuple(_stopped(*pair) for pair in zip(numbers, found, strict=True))
+    return _refusal(Reason.NO_FEASIBLE_NODE, said, wanted, room, stopped)
+
+
+def _why(lack: Lack) -> str:
+    if lack.stop is None:
+        return (
+            "required affinity between the pods of the gang and the room that is free leave no "
+            "node for more"
+        )
+    return _stop(lack.stop)
+
+
+def _stop(stop: Stop) -> str:
+    """Say which spread constraint stops the next pod, and what would let it go on."""
+    constraint = stop.constraint
+    most, key = stop.least + constraint.max_skew, constraint.counted.key
+    nodes = "1 node" if stop.nodes == 1 else f"{stop.nodes} nodes"
+    said = f"topology spread over {key} (maxSkew {constraint.max_skew}) keeps more from {nodes}"
+    if stop.name:
+        return f"{said}: {_shown(stop.name)} holds {stop.least}, so that none may hold over {most}"
+    if stop.found < constraint.min_domains:
+        domains = f"{stop.found} of {constraint.min_domains} domains (minDomains) are there"
+        return f"{said}: {domains}, so that none may hold over {most}"
+    return f"{said}: none may hold over {most}"
+
+
+def _stopped(numbers: PodSetRefusal, lack: Lack) -> PodSetRefusal:
+    """Correct the numbers of a pod set for what a spread constraint keeps from it."""
+    if lack.stop is None:
+        return numbers
+    refused = (*numbers.rejections, (str(Predicate.SPREAD), lack.stop.nodes))
+    return replace(numbers, fit=numbers.wanted - lack.pods, rejections=_summed(refused))
+
+
+def _summed(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    sums: dict[str, int] = {}
+    for name, count in counts:
+        sums[name] = sums.get(name, 0) + count
+    return tuple(sums.items())
+
+
+def only_unpinned(groups: Iterable[Group]) -> Refusal:
+    """Refuse a gang whose pods would fit as they came, but not each pinned to its node."""
+    said = [
+        f"{pod_set}: topologySpreadConstraints over {_shown(constraint.counted.key)} with "
+        f"{_what_binds(constraint)}"
+        for pod_set, constraint in dict.fromkeys(
+            (group.pod_set, constraint)
+            for group in in_order(groups)
+            for constraint in group.shape.spread
+            if constraint.binds_pinned
+        )
+    ]
+    head = "not supported by Muster where the pods fit only before they are pinned to their nodes"
+    return Refusal(Reason.UNSUPPORTED, _bounded([head, *said], "; "))
+
+
+def _what_binds(constraint: SpreadConstraint) -> str:
+    if constraint.heeds_affinity:
+        return f"minDomains {constraint.min_domains}"
+    return "nodeAffinityPolicy Ignore"
+
+
+def awaiting() -> Refusal:
+    """Put a gang off whose pods would disturb others that are not bound yet."""
+    return Refusal(
+        Reason.UNDECIDED,
+        "topology spread constraints of released pods count pods of this gang; it is decided once "
+        "those are bound",
+    )
 
 
 def _refusal(
@@ -285,6 +364,11 @@ def _written(resource: str, amount: int, *, up: int) -> str:
 
 def _is_in_bytes(resource: str) -> bool:
     return resource in (MEMORY, "ephemeral-storage") or resource.startswith("hugepages-")
+
+
+def _shown(text: str) -> str:
+    """Cut what tenants write: a key or a domain's name."""
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def _bounded(said: Sequence[str], joint: str) -> str:

@@ -27,6 +27,7 @@ class Predicate(StrEnum):
     ADDED_AFFINITY = "AddedAffinity"
     NODE_SELECTOR = "NodeSelector"
     NODE_AFFINITY = "NodeAffinity"
+    SPREAD = "PodTopologySpread"
     COMPANY = "InterPodAffinity"
     FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
@@ -43,14 +44,15 @@ def feasible(shape: PodShape, columns: Columns) -> Mask:
     """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
     key = ("feasible", told_apart_by(shape))
     return columns.traits.remembered(
-        key, lambda: reduce(np.logical_and, _masks(shape, columns.traits).values())
+        key, lambda: reduce(np.logical_and, masks(shape, columns.traits).values())
     )
 
 
 def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity
-    return shape.tolerations, shape.node_selector, *terms, shape.features, shape.bounds
+    keys = tuple(each.counted.key for each in shape.spread)
+    return shape.tolerations, shape.node_selector, *terms, shape.features, keys, shape.bounds
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
@@ -58,13 +60,13 @@ def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
     room = pods_per_node(shape.requests, columns.row, columns.free) > 0
     counts: dict[Predicate, int] = {}
     left = np.ones(len(columns.names), dtype=np.bool_)
-    for predicate, mask in (_masks(shape, columns.traits) | {Predicate.RESOURCES: room}).items():
+    for predicate, mask in (masks(shape, columns.traits) | {Predicate.RESOURCES: room}).items():
         counts[predicate] = int(np.count_nonzero(left & ~mask))
         left &= mask
     return {predicate: count for predicate, count in counts.items() if count}
 
 
-def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
+def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     """Return per predicate, in order, the nodes that it lets pass."""
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
     added = shape.added_affinity
@@ -84,6 +86,7 @@ def _masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
         Predicate.NODE_AFFINITY: traits.remembered(
             (Predicate.NODE_AFFINITY, terms), lambda: _attracted(terms, traits)
         ),
+        **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
         **({Predicate.COMPANY: _bounded(shape.bounds, traits)} if shape.bounds else {}),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: _able(shape.features, traits)
@@ -96,6 +99,14 @@ def _able(features: tuple[str, ...], traits: Traits) -> Mask:
     if not features:
         return np.ones(len(traits.nodes), dtype=np.bool_)
     return np.array([node.features.issuperset(features) for node in traits.nodes], dtype=np.bool_)
+
+
+def _has_domains(shape: PodShape, traits: Traits) -> Mask:
+    """Return the nodes that have the keys of all spread constraints."""
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for constraint in shape.spread:
+        mask &= traits.label(constraint.counted.key).where(lambda value: value is not None)
+    return mask
 
 
 def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:

@@ -76,6 +76,30 @@ class PodTerm:
     namespace_selector: tuple[Requirement, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """Within one value of the key, at most `max_skew` more pods that `counted` picks than least.
+
+    The least is taken over the values of nodes that count: those with the keys of all the
+    constraints of the pod and, as it heeds them, with the node affinity and the taints that suit
+    the pod; it is 0 where fewer values than `min_domains` are found.
+    """
+
+    counted: PodTerm
+    max_skew: int
+    min_domains: int = 1
+    heeds_affinity: bool = True
+    heeds_taints: bool = False
+
+    @property
+    def binds_pinned(self) -> bool:
+        """Say whether kube-scheduler still minds it once the pod is pinned to its node.
+
+        The pin is node affinity and leaves one node to count, where nothing is above the least.
+        """
+        return not self.heeds_affinity or self.min_domains > 1
+
+
 @dataclass(frozen=True)
 class PodShape:
     """What of a pod matters to the scheduler: pods of one shape are interchangeable.
@@ -86,7 +110,7 @@ class PodShape:
     itself: a node must match one of each. `features` are those that a node must declare, sorted.
     `unsupported` names the constraints of the pod that the core does not model, sorted; such a
     shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
-    between pods.
+    between pods, `spread` how they are to be spread.
 
     `bounds` is no part of the pod: it is what pods around leave of the choice of nodes at one
     moment (`neighbours`), so it is no part of the key either.
@@ -101,6 +125,7 @@ class PodShape:
     unsupported: tuple[str, ...] = ()
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
     bounds: tuple[Requirement, ...] = ()
 
     @cached_property
@@ -109,6 +134,11 @@ class PodShape:
         if self.bounds:
             return replace(self, bounds=()).key
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+    @property
+    def strict(self) -> tuple[PodTerm, ...]:
+        """Return whom the constraints count that bind the pod even when it is pinned."""
+        return tuple(each.counted for each in self.spread if each.binds_pinned)
 
     def __hash__(self) -> int:
         """Hash once per object: a cycle looks shapes up thousands of times."""

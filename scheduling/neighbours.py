@@ -2,8 +2,8 @@
 
 What pods around mean is worked out once: it leaves each shape certain values of node labels
 (`bounds`), and from there the gang is placed like any other. Anti-affinity counts both ways, as
-in plugin InterPodAffinity. What members mean to each other (`Bonds`) changes with every pod that
-is placed; that is for `bonded`.
+in plugin InterPodAffinity. What members mean to each other, and what spread constraints leave
+(`Bonds`), changes with every pod that is placed; that is for `bonded`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,16 +19,21 @@ from scheduling.model import (
     PodTerm,
     Requirement,
 )
+from scheduling.skew import Rule, as_pinned, rules_of
 
 Unit = tuple[str, PodShape]
 """Pods of one shape in one pod set: what terms take for one."""
 
 
 class ToldApartError(Exception):
-    """A term picks some pods of a unit and not others."""
+    """A selector picks some pods of a unit and not others."""
 
     def __init__(self, pod_set: str) -> None:
         super().__init__(f"{pod_set}: affinity between pods that tells equal pods apart")
+
+
+class AwaitedError(Exception):
+    """Pods of a unit would move a count that must stand still until others are bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +57,28 @@ class Attraction:
 
 @dataclass(frozen=True, slots=True)
 class Bonds:
-    """What the members of a gang mean to each other; `shun` holds each pair both ways."""
+    """What binds the members of a gang; `shun` holds each pair both ways, `rules` spread them."""
 
     shun: frozenset[tuple[int, int, str]] = frozenset()
     near: tuple[Attraction, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __bool__(self) -> bool:
         """Say whether there are any."""
-        return bool(self.shun or self.near)
+        return bool(self.shun or self.near or self.rules)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The units of a gang with their bounds, and the bonds between them by position."""
+    """The units of a gang with their bounds, and the bonds between them by position.
+
+    `bonds` hold for the pods as they will be pinned, `as_they_came` leaves that aside.
+    """
 
     units: tuple[Unit, ...]
     shapes: tuple[PodShape, ...]
     bonds: Bonds
+    as_they_came: Bonds
 
     def bound(self, gang: PendingGang) -> PendingGang:
         """Return the gang with the bounds in its shapes."""
@@ -81,26 +91,33 @@ class Neighbours:
 
 
 def neighbours(gang: PendingGang, company: Company, columns: Columns) -> Neighbours:
-    """Work out what company means to the gang; raise ToldApartError where that has no answer."""
+    """Work out what company means to the gang.
+
+    Raises ToldApartError where that has no answer, AwaitedError where it has none yet.
+    """
     units = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
     look = _Look(gang, units, company, columns)
     shapes = tuple(replace(shape, bounds=look.bounds(at)) for at, (_, shape) in enumerate(units))
     near = tuple(each for at in range(len(units)) for each in look.attractions(at))
-    return Neighbours(units, shapes, Bonds(look.shunned(), near))
+    rules = [pair for at in range(len(units)) for pair in look.rules(at)]
+    came = Bonds(look.shunned(), near, tuple(rule for rule, _ in rules))
+    pinned = replace(came, rules=tuple(rule for pair in rules for rule in as_pinned(*pair)))
+    return Neighbours(units, shapes, pinned, came)
 
 
 def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
     """Return the pods of a gang as company, on the nodes of its placement."""
     kinds: dict[tuple[str, str], set[Kind]] = {}
-    apart: dict[tuple[str, str], tuple[PodTerm, ...]] = {}
+    shapes: dict[tuple[str, str], PodShape] = {}
     for pod_set, shape, labels in gang.members:
         kinds.setdefault((pod_set, shape.key), set()).add((gang.key.namespace, labels))
-        apart[pod_set, shape.key] = shape.apart
+        shapes[pod_set, shape.key] = shape
     for each in placement.assignments:
         unit = each.pod_set, each.shape
         if unit in kinds:
-            for node, _ in each.nodes:
-                yield Promised(frozenset(kinds[unit]), node, apart[unit])
+            apart, strict = shapes[unit].apart, shapes[unit].strict
+            for node, count in each.nodes:
+                yield Promised(frozenset(kinds[unit]), node, apart, strict, count)
 
 
 class _Look:
@@ -116,6 +133,8 @@ class _Look:
         for pod_set, shape, labels in gang.members:
             if (pod_set, shape) in self._kinds:
                 self._kinds[pod_set, shape].add((gang.key.namespace, labels))
+        if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
+            raise AwaitedError
 
     def bounds(self, at: int) -> tuple[Requirement, ...]:
         """Return the values of labels that pods around leave to a unit."""
@@ -158,6 +177,13 @@ class _Look:
                 for other in self._partners((term,)):
                     pairs |= {(at, other, term.key), (other, at, term.key)}
         return frozenset(pairs)
+
+    def rules(self, at: int) -> Iterator[tuple[Rule, Rule | None]]:
+        """Return what the spread constraints of a unit mean, as it came and as it is pinned."""
+        shape = self._units[at][1]
+        if shape.spread:
+            counted = [frozenset(self._partners((each.counted,))) for each in shape.spread]
+            yield from rules_of(at, shape, counted, self._company, self._columns)
 
     def _partners(self, terms: tuple[PodTerm, ...]) -> set[int]:
         return {at for at in range(len(self._units)) if self._picked(terms, at)}

@@ -5,6 +5,7 @@ As any other: its minimum whole or not at all, then as much of the surplus as fi
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -13,10 +14,13 @@ from scheduling.assign import Assignments
 from scheduling.bonded import NoWay, place_bonded
 from scheduling.columns import Amounts
 from scheduling.model import Group, PendingGang
-from scheduling.neighbours import Neighbours
+from scheduling.neighbours import Bonds, Neighbours
 from scheduling.room import Room, Spread
 from scheduling.search import Found, OutOfSteps
 from scheduling.verdict import Admitted, Refusal, Verdict
+
+MANY_AT_ONCE = 8
+"""Which share of the steps left an attempt to place several units at once may take."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -30,19 +34,48 @@ class Turn:
 
 def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Turn:
     """Decide a gang whose groups have the bounds of `found` in their shapes."""
-    attempt = _Attempt(found, room, steps)
+    attempt = _Attempt(found, found.bonds, room, steps)
     outcome = attempt.place(gang.minimum)
+    if isinstance(outcome, NoWay) and found.bonds != found.as_they_came:
+        return _told_why(gang, found, room, steps, attempt.spent)
     if not isinstance(outcome, Found):
         return Turn(_refused(gang, found, outcome, room), room, outcome.steps)
-    placed: list[int] = []
-    hopeless: set[tuple[Group, ...]] = set()
-    for at, unit in enumerate(gang.surplus):
-        if unit not in hopeless and isinstance(attempt.place(unit), Found):
-            placed.append(at)
-        else:
-            hopeless.add(unit)
+    placed = _with_surplus(gang.surplus, attempt)
     verdict = Admitted(attempt.assignments.placement(), tuple(placed))
     return Turn(verdict, attempt.room, attempt.spent)
+
+
+def _with_surplus(units: Sequence[tuple[Group, ...]], attempt: "_Attempt") -> list[int]:
+    """Place units one after the other as long as they fit, equal neighbours at once if they do.
+
+    Return the positions of those placed. A unit that was refused once is not tried again.
+    """
+    placed: list[int] = []
+    hopeless: set[tuple[Group, ...]] = set()
+    for unit, run in groupby(range(len(units)), key=units.__getitem__):
+        waiting = list(run)
+        several = 0 if unit in hopeless else len(waiting)
+        while waiting and several:
+            share = MANY_AT_ONCE if several > 1 else 1
+            if isinstance(attempt.place(unit * several, share), Found):
+                placed, waiting = placed + waiting[:several], waiting[several:]
+                several = min(several, len(waiting))
+            else:
+                several //= 2
+        if waiting:
+            hopeless.add(unit)
+    return placed
+
+
+def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spent: int) -> Turn:
+    """Refuse a gang that cannot be released pinned: is there a way as its pods came?"""
+    unpinned = _Attempt(found, found.as_they_came, room, steps - spent)
+    outcome = unpinned.place(gang.minimum)
+    if isinstance(outcome, Found):
+        refusal = explain.only_unpinned(gang.groups())
+    else:
+        refusal = _refused(gang, found, outcome, room)
+    return Turn(refusal, room, spent + unpinned.spent)
 
 
 def _refused(
@@ -50,18 +83,16 @@ def _refused(
 ) -> Refusal:
     if isinstance(outcome, OutOfSteps):
         return explain.undecided(gang.minimum, room)
-    return explain.no_way(gang.minimum, dict(zip(_keys(found), outcome.missing, strict=True)), room)
-
-
-def _keys(found: Neighbours) -> list[tuple[str, str]]:
-    return [(pod_set, shape.key) for pod_set, shape in found.units]
+    keys = [(pod_set, shape.key) for pod_set, shape in found.units]
+    return explain.no_way(gang.minimum, dict(zip(keys, outcome.lacks, strict=True)), room)
 
 
 class _Attempt:
     """What was placed so far, and the room that is left."""
 
-    def __init__(self, found: Neighbours, room: Room, steps: int) -> None:
+    def __init__(self, found: Neighbours, bonds: Bonds, room: Room, steps: int) -> None:
         self._found = found
+        self._bonds = bonds
         self._steps = steps
         self._standing: Amounts = np.zeros(
             (len(found.units), len(room.columns.names)), dtype=np.int64
@@ -70,12 +101,12 @@ class _Attempt:
         self.assignments = Assignments(room.columns)
         self.spent = 0
 
-    def place(self, groups: Sequence[Group]) -> Found | NoWay | OutOfSteps:
-        """Place all of the groups beside what stands, or none of them."""
-        shapes, bonds = self._found.shapes, self._found.bonds
+    def place(self, groups: Sequence[Group], share: int = 1) -> Found | NoWay | OutOfSteps:
+        """Place all of the groups beside what stands, or none, in a share of the steps left."""
+        shapes = self._found.shapes
         counts = [sum(g.count for g in self._of_unit(at, groups)) for at in range(len(shapes))]
-        left = self._steps - self.spent
-        outcome = place_bonded(shapes, counts, bonds, self.room, self._standing, left)
+        left = (self._steps - self.spent) // share
+        outcome = place_bonded(shapes, counts, self._bonds, self.room, self._standing, left)
         self.spent += outcome.steps
         if isinstance(outcome, Found):
             for at, spread in enumerate(outcome.spreads):

@@ -18,6 +18,7 @@ from scheduling.model import (
     PodShape,
     PodTerm,
     Requirement,
+    SpreadConstraint,
     Taint,
     Toleration,
 )
@@ -59,6 +60,7 @@ def shape(
     ports: Iterable[HostPort] = (),
     near: Iterable[PodTerm] = (),
     apart: Iterable[PodTerm] = (),
+    spread: Iterable[SpreadConstraint] = (),
 ) -> PodShape:
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
@@ -70,6 +72,7 @@ def shape(
         unsupported=unsupported,
         near=tuple(near),
         apart=tuple(apart),
+        spread=tuple(spread),
     )
 
 

@@ -20,7 +20,6 @@ SPREAD = {
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 CONSTRAINTS = [
-    ({"topologySpreadConstraints": [SPREAD]}, "topologySpreadConstraints"),
     ({"volumes": [CLAIM]}, "persistentVolumeClaim"),
     ({"schedulerName": "other-scheduler"}, "other-scheduler"),
 ]

@@ -26,7 +26,15 @@ from kube.codec import (
 from kube.objects import GangPlacement, Pod
 from kube.profiles import DEFAULT_SCHEDULER, RELAXED, STOCK, Profile
 from scheduling import model
-from scheduling.model import Assignment, NodeTerm, Placement, PodShape, PodTerm, Requirement
+from scheduling.model import (
+    Assignment,
+    NodeTerm,
+    Placement,
+    PodShape,
+    PodTerm,
+    Requirement,
+    SpreadConstraint,
+)
 from scheduling.ports import WHOLE
 
 Json = dict[str, Any]
@@ -228,8 +236,8 @@ PORT = [{"containerPort": 8265}]
     ("spec", "expected"),
     [
         (
-            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
-            "topologySpreadConstraints with DoNotSchedule",
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}] * 17},
+            "more than 16 topologySpreadConstraints",
         ),
         ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
@@ -368,7 +376,7 @@ def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:
     asked = pod_shape(pod(spec))
     assert asked.near
     assert asked.apart
-    assert asked.unsupported
+    assert asked.spread
     assert asked.requests != bare.requests
 
 
@@ -706,3 +714,79 @@ def test_a_placement_edited_into_nonsense_is_named(edited: Json, field: str) -> 
     with pytest.raises(InvalidObject) as caught:
         placement_from_status(msgspec.convert(raw, GangPlacement))
     assert caught.value.field == field
+
+
+# ---- topology spread
+
+
+def spread(**constraint: Any) -> SpreadConstraint:
+    """Read one constraint of a pod in namespace red with the labels app=ray and rev=7."""
+    whole = {
+        "maxSkew": 2,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "ray"}},
+        **constraint,
+    }
+    spec = {"topologySpreadConstraints": [whole]}
+    [found] = pod_shape(pod(spec, namespace="red", labels={"app": "ray", "rev": "7"})).spread
+    return found
+
+
+IS_RAY = Requirement("app", "In", ("ray",))
+IS_REV_7 = Requirement("rev", "In", ("7",))
+
+
+def test_a_spread_constraint_counts_in_its_own_namespace_with_the_defaults_of_the_api() -> None:
+    assert spread() == SpreadConstraint(PodTerm("zone", (IS_RAY,), ("red",)), 2, 1, True, False)
+
+
+def test_what_a_spread_constraint_says_of_nodes_and_domains() -> None:
+    found = spread(minDomains=3, nodeAffinityPolicy="Ignore", nodeTaintsPolicy="Honor")
+    assert (found.min_domains, found.heeds_affinity, found.heeds_taints) == (3, False, True)
+    assert spread(nodeAffinityPolicy="Honor", nodeTaintsPolicy="Ignore") == spread()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        ({"matchLabelKeys": ["rev", "absent"]}, (IS_RAY, IS_REV_7)),
+        (
+            {
+                "labelSelector": {
+                    "matchLabels": {"app": "ray"},
+                    "matchExpressions": [{"key": "rev", "operator": "In", "values": ["7"]}],
+                },
+                "matchLabelKeys": ["rev"],
+            },
+            (IS_RAY, IS_REV_7),
+        ),
+        ({"labelSelector": {}, "matchLabelKeys": ["rev"]}, (IS_REV_7,)),
+        ({"labelSelector": {}}, (Requirement("", "In", ()),)),
+        ({"labelSelector": None}, (Requirement("", "In", ()),)),
+        ({"labelSelector": None, "matchLabelKeys": ["rev"]}, (Requirement("", "In", ()),)),
+    ],
+)
+def test_whom_a_spread_constraint_counts(
+    constraint: Json, expected: tuple[Requirement, ...]
+) -> None:
+    """Keys to match are merged once, by the API server or here; no selector counts nobody."""
+    assert spread(**constraint).counted.selector == expected
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [({}, False), ({"minDomains": 1}, False), ({"minDomains": 2}, True),
+     ({"nodeAffinityPolicy": "Ignore"}, True)],
+)  # fmt: skip
+def test_which_spread_constraints_bind_a_pinned_pod(constraint: Json, expected: bool) -> None:
+    assert spread(**constraint).binds_pinned is expected
+
+
+def test_spread_constraints_mean_nothing_where_they_only_score_or_the_plugin_is_off() -> None:
+    scores = {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}
+    binds = {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}
+    off = {DEFAULT_SCHEDULER: Profile(off=RELAXED)}
+    assert pod_shape(pod(scores)).spread == ()
+    assert pod_shape(pod(binds), off).spread == ()
+    assert len(pod_shape(pod(binds)).spread) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduling.company import Company, CompanyTable, Promised
+from scheduling.company import Company, CompanyTable, Promised, Stay
 from scheduling.model import PodTerm, Requirement
 from tests.builders import require
 
@@ -90,11 +90,43 @@ def test_a_promised_pod_is_company_too() -> None:
 
 def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
     table, keeping = CompanyTable(), term()
-    table.nominate(WEB, (keeping,), "n1", +1)
+    table.use(WEB, (keeping,), "n1", +1, Stay.NOMINATED)
     company, asked = Company(table), (term(namespaces=("others",)),)
     assert company.nodes_of(asked) == {"n1"}
     assert company.nodes_of(asked, surely=True) == set()
     assert company.keepers() == {keeping: {"n1"}}
-    table.nominate(WEB, (keeping,), "n1", -1)
+    table.use(WEB, (keeping,), "n1", -1, Stay.NOMINATED)
     assert company.nodes_of(asked) == set()
     assert not company.is_minded()
+
+
+def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
+    """Pods by number; those being deleted count for affinity alone."""
+    table, whole = CompanyTable(), term(require("app", "In", "ray"))
+    for node, stay in (("n1", Stay.BOUND), ("n2", Stay.LEAVING), ("n3", Stay.NOMINATED)):
+        table.use(RAY, (), node, +1, stay)
+        table.use(RAY, (), node, +1, stay)
+    either = frozenset((RAY, ("team", ())))
+    company = Company(
+        table,
+        [
+            Promised(frozenset((RAY,)), "n4", count=3),
+            Promised(either, "n5"),
+            Promised(either, "n3"),
+        ],
+    )
+    found = company.headcount(whole)
+    assert (+found.bound, found.due) == ({"n1": 2}, {"n4": 3})
+    assert found.perhaps == {"n3": 3, "n5": 1}
+    assert company.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
+    table.use(RAY, (), "n1", -1, Stay.BOUND)
+    assert company.headcount(whole).bound["n1"] == 1
+
+
+def test_pods_that_would_move_a_count_that_others_wait_on_are_awaited() -> None:
+    strict = Promised(frozenset((RAY,)), "n1", strict=(term(require("app", "Exists")),))
+    company = Company(CompanyTable(), [strict])
+    assert company.is_minded()
+    assert company.is_awaited([WEB, RAY])
+    assert not company.is_awaited([WEB])
+    assert not Company(CompanyTable(), [Promised(frozenset((RAY,)), "n1")]).is_minded()

@@ -1,0 +1,257 @@
+"""What may the next pod of a gang do, given the pods of it that are placed already?
+
+The state of an attempt to place a gang pod by pod: what is free, what is placed, what is left to
+place, and where the rules between its members (`Bonds`) let the next pod of a unit go.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from scheduling.columns import Amounts, Mask, Positions
+from scheduling.counting import pods_per_node
+from scheduling.feasibility import feasible
+from scheduling.model import PodShape
+from scheduling.neighbours import Attraction, Bonds
+from scheduling.packing import order_nodes
+from scheduling.room import Room, Spread
+from scheduling.skew import Limit, Rule, Stop, allowed, level_for, stop_of
+
+STEPS_PER_LOOK = 3000
+"""What looking at all nodes once costs beside their number, in steps of some 20 ns."""
+
+STEPS_PER_RULE = 2000
+"""What asking one spread constraint costs beside the number of nodes."""
+
+
+class Walk:
+    """One attempt; `placed` and `standing` (of the same gang, from before) are units x nodes."""
+
+    def __init__(
+        self,
+        shapes: Sequence[PodShape],
+        counts: Sequence[int],
+        bonds: Bonds,
+        room: Room,
+        standing: Amounts,
+    ) -> None:
+        self.bonds, self.counts = bonds, counts
+        self.near = {each.unit: each for each in bonds.near}
+        self._shapes, self._room, self._standing = shapes, room, standing
+        self._traits = room.columns.traits
+        self._ranks: dict[int, Positions] = {}
+        self.spent = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Take all pods back."""
+        self._free = self._room.free.copy()
+        self.placed = np.zeros_like(self._standing)
+        self.left = list(self.counts)
+
+    def put(self, at: int, node: int, count: int) -> None:
+        """Place pods of a unit on a node, or with a negative count take them back."""
+        self.placed[at, node] += count
+        self.left[at] -= count
+        row = self._room.columns.row
+        for resource, amount in self._shapes[at].requests:
+            self._free[row[resource], node] -= count * amount
+
+    def spreads(self) -> tuple[Spread, ...]:
+        """Return what was placed, per unit."""
+        found = [np.flatnonzero(row) for row in self.placed]
+        return tuple(
+            Spread(nodes, row[nodes]) for nodes, row in zip(found, self.placed, strict=True)
+        )
+
+    def room_for(self, at: int) -> Amounts:
+        """Return how many pods of a unit each node takes while none of the gang is placed."""
+        return self._room.counts(self._shapes[at])
+
+    def ranks(self, at: int) -> Positions:
+        """Return the rank of each node in the unit's packing order; -1 where it cannot go."""
+        if at not in self._ranks:
+            self.spent += STEPS_PER_LOOK + self._free.shape[1]
+            self._ranks[at] = self._ranked(at)
+        return self._ranks[at]
+
+    def _ranked(self, at: int) -> Positions:
+        ranks = np.full(self._room.free.shape[1], -1, dtype=np.intp)
+        nodes = np.flatnonzero(self._room.counts(self._shapes[at]))
+        zeros = np.zeros(len(nodes), dtype=np.int64)
+        order = order_nodes(self._shapes[at], self._room, nodes, zeros, max(self.counts[at], 1))
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    def in_order(self, caps: Amounts, at: int) -> Positions:
+        """Return the nodes that take a pod, in packing order."""
+        nodes = np.flatnonzero(caps > 0)
+        return nodes[np.argsort(self.ranks(at)[nodes])]
+
+    # ---- what the rules leave
+
+    def open(self, at: int) -> Amounts:
+        """Return how many more pods of a unit each node takes, if no other node takes any."""
+        caps = self._open_in_company(at)
+        for limit in self._spread_limits(at):
+            np.minimum(caps, limit.on_nodes(), out=caps)
+        return caps
+
+    def fill(self, at: int, inside: Mask | None) -> bool:
+        """Place pods of a unit that may go together, nodes in packing order; False: none may.
+
+        Where one spread constraint is in the way, as many as ever can: its least is lifted first.
+        """
+        caps = self._open_in_company(at)
+        if inside is not None:
+            caps *= inside
+        rule = self._lifted(at)
+        limits = [*self._alone(at), *self._spread_limits(at, rule)]
+        for limit in limits:
+            np.minimum(caps, limit.on_nodes(), out=caps)
+        stages = [limits]
+        if rule is not None and any(limit.is_shared(caps) for limit in limits):
+            limits.append(self._limit(rule, at))
+        elif rule is not None:
+            stages = [[limit] for limit in self._lifts(rule, at, caps)]
+        nodes = self.in_order(caps, at)
+        pods = _filled(stages, nodes, caps[nodes], self.left[at])
+        for node, count in zip(nodes[pods > 0].tolist(), pods[pods > 0].tolist(), strict=True):
+            self.put(at, node, count)
+        return bool(pods.any())
+
+    def _open_in_company(self, at: int) -> Amounts:
+        """Return how many more pods of a unit each node takes, spread constraints aside."""
+        self.spent += STEPS_PER_LOOK + self._free.shape[1]
+        shape = self._shapes[at]
+        caps = pods_per_node(shape.requests, self._room.columns.row, self._free)
+        caps *= feasible(shape, self._room.columns)
+        for unit, other, key in self.bonds.shun:
+            if unit == at:
+                caps *= ~self._near_to(other, key)
+                if other == at:
+                    np.minimum(caps, 1, out=caps, where=self._has(key))
+        if at in self.near:
+            caps *= self._drawn(self.near[at])
+        return np.minimum(caps, self.left[at])
+
+    def _alone(self, at: int) -> Iterator[Limit]:
+        """Yield the labels within each value of which a unit has one pod."""
+        for key in (key for unit, other, key in self.bonds.shun if unit == other == at):
+            column = self._traits.label(key)
+            most = [self.left[at] if value is None else 1 for value in column.values]
+            yield Limit(column.of, np.array(most, dtype=np.int64))
+
+    # ---- spread constraints
+
+    def held(self, rule: Rule) -> Amounts:
+        """Return the pods that a rule counts per domain as things stand."""
+        return rule.held(self.placed + self._standing)
+
+    def _spread_limits(self, at: int, but: Rule | None = None) -> Iterator[Limit]:
+        """Yield what rules leave to a unit: its own, and those that must last once it is there."""
+        for rule in self.bonds.rules:
+            if rule is not but and (at == rule.owner or (rule.lasting and at in rule.counted)):
+                self.spent += STEPS_PER_RULE + self._free.shape[1]
+                yield self._limit(rule, at)
+
+    def _limit(self, rule: Rule, at: int) -> Limit:
+        everyone = self.placed + self._standing
+        spare, any_number = rule.spare(everyone), self.left[at]
+        if at not in rule.counted:
+            return rule.limit(np.where(spare >= 0, any_number, 0), 0)
+        if at == rule.owner:
+            return rule.limit(np.maximum(spare, 0), 0)
+        minded = rule.domains.sums(everyone[rule.owner]) > 0
+        return rule.limit(np.where(minded, np.maximum(spare, 0), any_number), any_number)
+
+    def _lifted(self, at: int) -> Rule | None:
+        """Return the rule with the fewest domains whose least rises with the pods of a unit."""
+        own = (r for r in self.bonds.rules if r.owner == at and r.counts_itself)
+        rising = [rule for rule in own if rule.floor is None]
+        return min(rising, key=lambda rule: len(rule.domains.names), default=None)
+
+    def _lifts(self, rule: Rule, at: int, caps: Amounts) -> tuple[Limit, Limit]:
+        """Return what each domain must get to lift the least, and what it may get then."""
+        held = self.held(rule)
+        room, skew = rule.domains.sums(caps), rule.constraint.max_skew
+        level = level_for(held, room, skew, self.left[at])
+        must = allowed(held, room, level)
+        return rule.limit(must, 0), rule.limit(allowed(held, room, level + skew) - must, 0)
+
+    def stop(self, at: int) -> Stop | None:
+        """Say which rule keeps a unit from the nodes that are open to it otherwise, if one does."""
+        caps = self._open_in_company(at)
+        for rule in self.bonds.rules:
+            closed = (caps > 0) & (self._limit(rule, at).on_nodes() == 0)
+            if rule.owner == at and closed.any():
+                held = self.held(rule)
+                return stop_of(rule, held, int(np.count_nonzero(closed)))
+        return None
+
+    # ---- affinity
+
+    def _near_to(self, other: int, key: str) -> Mask:
+        """Return the nodes that share a value of the label with a pod of the other unit."""
+        column = self._traits.label(key)
+        taken = np.zeros(len(column.values), dtype=np.bool_)
+        taken[column.of[(self.placed[other] + self._standing[other]) > 0]] = True
+        return taken[column.of] & self._has(key)
+
+    def _has(self, key: str) -> Mask:
+        return self._traits.label(key).where(lambda value: value is not None)
+
+    def _drawn(self, near: Attraction) -> Mask:
+        mask = np.ones(self._free.shape[1], dtype=np.bool_)
+        begun = any(near.anchors)
+        for key, anchors in zip(near.keys, near.anchors, strict=True):
+            place = self._traits.label(key).where(anchors.__contains__)
+            for partner in near.partners:
+                place = place | self._near_to(partner, key)
+            begun = begun or bool(place.any())
+            mask &= place
+        if not begun and near.may_begin:
+            for key in near.keys:
+                mask = self._has(key) if key == near.keys[0] else mask & self._has(key)
+        return mask
+
+    def has_begun(self, near: Attraction) -> bool:
+        """Say whether pods of the series stand already."""
+        return any(self._standing[partner].any() for partner in near.partners)
+
+    def places_of(self, near: Attraction) -> Positions:
+        """Return which nodes share the values of all the keys, as a number per node."""
+        codes = np.stack([self._traits.label(key).of for key in near.keys], axis=1)
+        return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def is_held(self, near: Attraction, partners: Iterable[int]) -> bool:
+        """Say whether the unit has, wherever it is, one of the partners near it for every key."""
+        here = (self.placed[near.unit] + self._standing[near.unit]) > 0
+        for key in near.keys:
+            holds = [self._near_to(other, key) for other in partners]
+            if not holds or not np.logical_or.reduce(holds)[here].all():
+                return False
+        return True
+
+    def is_in_one_place(self, near: Attraction) -> bool:
+        """Say whether all of the series is within one value of every key."""
+        rows = list(near.partners)
+        nodes = (self.placed[rows] + self._standing[rows]).any(axis=0)
+        return all(
+            len(np.unique(self._traits.label(key).of[nodes & self._has(key)])) <= 1
+            for key in near.keys
+        )
+
+
+def _filled(
+    stages: Sequence[Sequence[Limit]], nodes: Positions, caps: Amounts, wanted: int
+) -> Amounts:
+    """Fill the nodes in turn as far as the limits of each stage allow, stage after stage."""
+    pods = np.zeros_like(caps)
+    for limits in stages:
+        more = caps - pods
+        for limit in limits:
+            more = limit.cut(nodes, more)
+        before = np.cumsum(more) - more
+        pods += np.clip(wanted - int(pods.sum()) - before, 0, more)
+    return pods
