@@ -18,8 +18,8 @@ import contextlib
 import gc
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, Union, assert_never, overload
 
@@ -180,27 +180,55 @@ class Counters:
 # --- what exists: the comparison ------------------------------------------------------------
 
 
-@dataclass(slots=True)
 class Picture(Generic[T]):
-    """A list under way; it touches nothing before it is whole."""
+    """A list under way, against what was there before; it touches nothing before it is whole.
 
-    objects: dict[Key, T] = field(default_factory=dict)
-    unreadable: dict[Key, Unreadable] = field(default_factory=dict)
+    What did not change is only ticked off, so that to take the list over costs what it changes.
+    """
+
+    def __init__(self, before: Mapping[Key, T]) -> None:
+        self._before = before
+        self._untold = dict(before)
+        self.changed: dict[Key, T] = {}
+        self.unreadable: dict[Key, Unreadable] = {}
+
+    @property
+    def gone(self) -> list[T]:
+        """What was there before and is not told of."""
+        told = self.changed.keys() | self.unreadable.keys()
+        return [old for key, old in self._untold.items() if key not in told]
+
+    def same(self, meta: ObjectMeta) -> bool:
+        """Take an object in if it is as it was before."""
+        key = _key(meta)
+        old = self._before.get(key)
+        if old is None or not _same(old.metadata, meta):
+            return False
+        self._forget(key)
+        self._untold.pop(key, None)
+        return True
 
     def change(self, obj: T) -> None:
         """Take an object in."""
-        self.objects[_key(obj.metadata)] = obj
-        self.unreadable.pop(_key(obj.metadata), None)
+        if not self.same(obj.metadata):
+            self._forget(_key(obj.metadata))
+            self.changed[_key(obj.metadata)] = obj
 
     def drop(self, meta: ObjectMeta) -> None:
         """Take an object out, or leave out one that the projection does not want."""
-        self.objects.pop(_key(meta), None)
-        self.unreadable.pop(_key(meta), None)
+        self._forget(_key(meta))
 
     def confuse(self, bad: Unreadable) -> None:
         """Note an object that exists and can't be read."""
+        self._forget((bad.namespace, bad.name))
         self.unreadable[bad.namespace, bad.name] = bad
-        self.objects.pop((bad.namespace, bad.name), None)
+
+    def _forget(self, key: Key) -> None:
+        """Leave nothing of what the list has said of it so far."""
+        self.changed.pop(key, None)
+        self.unreadable.pop(key, None)
+        if key in self._before:
+            self._untold[key] = self._before[key]
 
 
 class Store(Generic[T]):
@@ -211,20 +239,15 @@ class Store(Generic[T]):
 
     def change(self, obj: T) -> list[WatchEvent[T]]:
         """Take a new state; the same name with another uid is a deletion and a creation."""
-        if self.same(obj.metadata) is not None:
-            # The sink holds the old one: keeping the new would double the memory of a re-list.
-            return []
         key = _key(obj.metadata)
         old = self.objects.get(key)
+        if old is not None and _same(old.metadata, obj.metadata):
+            # The sink holds the old one: keeping the new would double the memory of a re-list.
+            return []
         self.objects[key] = obj
         if old is not None and old.metadata.uid != obj.metadata.uid:
             return [Deleted(old), Changed(obj)]
         return [Changed(obj)]
-
-    def same(self, meta: ObjectMeta) -> T | None:
-        """The object, where this very state of it is what is known."""
-        old = self.objects.get(_key(meta))
-        return old if old is not None and _same(old.metadata, meta) else None
 
     def drop(self, meta: ObjectMeta) -> list[WatchEvent[T]]:
         """Forget an object; nothing happens when the name belongs to another uid by now."""
@@ -245,14 +268,12 @@ class Store(Generic[T]):
     def replace(self, picture: Picture[T]) -> list[WatchEvent[T]]:
         """Become the picture, and return what that changes, deletions first."""
         events: list[WatchEvent[T]] = []
-        for key, old in list(self.objects.items()):
-            if key not in picture.objects and key not in picture.unreadable:
-                events += self.drop(old.metadata)
+        for old in picture.gone:
+            events += self.drop(old.metadata)
         for bad in picture.unreadable.values():
             events += self.confuse(bad)
-        for key, obj in picture.objects.items():
-            if self.objects.get(key) is not obj:
-                events += self.change(obj)
+        for obj in picture.changed.values():
+            events += self.change(obj)
         return events
 
 
@@ -531,13 +552,13 @@ class Reflector(Generic[T]):
 
     async def _do_without(self) -> None:
         """Take a resource that the server does not know for an empty one, for a while."""
-        self._take_over(Picture(), "")
+        self._take_over(Picture(self.store), "")
         self._opened_at = self._clock()
         await asyncio.sleep(self._pace.absence)
 
     async def _stream_all(self) -> bool:
         """Let a watch begin with all objects; False when this server does not know how."""
-        self._picture = Picture()
+        self._picture = Picture(self.store)
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         try:
             await self._follow(query)
@@ -554,7 +575,7 @@ class Reflector(Generic[T]):
         return self._can_stream
 
     async def _list_pages(self) -> None:
-        picture: Picture[T] = Picture()
+        picture: Picture[T] = Picture(self.store)
         version = ""
         pages = self._client.list(
             self._path,
@@ -648,7 +669,9 @@ class Reflector(Generic[T]):
         return _slice(items, lambda item: self._gather(picture, self._wire.item(item)))
 
     def _gather(self, picture: Picture[T], item: Any) -> None:
-        match self._known(item) or self._kept(item):
+        if not isinstance(item, Unreadable) and picture.same(item.metadata):
+            return  # in a new list that is nearly all of it
+        match self._kept(item):
             case Unreadable() as bad:
                 self._complain(bad)
                 picture.confuse(bad)
@@ -656,10 +679,6 @@ class Reflector(Generic[T]):
                 picture.drop(item.metadata)
             case obj:
                 picture.change(obj)
-
-    def _known(self, item: Any) -> T | None:
-        """What is kept of the object already; in a new list that is nearly all of it."""
-        return None if isinstance(item, Unreadable) else self._cache.same(item.metadata)
 
     def _kept(self, item: Any) -> T | Unreadable | None:
         if isinstance(item, Unreadable):

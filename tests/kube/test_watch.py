@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import gc
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 import msgspec
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kube.client import Backoff, Client, Resource
@@ -868,18 +868,32 @@ names = st.sampled_from(["a", "b", "c"])
 pods = st.builds(pod, names, st.sampled_from(["u", "v"]), st.integers(1, 3))
 
 
-@st.composite
-def pictures(draw: st.DrawFn) -> Picture[Pod]:
-    picture: Picture[Pod] = Picture()
-    for one in draw(st.lists(pods, max_size=4)):
-        picture.change(one)
-    for one in draw(st.lists(pods, max_size=1)):
-        picture.confuse(Unreadable("ns", one.metadata.name, one.metadata.uid, "odd"))
+metas = pods.map(lambda one: one.metadata)
+odd = metas.map(lambda meta: Unreadable("ns", meta.name, meta.uid, "odd"))
+lists = st.lists(st.one_of(pods, metas, odd), max_size=5).map(tuple)
+
+Told = Pod | Meta | Unreadable
+
+
+def pictured(told: Sequence[Told], store: Store[Pod]) -> Picture[Pod]:
+    """Return a list in which this was told, one after the other."""
+    picture = Picture(store.objects)
+    for step in told:
+        match step:
+            case Pod():
+                picture.change(step)
+            case Meta():
+                picture.drop(step)
+            case Unreadable():
+                picture.confuse(step)
     return picture
 
 
-@given(st.lists(st.one_of(pods, pods.map(lambda one: one.metadata), pictures()), max_size=8))
-def test_the_events_always_add_up_to_the_store(steps: list[Pod | Meta | Picture[Pod]]) -> None:
+@given(st.lists(st.one_of(pods, metas, lists), max_size=8))
+@example([pod("a"), (pod("a"), pod("a").metadata)])  # told as it was, and gone before the end
+def test_the_events_always_add_up_to_the_store(
+    steps: list[Pod | Meta | tuple[Told, ...]],
+) -> None:
     store: Store[Pod] = Store()
     mirror = Mirror()
     for step in steps:
@@ -892,21 +906,28 @@ def test_the_events_always_add_up_to_the_store(steps: list[Pod | Meta | Picture[
                 other = held is not None and held.metadata.uid != step.uid
                 assert (store.objects.get(("ns", step.name)) is held) == (other or held is None)
             case _:
-                mirror(store.replace(step))
-                readable = {key: one for key, one in store.objects.items() if key in step.objects}
-                assert readable == step.objects
-                kept = store.objects.keys() - step.objects.keys()
-                assert all(
-                    step.unreadable[key].uid == store.objects[key].metadata.uid for key in kept
-                )
+                before = dict(store.objects)
+                mirror(store.replace(pictured(step, store)))
+                assert store.objects == listed(step, before)
         assert mirror.objects == store.objects
 
 
-@given(st.lists(pods, max_size=5))
-def test_the_same_list_twice_tells_nothing(listed: list[Pod]) -> None:
+def listed(told: Sequence[Told], before: dict[Key, Pod]) -> dict[Key, Pod]:
+    """Return what is there after a list: the last word on each name; what cannot be read stays."""
+    last = {one.metadata.name if isinstance(one, Pod) else one.name: one for one in told}
+    kept: dict[Key, Pod] = {}
+    for name, one in last.items():
+        old = before.get(("ns", name))
+        if isinstance(one, Pod):
+            kept["ns", name] = one
+        elif isinstance(one, Unreadable) and old is not None and old.metadata.uid == one.uid:
+            kept["ns", name] = old
+    return kept
+
+
+@given(lists)
+def test_the_same_list_twice_tells_nothing_but_what_cannot_be_read(told: Sequence[Told]) -> None:
     store: Store[Pod] = Store()
-    picture: Picture[Pod] = Picture()
-    for one in listed:
-        picture.change(one)
-    store.replace(picture)
-    assert store.replace(picture) == []
+    store.replace(pictured(told, store))
+    again = store.replace(pictured(told, store))
+    assert all(isinstance(event, Unreadable) for event in again)
