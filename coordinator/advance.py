@@ -22,7 +22,7 @@ from coordinator.actions import (
     WriteGangStatus,
 )
 from coordinator.cache import ClusterCache
-from coordinator.demand import Demand, NotReady, Settled, demand
+from coordinator.demand import Demand, NotReady, Settled, demand, topology_of
 from coordinator.moment import Moment, Patience
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
@@ -45,7 +45,14 @@ from kube.ray import (
     refused_pods,
     unknown_priority_class,
 )
-from kube.slots import placement_from_pins, slots_of, trim, without_nodes
+from kube.slots import (
+    handed_on,
+    placement_from_pins,
+    slots_of,
+    trim,
+    without_halves,
+    without_nodes,
+)
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Reason
 
@@ -157,11 +164,16 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
     view.terms = terms
     view.priority = _priority(terms, pods, scene.cache)
     if view.placement is not None and terms is not None:
-        trimmed = trim(view.placement, pods, _most_slots(terms, view.placement))
-        if not slots_of(trimmed):
-            view.placement = None
-        elif trimmed != view.placement:
-            view.placement = trimmed
+        view.placement = _kept(view.placement, pods, terms)
+
+
+def _kept(placement: Placement, pods: list[ObservedPod], terms: GangTerms) -> Placement | None:
+    """What of a placement is still of use: no seats beyond the pods wanted, no half replicas."""
+    whole = without_halves(placement, pods, {each.name: each.hosts for each in terms.pod_sets})
+    kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
+    if not slots_of(kept):
+        return None
+    return placement if kept == placement else kept
 
 
 def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
@@ -231,7 +243,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
     lost = repair.lost_nodes(view, pods, scene.cache.columns())
     if lost and view.placement is not None:
         left = without_nodes(view.placement, pods, lost)
-        view.placement = left if slots_of(left) else None
+        view.placement = _kept(left, pods, view.terms) if view.terms else left
         _stand(view, pods)
     if repair.is_void(view):
         view.placement = None
@@ -245,11 +257,11 @@ def _demand(view: GangView, cluster: RayCluster) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.standing):
         return NotReady(Reason.GANG_INCOMPLETE, "the RayCluster is suspended: it wants no pods")
-    if view.terms.unsupported:
-        named = ", ".join(view.terms.unsupported)
-        return NotReady(Reason.UNSUPPORTED, f"not supported yet: {named}")
+    asked = view.terms.topology
+    topology = topology_of(asked, view.standing, view.placement) if asked else None
     created = created_at(cluster.metadata)
-    return demand(view.key, view.priority, created, view.standing, refused_pods(cluster))
+    refused = refused_pods(cluster)
+    return demand(view.key, view.priority, created, view.standing, refused, topology)
 
 
 # --- what went wrong with released pods ---------------------------------------------------------

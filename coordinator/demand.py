@@ -9,8 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coordinator.standing import PodSetStanding, Standing
+from kube import names
 from kube.observed import ObservedPod
-from scheduling.model import LOWEST_PRIORITY, GangKey, Group, Member, PendingGang, PodShape
+from kube.ray import HEAD, TopologyTerms
+from scheduling.model import (
+    LOWEST_PRIORITY,
+    GangKey,
+    Group,
+    Member,
+    Occupied,
+    PendingGang,
+    Placement,
+    PodShape,
+    Topology,
+)
 from scheduling.verdict import Reason
 
 NAMED_PODS = 3  # a message names so many pods and counts the rest
@@ -32,19 +44,61 @@ class NotReady:
 Demand = Settled | NotReady | PendingGang
 
 
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one pod set asks for: the pods that its minimum lacks, and units of surplus.
+
+    Of both only whole replicas; no unit of surplus while the minimum is `short` of pods.
+    """
+
+    standing: PodSetStanding
+    minimum: Sequence[ObservedPod]
+    surplus: Sequence[Sequence[ObservedPod]]
+
+    @property
+    def short(self) -> bool:
+        return len(self.minimum) < self.standing.missing
+
+
 def demand(
-    key: GangKey, priority: int, created: float, standing: Standing, refused: str = ""
+    key: GangKey,
+    priority: int,
+    created: float,
+    standing: Standing,
+    refused: str = "",
+    topology: Topology | None = None,
 ) -> Demand:
     """Say what the gang asks for; `refused` is what KubeRay says of pods it could not create."""
-    hindrance = _unreadable(standing) or _blocked(standing) or _incomplete(standing, refused)
+    shares = [_share(each) for each in standing]
+    hindrance = _unreadable(standing) or _blocked(shares) or _incomplete(shares, refused)
+    hindrance = hindrance or (_nameless(standing) if topology and topology.replica else None)
     if hindrance is not None:
         return hindrance
-    minimum = tuple(g for each in standing for g in _groups(each.terms.name, _wanted(each)))
-    surplus = tuple(unit for each in standing for unit in _surplus_units(each))
+    named = [(share.standing.terms.name, share) for share in shares]
+    minimum = tuple(group for name, share in named for group in _groups(name, share.minimum))
+    surplus = tuple(tuple(_groups(name, unit)) for name, share in named for unit in share.surplus)
     if not minimum and not surplus:
         return Settled()
     members, lowest = tuple(_members(standing)), _lowest_priority(standing)
-    return PendingGang(key, priority, created, minimum, surplus, members, lowest)
+    return PendingGang(key, priority, created, minimum, surplus, members, lowest, topology)
+
+
+def topology_of(terms: TopologyTerms, standing: Standing, placement: Placement | None) -> Topology:
+    """Say how the workers are to be together, and where some of them are or have a seat."""
+    workers = tuple(sorted(each.terms.name for each in standing if each.terms.name != HEAD))
+    seats = {
+        Occupied(each.pod_set, each.replica, node)
+        for each in (placement.assignments if placement else ())
+        for node, _ in each.nodes
+    }
+    pods = {
+        Occupied(pod.member.pod_set, pod.member.replica, pod.settled_on)
+        for each in standing
+        for pod in each.settled
+        if pod.member is not None and pod.settled_on
+    }
+    occupied = sorted(each for each in seats | pods if each.pod_set in workers)
+    return Topology(workers, terms.required, terms.preferred, terms.replica, tuple(occupied))
 
 
 def is_gathered(standing: Standing) -> bool:
@@ -61,8 +115,8 @@ def _unreadable(standing: Standing) -> NotReady | None:
     return None
 
 
-def _blocked(standing: Standing) -> NotReady | None:
-    short = [each for each in standing if len(each.waiting) < each.missing]
+def _blocked(shares: Sequence[_Share]) -> NotReady | None:
+    short = [share.standing for share in shares if share.short]
     pods = [pod for each in short for pod in each.blocked]
     if not pods or any(len(s.waiting) + len(s.blocked) < s.missing for s in short):
         return None
@@ -71,9 +125,23 @@ def _blocked(standing: Standing) -> NotReady | None:
     return NotReady(Reason.FOREIGN_GATES, message)
 
 
-def _incomplete(standing: Standing, refused: str) -> NotReady | None:
-    if all(len(each.waiting) >= each.missing for each in standing):
+def _nameless(standing: Standing) -> NotReady | None:
+    """Pods of which nobody can say to which replica they belong."""
+    for each in standing:
+        for pod in each.waiting:
+            if each.terms.hosts > 1 and pod.member is not None and not pod.member.replica:
+                message = (
+                    f"not supported by Muster; {names.REPLICA_TOPOLOGY_REQUIRED} for pods that do "
+                    f"not say their replica: {pod.name} has no label {names.RAY_REPLICA_NAME}"
+                )
+                return NotReady(Reason.UNSUPPORTED, message)
+    return None
+
+
+def _incomplete(shares: Sequence[_Share], refused: str) -> NotReady | None:
+    if not any(share.short for share in shares):
         return None
+    standing = [share.standing for share in shares]
     wanted = sum(each.terms.minimum for each in standing)
     exist = sum(min(each.exist, each.terms.minimum) for each in standing)
     sets = ", ".join(
@@ -93,45 +161,64 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(every[:NAMED_PODS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _wanted(each: PodSetStanding) -> Sequence[ObservedPod]:
-    return each.waiting[: each.missing]
+def _share(each: PodSetStanding) -> _Share:
+    replicas = _whole_replicas(each)
+    minimum: list[ObservedPod] = []
+    while len(minimum) < each.missing and (replica := next(replicas, None)):
+        minimum += replica
+    surplus = list(_within(replicas, each.terms.count - each.placed - len(minimum)))
+    return _Share(each, minimum, surplus)
+
+
+def _within(units: Iterable[Sequence[ObservedPod]], most: int) -> Iterator[Sequence[ObservedPod]]:
+    """Units as they come, as long as they are no more pods than the RayCluster asks for."""
+    for unit in units:
+        most -= len(unit)
+        if most < 0:
+            return
+        yield unit
+
+
+def _whole_replicas(each: PodSetStanding) -> Iterator[Sequence[ObservedPod]]:
+    """The waiting pods by replica, where all pods of it are there and none is held by others.
+
+    Where pods do not say their replica, any pods make up one.
+    """
+    hosts = each.terms.hosts
+    if hosts <= 1:
+        yield from ([pod] for pod in each.waiting)
+        return
+    waiting: defaultdict[str, list[ObservedPod]] = defaultdict(list)
+    for pod in each.waiting:
+        waiting[_replica(pod)].append(pod)
+    placed = Counter(_replica(pod) for pod in (*each.settled, *(pod for pod, _ in each.seated)))
+    for name, pods in waiting.items():
+        if not name:
+            yield from (pods[at : at + hosts] for at in range(0, len(pods) - hosts + 1, hosts))
+        elif len(pods) + placed[name] == hosts:
+            yield pods
+
+
+def _replica(pod: ObservedPod) -> str:
+    return pod.member.replica if pod.member is not None else ""
 
 
 def _groups(pod_set: str, pods: Iterable[ObservedPod]) -> Iterator[Group]:
-    shapes: Counter[PodShape] = Counter(
-        pod.member.shape for pod in pods if pod.member is not None and pod.member.shape is not None
+    kinds: Counter[tuple[str, PodShape]] = Counter(
+        (pod.member.replica, pod.member.shape)
+        for pod in pods
+        if pod.member is not None and pod.member.shape is not None
     )
-    for shape in sorted(shapes, key=lambda shape: shape.key):
-        yield Group(pod_set=pod_set, replica="", shape=shape, count=shapes[shape])
+    for replica, shape in sorted(kinds, key=lambda kind: (kind[0], kind[1].key)):
+        yield Group(pod_set, replica, shape, kinds[replica, shape])
 
 
 def _members(standing: Standing) -> Iterator[Member]:
     for each in standing:
         for pod in each.waiting:
             if pod.member is not None and pod.member.shape is not None:
-                yield Member(each.terms.name, pod.member.shape, pod.kind[1])
+                yield Member(each.terms.name, pod.member.shape, pod.kind[1], pod.member.replica)
 
 
 def _lowest_priority(standing: Standing) -> int:
     return min((pod.priority for each in standing for pod in each.waiting), default=LOWEST_PRIORITY)
-
-
-def _surplus_units(each: PodSetStanding) -> Iterator[tuple[Group, ...]]:
-    """Whole replicas above the minimum, as many as the RayCluster asks for."""
-    rest = each.waiting[each.missing :]
-    room = each.terms.count - each.placed - each.missing
-    for pods in _replicas(rest, each.terms.hosts):
-        room -= len(pods)
-        if room < 0:
-            return
-        yield tuple(_groups(each.terms.name, pods))
-
-
-def _replicas(pods: Sequence[ObservedPod], hosts: int) -> Iterator[Sequence[ObservedPod]]:
-    if hosts == 1:
-        yield from ([pod] for pod in pods)
-        return
-    by_name: defaultdict[str, list[ObservedPod]] = defaultdict(list)
-    for pod in pods:
-        by_name[pod.member.replica if pod.member else ""].append(pod)
-    yield from (whole for whole in by_name.values() if len(whole) == hosts)

@@ -1,47 +1,61 @@
 """What does the Gang object of a RayCluster say, and does the record say it already?"""
 
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
+import msgspec.structs
 
 from kube import names
 from kube.objects import Gang, RayCluster
-from kube.ray import GangTerms, PodSetTerms
+from kube.ray import GangTerms, PodSetTerms, TopologyTerms
 
 Spec = dict[str, Any]
 
 
 def spec_of(cluster_uid: str, priority: int, terms: GangTerms | None) -> Spec:
     """The spec as understood; a Ray cluster that cannot be understood has no pod sets."""
-    return {
+    spec: Spec = {
         "queue": terms.queue if terms is not None else names.DEFAULT_QUEUE,
         "priority": priority,
         "rayClusterUid": cluster_uid,
         "podSets": [
-            {"name": each.name, "count": each.count, "minimum": each.minimum}
+            {"name": each.name, "count": each.count, "minimum": each.minimum, "hosts": each.hosts}
             for each in (terms.pod_sets if terms is not None else ())
         ],
     }
+    topology = terms.topology if terms is not None else None
+    return _brief(spec | {"topology": asdict(topology) if topology else None})
 
 
 def spec_recorded(gang: Gang) -> Spec:
     """The spec that a Gang object holds, in the same form."""
     found: Spec = msgspec.to_builtins(gang.spec)
-    found["podSets"] = list(found["podSets"])
-    return found
+    return _brief(found)
+
+
+def _brief(spec: Spec) -> Spec:
+    """The spec without what goes without saying: one host, no topology."""
+    pod_sets = [
+        {key: value for key, value in each.items() if (key, value) != ("hosts", 1)}
+        for each in spec["podSets"]
+    ]
+    said = {key: label for key, label in (spec.pop("topology") or {}).items() if label}
+    return {**spec, "podSets": pod_sets, **({"topology": said} if said else {})}
 
 
 def terms_recorded(gang: Gang) -> GangTerms:
     """The terms that an admitted gang was decided on, for when its annotations are broken since."""
+    topology = gang.spec.topology
     return GangTerms(
         queue=gang.spec.queue,
         priority_class="",
         pod_sets=tuple(
-            PodSetTerms(name=each.name, count=each.count, minimum=each.minimum, hosts=1)
+            PodSetTerms(name=each.name, count=each.count, minimum=each.minimum, hosts=each.hosts)
             for each in gang.spec.pod_sets
         ),
         expected_duration=None,
-        unsupported=(),
+        topology=TopologyTerms(**msgspec.structs.asdict(topology)) if topology else None,
     )
 
 

@@ -95,6 +95,15 @@ class PodSet(_Model):
     name: Name = Field(description="headgroup, or the name of a worker group.")
     count: Count = Field(default=0, description="Pods that the RayCluster wants.")
     minimum: Count = Field(default=0, description="Pods that must start at once.")
+    hosts: Count = Field(default=1, description="Pods of one replica, where it is not one.")
+
+
+class Topology(_Model):
+    """Node labels within one value of which pods of the gang are to be together."""
+
+    required: str = Field(default="", description="For all workers.")
+    preferred: str = Field(default="", description="For all workers, where there is such room.")
+    replica: str = Field(default="", description="For the pods of each replica of several hosts.")
 
 
 class GangSpec(_Model):
@@ -108,6 +117,7 @@ class GangSpec(_Model):
     pod_sets: Annotated[
         list[PodSet], Field(max_length=_MOST_POD_SETS, json_schema_extra=_map_of("name"))
     ] = []
+    topology: Topology | None = None
 
 
 class PodSetStatus(_Model):

@@ -362,6 +362,15 @@ class GangPodSet(Slim, frozen=True):
     name: str = ""
     count: int = 0
     minimum: int = 0
+    hosts: int = 1
+
+
+class GangTopology(Slim, frozen=True):
+    """The labels within one value of which workers, and the pods of a replica, are to be."""
+
+    required: str = ""
+    preferred: str = ""
+    replica: str = ""
 
 
 class GangSpec(_Part, frozen=True):
@@ -371,6 +380,7 @@ class GangSpec(_Part, frozen=True):
     priority: int = 0
     ray_cluster_uid: str = ""
     pod_sets: OrNull[tuple[GangPodSet, ...]] = ()
+    topology: GangTopology | None = None
 
 
 class GangCondition(Slim, frozen=True):

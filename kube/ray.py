@@ -106,14 +106,23 @@ class PodSetTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyTerms:
+    """The labels within one value of which workers, and the pods of a replica, are to be."""
+
+    required: str = ""
+    preferred: str = ""
+    replica: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GangTerms:
-    """What a RayCluster asks for. `unsupported` names annotations that are not built yet."""
+    """What a RayCluster asks for; `topology` is None where it does not mind."""
 
     queue: str
     priority_class: str
     pod_sets: tuple[PodSetTerms, ...]
     expected_duration: float | None = None
-    unsupported: tuple[str, ...] = ()
+    topology: TopologyTerms | None = None
 
 
 def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
@@ -181,7 +190,7 @@ def gang_terms(
         priority_class=_said(names.PRIORITY_CLASS, labels, annotations),
         pod_sets=_pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
         expected_duration=None if duration is None else parse_duration(duration),
-        unsupported=tuple(key for key in _TOPOLOGY if key in annotations),
+        topology=_topology(annotations),
     )
 
 
@@ -341,6 +350,12 @@ def _topology_problems(annotations: Labels) -> Iterator[Problem]:
         value = annotations.get(key)
         if value is not None and not _LABEL_KEY.fullmatch(value):
             yield Problem(key, value, "the key of a node label, e.g. topology.kubernetes.io/zone")
+
+
+def _topology(annotations: Labels) -> TopologyTerms | None:
+    if not any(key in annotations for key in _TOPOLOGY):
+        return None
+    return TopologyTerms(*(annotations.get(key, "") for key in _TOPOLOGY))
 
 
 def _one_of(known: Iterable[str]) -> str:

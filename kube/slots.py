@@ -8,7 +8,7 @@ coordinator, which is what lets another leader complete exactly what the last on
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -72,10 +72,7 @@ def _settled(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
 
 
 def _own_slot(pod: ObservedPod) -> Slot | None:
-    member = pod.member
-    if member is None or member.shape is None:
-        return None
-    return Slot(Kind(member.pod_set, "", member.shape.key), pod.settled_on)
+    return _slot_on(pod, pod.settled_on)
 
 
 def _any_slot(vacant: Slots, pod: ObservedPod) -> Slot | None:
@@ -119,11 +116,11 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
 
 
 def kind_of(pod: ObservedPod) -> Kind | None:
-    """The kind of slot that a gated pod needs; None where its shape cannot be read."""
+    """The kind of slot that a pod needs; None where its shape cannot be read."""
     member = pod.member
     if member is None or member.shape is None:
         return None
-    return Kind(member.pod_set, "", member.shape.key)
+    return Kind(member.pod_set, member.replica, member.shape.key)
 
 
 def _slot_on(pod: ObservedPod, node: str) -> Slot | None:
@@ -160,23 +157,98 @@ def without_nodes(
     return _rebuilt(placement, slots)
 
 
-def trim(placement: Placement, pods: Iterable[ObservedPod], counts: Mapping[str, int]) -> Placement:
+def trim(placement: Placement, pods: Sequence[ObservedPod], counts: Mapping[str, int]) -> Placement:
     """Give up vacant slots of pod sets that have more slots than they may have pods.
 
-    `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations.
+    `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations, of
+    replicas that are gone first.
     """
     total: Counter[str] = Counter()
     for slot, count in _promised(placement).items():
         total[slot.kind.pod_set] += count
     if all(count <= counts.get(pod_set, 0) for pod_set, count in total.items()):
         return placement
-    slots, vacant = slots_of(placement), vacant_slots(placement, pods)
-    for slot in sorted(vacant, reverse=True):
+    slots, vacant, there = slots_of(placement), vacant_slots(placement, pods), _replicas_of(pods)
+    for slot in sorted(vacant, key=lambda slot: (slot.kind[:2] not in there, slot), reverse=True):
         pod_set = slot.kind.pod_set
         give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
         slots[slot] -= give_up
         total[pod_set] -= give_up
     return _rebuilt(placement, slots)
+
+
+Replica = tuple[str, str]
+"""Pod set and name; the name is empty where a replica is one pod."""
+
+
+def _replicas_of(pods: Iterable[ObservedPod]) -> set[Replica]:
+    """The replicas of which there is a pod."""
+    members = (pod.member for pod in pods if not pod.terminal)
+    return {(member.pod_set, member.replica) for member in members if member is not None}
+
+
+def without_halves(
+    placement: Placement, pods: Sequence[ObservedPod], hosts: Mapping[str, int]
+) -> Placement:
+    """The placement without what is vacant of replicas that have lost seats.
+
+    A replica is whole or nothing: KubeRay deletes what is left of one, so nobody comes for the
+    seats that are left. `hosts` (pod set -> pods of a replica) says when it is whole.
+    """
+    named = _named(placement)
+    halves = {each for each, make in named.items() if make.total() != hosts.get(each[0], 1)}
+    if not halves:
+        return placement
+    slots = slots_of(placement)
+    for slot, count in vacant_slots(placement, pods).items():
+        slots[slot] -= count if slot.kind[:2] in halves else 0
+    return _rebuilt(placement, slots)
+
+
+def handed_on(placement: Placement, pods: Sequence[ObservedPod]) -> Placement:
+    """The placement with the seats of replicas that are gone in the names of their successors.
+
+    A replica that lost a pod is made again as a whole, under a new name. It takes the seats of one
+    of the same make that has no pod any more, in order of name.
+    """
+    named = _named(placement)
+    if not named:
+        return placement
+    there = _replicas_of(pods)
+    orphans = {each: make for each, make in named.items() if each not in there}
+    kinds = (kind_of(pod) for pod in pods if orphans and pod.gated and pod.alive)
+    new = _by_replica((kind, 1) for kind in kinds if kind is not None and kind[:2] not in named)
+    heirs = {}
+    for (pod_set, name), make in sorted(new.items()):
+        alike = (each for each in orphans if each[0] == pod_set and orphans[each] == make)
+        orphan = min(alike, default=None)
+        if orphan is not None:
+            del orphans[orphan]
+            heirs[orphan] = name
+    return _renamed(placement, heirs)
+
+
+@lru_cache(maxsize=8192)
+def _named(placement: Placement) -> Mapping[Replica, Counter[str]]:
+    """The replicas of several pods that a placement names."""
+    return _by_replica((slot.kind, count) for slot, count in _promised(placement).items())
+
+
+def _by_replica(counted: Iterable[tuple[Kind, int]]) -> dict[Replica, Counter[str]]:
+    """How many pods of which shapes each replica has that has a name."""
+    found: defaultdict[Replica, Counter[str]] = defaultdict(Counter)
+    for kind, count in counted:
+        if kind.replica:
+            found[kind.pod_set, kind.replica][kind.shape] += count
+    return dict(found)
+
+
+def _renamed(placement: Placement, heirs: Mapping[Replica, str]) -> Placement:
+    if not heirs:
+        return placement
+    names = ((each, heirs.get((each.pod_set, each.replica))) for each in placement.assignments)
+    renamed = (replace(each, replica=name) if name else each for each, name in names)
+    return Placement(tuple(sorted(renamed, key=_kind)))
 
 
 def merged(first: Placement, second: Placement) -> Placement:

@@ -11,6 +11,7 @@ numbers in a refusal that was kept are those of the cycle that gave it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import assert_never
 
@@ -18,13 +19,16 @@ from scheduling import explain
 from scheduling.assign import Assignments
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
+from scheduling.domains import Decide
 from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
 from scheduling.model import GangKey, Group, PendingGang, PodShape
 from scheduling.neighbours import AwaitedError, ToldApartError, neighbours, promised
 from scheduling.ordering import in_order
+from scheduling.replicas import decide_by_replica
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.together import Turn, decide_bonded
+from scheduling.topology import decide_together
 from scheduling.verdict import Admitted, Decision, Reason, Refusal
 
 
@@ -88,7 +92,9 @@ def next_cycle(
     start = room = before.room.moved_to(columns) if before else Room.of(columns)
     known = before.refused if before else {}
     steps, kept = settings.cycle_search_steps, 0
-    decide = _decided_in_company if _somebody_minds(pending, company) else _decided_alone
+    decide = (
+        partial(_decided_in_company, company) if _somebody_minds(pending, company) else _decided
+    )
     decisions, refused = [], {}
     for gang in in_order(pending):
         room = room.facing(gang.pod_priority)
@@ -98,7 +104,7 @@ def next_cycle(
             refused[gang.key] = same
             kept += 1
             continue
-        turn = decide(gang, room, min(steps, settings.search_steps), company)
+        turn = _decided_in_domains(gang, room, min(steps, settings.search_steps), decide)
         decisions.append(Decision(gang.key, turn.verdict))
         room, steps = turn.room, steps - turn.steps
         lack = _lack(gang, turn)
@@ -126,11 +132,14 @@ def _minds(gang: PendingGang) -> bool:
     return any(shape.near or shape.apart or shape.spread for shape in shapes)
 
 
-def _decided_alone(gang: PendingGang, room: Room, steps: int, _: Company) -> Turn:
-    return _decided(gang, room, steps)
+def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
+    """Choose the domain of the gang, in it those of its replicas, and place it there."""
+    if gang.topology is None:
+        return decide(gang, room, steps)
+    return decide_together(gang, room, steps, partial(decide_by_replica, decide=decide))
 
 
-def _decided_in_company(gang: PendingGang, room: Room, steps: int, company: Company) -> Turn:
+def _decided_in_company(company: Company, gang: PendingGang, room: Room, steps: int) -> Turn:
     """Decide one gang with what pods mean to each other, and let it be company to the next."""
     if _minds(gang) or company.is_minded():
         turn = _decided_among(gang, room, steps, company)

@@ -6,7 +6,7 @@ message depends on nothing but the gang and the room, so it stays the same while
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
@@ -22,6 +22,7 @@ Wanted = tuple[str, PodShape, int]
 """A pod set, one shape in it, and how many pods of that shape."""
 
 _SPEAKS_AGAINST = {
+    Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
     Predicate.CORDON: ("is cordoned", "are cordoned"),
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
     Predicate.ADDED_AFFINITY: (
@@ -43,6 +44,8 @@ _SPEAKS_AGAINST = {
         "do not declare a feature that it needs",
     ),
 }
+
+_DOMAINS_NAMED = 3
 
 SHOWN = 80
 """How much of a label's key or value a message shows."""
@@ -197,6 +200,82 @@ def undecided(groups: Iterable[Group], room: Room) -> Refusal:
     said = ["no placement found within the bounded search; tried again when room changes"]
     said.append(_together(wanted, room) or _ALL_FIT_BUT)
     return Refusal(Reason.UNDECIDED, _bounded(said, ". "), _numbers(wanted, room))
+
+
+def closest_domain(keys: Sequence[str], name: Sequence[str], refusal: Refusal) -> Refusal:
+    """Explain that no domain takes the workers, by what stops them in the best one."""
+    said = f"no single {_joined(keys)} holds the workers; {_joined(name)} comes closest"
+    return _introduced(said, refusal)
+
+
+def in_domain(keys: Sequence[str], name: Sequence[str], refusal: Refusal) -> Refusal:
+    """Say which domain a refusal speaks of."""
+    return _introduced(f"the workers belong in {_joined(keys)} {_joined(name)}", refusal)
+
+
+def no_label(keys: Sequence[str]) -> Refusal:
+    """Explain that no node is in any domain."""
+    said = f"no node has the label {_joined(keys)}, by which workers are to be together"
+    return Refusal(Reason.NO_FEASIBLE_NODE, said)
+
+
+def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:
+    """Explain that pods of the gang are in several domains already, or in none."""
+    named = ", ".join(_joined(name) for name in names[:_DOMAINS_NAMED]) or "none"
+    said = f"the workers are to be in one {_joined(keys)}, but those that have room are in {named}"
+    more = len(names) - _DOMAINS_NAMED
+    said += f" and {more} more" if more > 0 else ""
+    return Refusal(Reason.NO_FEASIBLE_NODE, said)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasShort:
+    """How replicas of some pod sets stand whose `pods` pods are to be in one domain.
+
+    `fit` of the `wanted` find one; then no domain has room for more than `largest` pods.
+    """
+
+    pod_sets: tuple[str, ...]
+    wanted: int
+    fit: int
+    pods: int
+    largest: int
+
+
+def replicas_short(
+    groups: Iterable[Group], keys: Sequence[str], short: ReplicasShort, room: Room
+) -> Refusal:
+    """Explain that there is room for all pods, but not for whole replicas inside domains."""
+    noun, verb = ("replica", "fits") if short.wanted == 1 else ("replicas", "fit")
+    said = (
+        f"{short.fit} of {short.wanted} {noun} of {', '.join(short.pod_sets)} {verb}: each needs "
+        f"{short.pods} pods inside one {_joined(keys)}; at most {short.largest} more fit inside one"
+    )
+    numbers = _numbers(_wanted(groups), room)
+    if len(short.pod_sets) == 1:
+        most = short.fit * short.pods
+        mine = (each.pod_set in short.pod_sets for each in numbers)
+        numbers = tuple(
+            replace(each, fit=min(each.fit, most)) if is_mine else each
+            for each, is_mine in zip(numbers, mine, strict=True)
+        )
+    return Refusal(Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""), numbers)
+
+
+def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: Room) -> Refusal:
+    """Explain that replicas would find their domains, but not beside the other pods of the gang."""
+    wanted = _wanted(groups)
+    names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
+    said = f"{names} fit alone but not together with each replica inside one {_joined(keys)}"
+    return Refusal(Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""), _numbers(wanted, room))
+
+
+def _introduced(words: str, refusal: Refusal) -> Refusal:
+    return replace(refusal, message=_bounded([f"{words}: {refusal.message}"], ""))
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join(parts)
 
 
 def _wanted(groups: Iterable[Group]) -> tuple[Wanted, ...]:

@@ -1,9 +1,9 @@
 """Which nodes may run pods of a shape, room left aside, and what speaks against the others?
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
-scheduler's order; a node counts for the first that refuses it. A predicate is asked once per
-class of nodes (equal taints, equal value of a label), not once per node, and its mask is
-remembered until a node changes.
+scheduler's order, after Muster's own, the domain that a gang is held to; a node counts for the
+first that refuses it. A predicate is asked once per class of nodes (equal taints, equal value of a
+label), not once per node, and its mask is remembered until a node changes.
 """
 
 import re
@@ -22,6 +22,7 @@ from scheduling.model import NodeTerm, PodShape, Requirement, Taint, Toleration
 class Predicate(StrEnum):
     """What can speak against a node, in the order in which it is asked."""
 
+    TOPOLOGY = "Topology"
     CORDON = "NodeUnschedulable"
     TAINT = "TaintToleration"
     ADDED_AFFINITY = "AddedAffinity"
@@ -52,7 +53,8 @@ def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity
     keys = tuple(each.counted.key for each in shape.spread)
-    return shape.tolerations, shape.node_selector, *terms, shape.features, keys, shape.bounds
+    rest = shape.features, keys, shape.bounds, shape.inside
+    return shape.tolerations, shape.node_selector, *terms, *rest
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
@@ -71,6 +73,7 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
     added = shape.added_affinity
     return {
+        **({Predicate.TOPOLOGY: _bounded(shape.inside, traits)} if shape.inside else {}),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: _uncordoned(tolerations, traits)
         ),

@@ -2,20 +2,22 @@
 
 Exact in both directions for one shape (any greedy order is), and for one pod beside one shape,
 the head and its workers: they fit if and only if, for some node that takes the head, the total of
-the workers less what they lose on that node is enough. Anything else is first filled greedily in
-a few orders, and where that fails it is searched exactly (`search`), within a bound of steps.
+the workers less what they lose on that node is enough. So it is beside several shapes that share
+no node, workers in domains of their own. Anything else is first filled greedily in a few orders,
+and where that fails it is searched exactly (`search`), within a bound of steps.
 
 All or nothing: an outcome other than `Placed` has placed nobody.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import assert_never
 
 import numpy as np
 
-from scheduling.columns import Amounts, Columns, Positions
+from scheduling.columns import Amounts, Columns
 from scheduling.counting import exact_sum
 from scheduling.model import Group, PodShape
 from scheduling.packing import order_nodes
@@ -71,38 +73,50 @@ def place(demand: Demand, room: Room, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
     if any(room.total(shape) < count for shape, count in demand):
         return NoFit()
-    match len(demand):
-        case 0 | 1:
-            return _placed_in_turn(demand, room) or NoFit()
-        case 2 if any(count == 1 for _, count in demand):
-            return _placed_head_first(demand, room)
-        case _:
-            return _placed_greedily(demand, room) or _placed_by_search(demand, room, steps)
+    if len(demand) <= 1:
+        return _placed_in_turn(demand, room) or NoFit()
+    head = _head_of(demand, room)
+    if head is not None:
+        return _placed_head_first(demand, head, room)
+    return _placed_greedily(demand, room) or _placed_by_search(demand, room, steps)
 
 
-def _placed_head_first(demand: Demand, room: Room) -> Placed | NoFit:
-    """Place one pod where it costs the others least, then the others: exact.
+def _head_of(demand: Demand, room: Room) -> int | None:
+    """Return which of the demand is one pod beside others that share no node; None if none is."""
+    single = [at for at, (_, count) in enumerate(demand) if count == 1]
+    if len(demand) == 2 or not single:
+        return next(iter(single), None)
+    takers = sum((room.counts(shape) > 0).astype(np.int64) for shape, _ in demand)
+    return next(
+        (at for at in single if (takers - (room.counts(demand[at][0]) > 0)).max() < 2), None
+    )
+
+
+def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
+    """Place the one pod where it costs the others least, then the others: exact.
 
     Sum slots - min over nodes for the head of (slots(n) - slots(n less the head)) >= count.
     """
-    at = next(at for at, (_, count) in enumerate(demand) if count == 1)
-    (head, _), (shape, count) = demand[at], demand[1 - at]
-    nodes, loss = room.remembered(("cost", head, shape), lambda: _head_cost(head, shape, room))
-    bearable = loss <= room.total(shape) - count
+    head, others = demand[at][0], (*demand[:at], *demand[at + 1 :])
+    nodes = np.flatnonzero(room.counts(head))
+    bearable, lost = np.ones(len(nodes), dtype=np.bool_), np.zeros(len(nodes), dtype=np.int64)
+    for shape, count in others:
+        loss = room.remembered(("cost", head, shape), partial(_head_cost, head, shape, room))
+        bearable &= loss <= room.total(shape) - count
+        lost += loss
     if not bearable.any():
         return NoFit()
-    best = order_nodes(head, room, nodes[bearable], loss[bearable])[:1]
+    best = order_nodes(head, room, nodes[bearable], lost[bearable])[:1]
     spread = Spread(best, np.ones(1, dtype=np.int64))
-    rest = _placed_in_turn(((shape, count),), room.without(head, spread))
+    rest = _placed_in_turn(others, room.without(head, spread))
     assert rest is not None, "the formula promised room for the others"
-    spreads = (spread, *rest.spreads)
-    return Placed(spreads if at == 0 else spreads[::-1], rest.room)
+    return Placed((*rest.spreads[:at], spread, *rest.spreads[at:]), rest.room)
 
 
-def _head_cost(head: PodShape, shape: PodShape, room: Room) -> tuple[Positions, Amounts]:
-    """Return the nodes that take the head, and how many pods of the shape it displaces there."""
+def _head_cost(head: PodShape, shape: PodShape, room: Room) -> Amounts:
+    """Return how many pods of the shape the head displaces on each of the nodes that take it."""
     nodes = np.flatnonzero(room.counts(head))
-    return nodes, (room.counts(shape) - room.counts(shape, beside=head))[nodes]
+    return (room.counts(shape) - room.counts(shape, beside=head))[nodes]
 
 
 def _placed_greedily(demand: Demand, room: Room) -> Placed | None:

@@ -112,8 +112,9 @@ class PodShape:
     shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
     between pods, `spread` how they are to be spread.
 
-    `bounds` is no part of the pod: it is what pods around leave of the choice of nodes at one
-    moment (`neighbours`), so it is no part of the key either.
+    `bounds` and `inside` are no part of the pod, and no part of the key either: they are what pods
+    around leave of the choice of nodes at one moment (`neighbours`), and the domain that its gang
+    is tried in (`topology`).
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -127,12 +128,13 @@ class PodShape:
     apart: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     bounds: tuple[Requirement, ...] = ()
+    inside: tuple[Requirement, ...] = ()
 
     @cached_property
     def key(self) -> str:
         """Short content hash, equal in every process: a placement names shapes by it."""
-        if self.bounds:
-            return replace(self, bounds=()).key
+        if self.bounds or self.inside:
+            return replace(self, bounds=(), inside=()).key
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     @property
@@ -147,7 +149,7 @@ class PodShape:
     @cached_property
     def _hash(self) -> int:
         terms = (self.node_affinity, self.added_affinity)
-        rest = (self.tolerations, self.features, self.bounds)
+        rest = (self.tolerations, self.features, self.bounds, self.inside)
         return hash((self.requests, self.node_selector, *terms, *rest))
 
 
@@ -186,11 +188,36 @@ class GangKey:
 
 
 class Member(NamedTuple):
-    """A waiting pod of a gang: its pod set, shape, and labels, sorted."""
+    """A waiting pod of a gang: its pod set, shape, labels, sorted, and replica as in `Group`."""
 
     pod_set: str
     shape: PodShape
     labels: tuple[tuple[str, str], ...]
+    replica: str = ""
+
+
+class Occupied(NamedTuple):
+    """A node on which a pod of a gang is, or has room already."""
+
+    pod_set: str
+    replica: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Within one value of which node labels pods of a gang are to be together.
+
+    `required` and `preferred` are for all pods of the `pod_sets`, `replica` is for the pods of each
+    of their replicas; each is the key of a label, empty where nothing is asked. `occupied`, sorted,
+    is where pods of these sets are: from there the rest of the gang may not stray.
+    """
+
+    pod_sets: tuple[str, ...]
+    required: str = ""
+    preferred: str = ""
+    replica: str = ""
+    occupied: tuple[Occupied, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +231,7 @@ class PendingGang:
     `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
     lower one is in their way. `members`
     are the waiting pods one by one: what labels they have is asked only where somebody minds.
+    `topology` is None where the pods may be anywhere.
     """
 
     key: GangKey
@@ -213,6 +241,7 @@ class PendingGang:
     surplus: tuple[tuple[Group, ...], ...] = ()
     members: tuple[Member, ...] = ()
     pod_priority: int = LOWEST_PRIORITY
+    topology: Topology | None = None
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

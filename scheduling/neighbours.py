@@ -109,14 +109,15 @@ def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
     """Return the pods of a gang as company, on the nodes of its placement."""
     kinds: dict[tuple[str, str], set[Kind]] = {}
     shapes: dict[tuple[str, str], PodShape] = {}
-    for pod_set, shape, labels in gang.members:
-        kinds.setdefault((pod_set, shape.key), set()).add((gang.key.namespace, labels))
-        shapes[pod_set, shape.key] = shape
-    for each in placement.assignments:
-        unit = each.pod_set, each.shape
+    for each in gang.members:
+        unit = each.pod_set, each.shape.key
+        kinds.setdefault(unit, set()).add((gang.key.namespace, each.labels))
+        shapes[unit] = each.shape
+    for placed in placement.assignments:
+        unit = placed.pod_set, placed.shape
         if unit in kinds:
             apart, strict = shapes[unit].apart, shapes[unit].strict
-            for node, count in each.nodes:
+            for node, count in placed.nodes:
                 yield Promised(frozenset(kinds[unit]), node, apart, strict, count)
 
 
@@ -130,9 +131,9 @@ class _Look:
         self._company = company
         self._columns = columns
         self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
-        for pod_set, shape, labels in gang.members:
-            if (pod_set, shape) in self._kinds:
-                self._kinds[pod_set, shape].add((gang.key.namespace, labels))
+        for each in gang.members:
+            if (each.pod_set, each.shape) in self._kinds:
+                self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
         if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
             raise AwaitedError
 

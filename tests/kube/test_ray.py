@@ -16,6 +16,7 @@ from kube.ray import (
     Misconfigured,
     OptIn,
     PodSetTerms,
+    TopologyTerms,
     gang_terms,
     opt_in,
     owner_cluster,
@@ -26,6 +27,7 @@ from kube.ray import (
 )
 
 Json = dict[str, Any]
+TOPOLOGY = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED)
 GPU = {"groupName": "gpu", "replicas": 4, "minReplicas": 1, "maxReplicas": 8}
 
 
@@ -286,7 +288,7 @@ def test_a_cluster_without_worker_groups_says_that_there_are_none() -> None:
 def test_what_is_not_said_has_defaults() -> None:
     found = terms(cluster())
     assert (found.queue, found.priority_class) == ("default", "")
-    assert (found.expected_duration, found.unsupported) == (None, ())
+    assert (found.expected_duration, found.topology) == (None, None)
 
 
 @pytest.mark.parametrize("key", [names.QUEUE, names.PRIORITY_CLASS])
@@ -376,18 +378,24 @@ def test_expected_duration_is_read_or_complained_about() -> None:
     assert "2h30m" in message
 
 
-@pytest.mark.parametrize(
-    "key", [names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED]
-)
 @pytest.mark.parametrize("value", ["topology.kubernetes.io/zone", "rack", "a.b/c_D.e"])
-def test_topology_is_understood_and_not_built_yet(key: str, value: str) -> None:
-    assert terms(cluster(annotations={key: value})).unsupported == (key,)
+def test_topology_is_understood(value: str) -> None:
+    def read(*keys: str) -> TopologyTerms | None:
+        return terms(cluster(annotations=dict.fromkeys(keys, value))).topology
+
+    assert read(names.TOPOLOGY_REQUIRED) == TopologyTerms(required=value)
+    assert read(names.TOPOLOGY_PREFERRED) == TopologyTerms(preferred=value)
+    assert read(names.REPLICA_TOPOLOGY_REQUIRED) == TopologyTerms(replica=value)
+    assert read(names.TOPOLOGY_REQUIRED, names.REPLICA_TOPOLOGY_REQUIRED) == TopologyTerms(
+        required=value, replica=value
+    )
 
 
+@pytest.mark.parametrize("key", TOPOLOGY)
 @pytest.mark.parametrize("value", ["", "a b", "/zone", "a/b/c", "-a", "a/", "UP.er/x", "x" * 64])
-def test_topology_that_is_no_label_key_is_misconfigured(value: str) -> None:
-    message = complaint(cluster(annotations={names.TOPOLOGY_REQUIRED: value}))
-    assert message.startswith("muster.dev/topology-required: ")
+def test_topology_that_is_no_label_key_is_misconfigured(key: str, value: str) -> None:
+    message = complaint(cluster(annotations={key: value}))
+    assert message.startswith(f'{key}: "{value}" is not valid; allowed: the key of a node label')
 
 
 @pytest.mark.parametrize(

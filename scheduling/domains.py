@@ -1,0 +1,100 @@
+"""Which nodes share a value of a label, and how is a gang held to such a domain?
+
+A domain is the nodes with one value of a label, or of each of several. A node that lacks one of the
+labels is in no domain.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.columns import Amounts, Positions, Traits
+from scheduling.model import Group, Member, PendingGang, PodShape, Requirement
+from scheduling.room import Room
+from scheduling.together import Turn
+
+Keys = tuple[str, ...]
+
+Decide = Callable[[PendingGang, Room, int], Turn]
+"""How a gang is decided whose shapes say which domains they are held to; the number is steps."""
+
+STEPS_PER_TRY = 3000
+"""What one try costs beside the number of nodes, in steps of some 20 ns."""
+
+ELSEWHERE = -1
+"""Where a node is that is in no domain."""
+
+MOST = 2**31
+"""Pods per domain are cut off here, so that shares of them can be compared in 64 bits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Domains:
+    """The domains of some labels, by name: `of[i]` is that of node i, or ELSEWHERE."""
+
+    keys: Keys
+    names: tuple[Keys, ...]
+    of: Positions
+
+    @classmethod
+    def by(cls, keys: Keys, traits: Traits) -> "Domains":
+        """Return the domains that the labels make of these nodes; they are worked out once."""
+        return traits.remembered(("domains", keys), lambda: cls._found(keys, traits))
+
+    @classmethod
+    def _found(cls, keys: Keys, traits: Traits) -> "Domains":
+        columns = [traits.label(key) for key in keys]
+        codes = np.stack([column.of for column in columns])
+        distinct, which = np.unique(codes, axis=1, return_inverse=True)
+        values = [
+            tuple(column.values[code] for column, code in zip(columns, each, strict=True))
+            for each in distinct.T.tolist()
+        ]
+        names = sorted(_whole(values))
+        places: Mapping[tuple[str | None, ...], int] = {name: at for at, name in enumerate(names)}
+        place = np.array([places.get(each, ELSEWHERE) for each in values], dtype=np.intp)
+        return cls(keys, tuple(names), place[which.reshape(-1)])
+
+    def sums(self, amounts: Amounts) -> Amounts:
+        """Add up amounts per node within each domain, to MOST at most."""
+        inside = self.of != ELSEWHERE
+        sums = np.bincount(self.of[inside], amounts[inside], len(self.names))
+        return np.minimum(sums, MOST).astype(np.int64)
+
+    def around(self, nodes: Iterable[str], index: Mapping[str, int]) -> set[int]:
+        """Return in which domains those of the nodes are that are there."""
+        return {int(self.of[index[node]]) for node in nodes if node in index}
+
+    def requirements(self, at: int) -> tuple[Requirement, ...]:
+        """Return what holds pods to a domain; to none at all where it is ELSEWHERE."""
+        if at == ELSEWHERE:
+            return tuple(Requirement(key, "In", ()) for key in self.keys)
+        pairs = zip(self.keys, self.names[at], strict=True)
+        return tuple(Requirement(key, "In", (value,)) for key, value in pairs)
+
+
+def _whole(values: Iterable[tuple[str | None, ...]]) -> Iterable[Keys]:
+    """Return those without a gap."""
+    for each in values:
+        found = tuple(value for value in each if value is not None)
+        if len(found) == len(each):
+            yield found
+
+
+def confined(
+    gang: PendingGang, where: Callable[[Group | Member], tuple[Requirement, ...]]
+) -> PendingGang:
+    """Return the gang with its pods held to what `where` requires of their nodes."""
+
+    def held(group: Group) -> Group:
+        return replace(group, shape=_inside(group.shape, where(group)))
+
+    members = (each._replace(shape=_inside(each.shape, where(each))) for each in gang.members)
+    surplus = (tuple(map(held, unit)) for unit in gang.surplus)
+    minimum = map(held, gang.minimum)
+    return replace(gang, minimum=tuple(minimum), surplus=tuple(surplus), members=tuple(members))
+
+
+def _inside(shape: PodShape, required: tuple[Requirement, ...]) -> PodShape:
+    return replace(shape, inside=(*shape.inside, *required)) if required else shape

@@ -1,0 +1,181 @@
+"""In which domain do the workers of a gang go together?
+
+The head is not bound: it may be inside or outside. The domain is the one where most of what the
+gang asks for now finds room; of those that hold all of it the tightest, which is where the minimum
+fits the fewest times over; then the first by name. Where pods of the gang are already there is no
+choice. Pods per node are counted once per shape and summed per domain; only domains whose sums are
+enough are then tried, one after the other, by deciding the gang with its workers held to it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from scheduling import explain
+from scheduling.columns import Amounts, Mask
+from scheduling.domains import ELSEWHERE, STEPS_PER_TRY, Decide, Domains, Keys, confined
+from scheduling.feasibility import feasible
+from scheduling.fit import demand_of
+from scheduling.model import Group, Member, PendingGang, Requirement, Topology
+from scheduling.room import Room
+from scheduling.search import Demand
+from scheduling.together import Turn
+from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+
+SCALE = 2**20
+"""Shares are compared in parts of this."""
+
+
+def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
+    """Decide a gang whose workers are to be in one domain; `decide` places it once they are held.
+
+    What is only preferred is tried first. A surplus that finds no room there is not lost: alone, it
+    is tried without.
+    """
+    topology = gang.topology
+    if topology is None or explain.unsupported(gang.groups()):
+        return decide(gang, room, steps)
+    if not any(each.pod_set in topology.pod_sets for each in gang.groups()):
+        return decide(gang, room, steps)
+    spent = 0
+    for keys in _levels(topology):
+        left = steps - spent
+        if keys:
+            turn = _Search(gang, topology, keys, room).run(left, decide)
+        else:
+            turn = decide(gang, room, left)
+        spent += turn.steps
+        if _places(turn):
+            break
+    return replace(turn, steps=spent)
+
+
+def _levels(topology: Topology) -> Iterator[Keys]:
+    """Yield the labels whose values the workers are to share, the most wanted first."""
+    required = (topology.required,) if topology.required else ()
+    if topology.preferred and topology.preferred != topology.required:
+        yield (*required, topology.preferred)
+    yield required
+
+
+def _places(turn: Turn) -> bool:
+    """Say whether anything was placed; a surplus alone is admitted also where none of it fits."""
+    return isinstance(turn.verdict, Admitted) and bool(turn.verdict.placement.assignments)
+
+
+class _Search:
+    """One gang, and the domains in which its workers could be together."""
+
+    def __init__(self, gang: PendingGang, topology: Topology, keys: Keys, room: Room) -> None:
+        self._gang, self._bound, self._room = gang, topology.pod_sets, room
+        self._domains = Domains.by(keys, room.columns.traits)
+        occupied = (each.node for each in topology.occupied)
+        self._home = self._domains.around(occupied, room.columns.index)
+        self._minimum = self._demand(gang.minimum)
+        self._asked = self._demand(gang.groups())
+        self._sums = {shape: self._domains.sums(room.counts(shape)) for shape, _ in self._asked}
+
+    def _demand(self, groups: Iterable[Group]) -> Demand:
+        return demand_of(each for each in groups if each.pod_set in self._bound)
+
+    def run(self, steps: int, decide: Decide) -> Turn:
+        """Try the domains in order until one takes the gang; say what the best of them lacks."""
+        refused: list[tuple[int, Turn]] = []
+        spent = 0
+        for at in self._candidates():
+            if spent > steps:
+                return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
+            turn = decide(self._held_to(at), self._room, steps - spent)
+            spent += turn.steps + STEPS_PER_TRY + len(self._domains.of)
+            if _places(turn) or _is_for(turn, Reason.UNSUPPORTED):
+                return replace(turn, steps=spent)
+            refused.append((at, turn))
+        return replace(self._none(refused, steps - spent, decide), steps=spent)
+
+    def _held_to(self, at: int) -> PendingGang:
+        required = self._domains.requirements(at)
+
+        def where(pods: Group | Member) -> tuple[Requirement, ...]:
+            return required if pods.pod_set in self._bound else ()
+
+        return confined(self._gang, where)
+
+    # ---- which domains, in which order
+
+    def _candidates(self) -> list[int]:
+        """Return the domains whose sums are enough, the best first."""
+        at = np.flatnonzero(self._holds() & self._open())
+        served = np.minimum(self._share(self._asked), SCALE)
+        tightness = self._share(self._minimum or self._asked)
+        order: list[int] = at[np.lexsort((at, tightness[at], -served[at]))].tolist()
+        return order
+
+    def _open(self) -> Mask:
+        """Return the domains that the pods which are there already leave to choose from."""
+        count = len(self._domains.names)
+        if not self._home:
+            return np.ones(count, dtype=np.bool_)
+        return np.isin(np.arange(count), [*self._home] if len(self._home) == 1 else [])
+
+    def _holds(self) -> Mask:
+        """Return the domains with room for the minimum; where there is none, for some surplus."""
+        if self._minimum:
+            return self._share(self._minimum) >= SCALE
+        units = {self._demand(unit) for unit in self._gang.surplus}
+        some: Mask = np.logical_or.reduce([self._share(unit) >= SCALE for unit in units])
+        return some
+
+    def _share(self, demand: Demand) -> Amounts:
+        """Return per domain how often the demand fits, shape by shape, in parts of SCALE."""
+        shares = [self._sums[shape] * SCALE // count for shape, count in demand]
+        fewest: Amounts = np.minimum.reduce(shares)
+        return fewest
+
+    # ---- what is said where none takes it
+
+    def _none(self, refused: list[tuple[int, Turn]], steps: int, decide: Decide) -> Turn:
+        """Place the rest of the gang where no worker is of its minimum; else explain."""
+        if not self._minimum:
+            return decide(replace(self._gang, surplus=()), self._room, steps)
+        undecided = [pair for pair in refused if _is_for(pair[1], Reason.UNDECIDED)]
+        if undecided or refused:
+            at, turn = (undecided or refused)[0]
+        elif self._open().any():
+            at = self._closest()
+            turn = decide(self._held_to(at), self._room, steps)
+        else:
+            return Turn(self._no_choice(), self._room)
+        return Turn(self._told(at, turn.verdict), self._room)
+
+    def _told(self, at: int, verdict: Verdict) -> Verdict:
+        """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
+        if isinstance(verdict, Admitted):
+            return verdict
+        short = [each.pod_set for each in verdict.pod_sets if each.fit < each.wanted]
+        if short and not set(short) & set(self._bound):
+            return verdict
+        keys, name = self._domains.keys, self._domains.names[at]
+        if self._home or verdict.reason == Reason.UNDECIDED:
+            return explain.in_domain(keys, name, verdict)
+        return explain.closest_domain(keys, name, verdict)
+
+    def _no_choice(self) -> Refusal:
+        if not self._home:
+            return explain.no_label(self._domains.keys)
+        names = [self._domains.names[at] for at in sorted(self._home) if at != ELSEWHERE]
+        return explain.scattered(self._domains.keys, names)
+
+    def _closest(self) -> int:
+        """Return the domain that lacks the fewest pods, rather one that pods may enter at all."""
+        count = len(self._domains.names)
+        missing, barred = np.zeros((2, count), dtype=np.int64)
+        for shape, pods in self._minimum:
+            missing += np.maximum(pods - self._sums[shape], 0)
+            enterable = feasible(shape, self._room.columns).astype(np.int64)
+            barred |= self._domains.sums(enterable) == 0
+        return int(np.lexsort((np.arange(count), barred, missing, ~self._open()))[0])
+
+
+def _is_for(turn: Turn, reason: Reason) -> bool:
+    return isinstance(turn.verdict, Refusal) and turn.verdict.reason == reason
