@@ -126,16 +126,17 @@ class _Allotment:
         refused: list[Refusal] = []
         spent = 0
         for way in self._ways():
-            spent += STEPS_PER_TRY
-            if spent > steps:
+            if spent > max(steps, 0):
                 return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
             if way is None:
+                spent += STEPS_PER_TRY
                 continue
             turn = decide(self._held_to(way), self._room, steps - spent)
-            spent += turn.steps + len(self._domains.of)
+            spent += turn.steps
             if isinstance(turn.verdict, Admitted) or turn.verdict.reason == Reason.UNSUPPORTED:
                 return replace(turn, steps=spent)
             refused.append(turn.verdict)
+            spent += STEPS_PER_TRY + len(self._domains.of)
         return Turn(self._refusal(refused), self._room, spent)
 
     def _held_to(self, way: _Way) -> PendingGang:

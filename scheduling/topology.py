@@ -84,13 +84,14 @@ class _Search:
         refused: list[tuple[int, Turn]] = []
         spent = 0
         for at in self._candidates():
-            if spent > steps:
+            if refused and spent > steps:
                 return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
             turn = decide(self._held_to(at), self._room, steps - spent)
-            spent += turn.steps + STEPS_PER_TRY + len(self._domains.of)
+            spent += turn.steps
             if _places(turn) or _is_for(turn, Reason.UNSUPPORTED):
                 return replace(turn, steps=spent)
             refused.append((at, turn))
+            spent += STEPS_PER_TRY + len(self._domains.of)
         return replace(self._none(refused, steps - spent, decide), steps=spent)
 
     def _held_to(self, at: int) -> PendingGang:

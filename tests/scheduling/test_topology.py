@@ -41,7 +41,9 @@ def decided(
 def verdict(
     asked: PendingGang, nodes: list[Node], topology: Topology, settings: Settings | None = None
 ) -> Verdict:
-    whole = PendingGang(asked.key, 0, 0.0, asked.minimum, asked.surplus, asked.members, topology)
+    whole = PendingGang(
+        asked.key, 0, 0.0, asked.minimum, asked.surplus, asked.members, topology=topology
+    )
     [decision] = run_cycle([whole], columns(*nodes), settings)
     return decision.verdict
 
@@ -199,7 +201,7 @@ def test_all_groups_of_workers_share_the_domain() -> None:
 def test_two_gangs_take_a_domain_each() -> None:
     nodes = columns(*zoned("a", 8, 8), *zoned("b", 8, 8))
     both = [
-        PendingGang(gang(n).key, 0, 0.0, (group("workers", 2, WORKER),), (), (), required())
+        PendingGang(gang(n).key, 0, 0.0, (group("workers", 2, WORKER),), topology=required())
         for n in ("one", "two")
     ]
     found = [where(each.verdict) for each in run_cycle(both, nodes)]
@@ -233,7 +235,7 @@ def test_company_is_minded_within_the_domain() -> None:
     ]
     members = tuple(Member("workers", worker, (("app", "w"),)) for _ in range(3))
     asked = PendingGang(
-        gang("a").key, 0, 0.0, (group("workers", 3, worker),), (), members, required()
+        gang("a").key, 0, 0.0, (group("workers", 3, worker),), (), members, topology=required()
     )
     [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
     assert where(decision.verdict) == {"b0": 1, "b1": 1, "b2": 1}
