@@ -5,8 +5,10 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
+from testbed.recipes import chosen_kubernetes
 from tests.oracle.stage import Stage
 from tests.oracle.tally import Outcome, Tally
 from tests.oracle.trial import try_case
@@ -21,16 +23,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--kubernetes", default=chosen_kubernetes(), help="the version to ask")
     parser.add_argument("--only", help="run one case: its seed as printed")
     options = parser.parse_args(argv)
     seeds = [f"{options.seed}/{at}" for at in range(options.cases)]
-    tally = run([options.only] if options.only else seeds, options.seconds)
+    if options.only:
+        seeds = [options.only]
+    tally = run(seeds, options.seconds, options.kubernetes)
     return 1 if tally.unsound or tally.incomplete or tally.misjudged else 0
 
 
-def run(seeds: list[str], seconds: float) -> Tally:
+def run(seeds: list[str], seconds: float, kubernetes: str) -> Tally:
     """Try the seeds, for so many seconds at most, and print what was found."""
-    with tempfile.TemporaryDirectory() as folder, Stage.open(Path(folder) / "cluster") as stage:
+    with ExitStack() as open_until_then:
+        folder = open_until_then.enter_context(tempfile.TemporaryDirectory())
+        stage = open_until_then.enter_context(Stage.open(Path(folder) / "cluster", kubernetes))
         begin = time.monotonic()
         outcomes = _all(stage, seeds, begin + seconds)
         tally = Tally(outcomes, time.monotonic() - begin)

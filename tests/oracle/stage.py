@@ -63,9 +63,10 @@ class Stage:
 
     @classmethod
     @contextmanager
-    def open(cls, directory: Path) -> Iterator["Stage"]:
-        """Start a control plane in a new directory; it ends with the block."""
+    def open(cls, directory: Path, kubernetes: str) -> Iterator["Stage"]:
+        """Start a control plane of this version in a new directory; it ends with the block."""
         options = Options(
+            kubernetes=kubernetes,
             kuberay=False,
             kwok=False,
             apiserver_args=(_PLUGINS,),
