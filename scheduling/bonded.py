@@ -196,11 +196,18 @@ class _Attempt:
     def _holds_in_any_order(self) -> bool:
         """Say whether kube-scheduler may take the pods as they come.
 
-        Who may begin a series either finds members of it that are drawn to nobody wherever it
-        is, or begins it where all of it is.
+        Who is drawn to nobody is bound in any case, and so is who finds such members wherever it
+        is, and who begins a series where all of it is. Nobody else may begin one.
         """
-        beginners = [near for near in self._walk.bonds.near if near.may_begin]
-        return all(self._is_held(near) or self._walk.is_in_one_place(near) for near in beginners)
+        sure = set(self._units) - self._walk.near.keys()
+        waiting = list(self._walk.bonds.near)
+        while more := {near.unit for near in waiting if self._is_bound_by(near, sure)}:
+            sure |= more
+            waiting = [near for near in waiting if near.unit not in sure]
+        return not any(near.may_begin for near in waiting)
 
-    def _is_held(self, near: Attraction) -> bool:
-        return self._walk.is_held(near, near.partners - self._walk.near.keys())
+    def _is_bound_by(self, near: Attraction, sure: set[int]) -> bool:
+        """Say whether a unit is bound in any case, given those that are."""
+        if near.may_begin and self._walk.is_in_one_place(near):
+            return True
+        return self._walk.is_held(near, near.partners & sure)

@@ -225,11 +225,12 @@ class Walk:
         return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
 
     def is_held(self, near: Attraction, partners: Iterable[int]) -> bool:
-        """Say whether the unit has, wherever it is, one of the partners near it for every key."""
+        """Say whether the unit has an anchor or one of the partners near it for every key."""
         here = (self.placed[near.unit] + self._standing[near.unit]) > 0
-        for key in near.keys:
+        for key, anchors in zip(near.keys, near.anchors, strict=True):
             holds = [self._near_to(other, key) for other in partners]
-            if not holds or not np.logical_or.reduce(holds)[here].all():
+            holds.append(self._traits.label(key).where(anchors.__contains__))
+            if not np.logical_or.reduce(holds)[here].all():
                 return False
         return True
 

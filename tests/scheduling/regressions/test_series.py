@@ -60,3 +60,16 @@ def test_what_only_one_order_allows_is_neither_promised_nor_excluded() -> None:
     verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, drawn("zone")))
     assert isinstance(verdict, Refusal)
     assert verdict.reason is Reason.UNDECIDED
+
+
+def test_a_series_that_holds_by_itself_holds_others_too() -> None:
+    """Oracle 8/779: workers begin a series in the only zone, the head stands beside one of them.
+
+    Whether the head or a worker is bound first, the worker at its side will be bound as well. The
+    gang was Undecided, for only members that are drawn to nobody were counted on.
+    """
+    on = columns(*(node(name, cpu=2, labels={"host": name, "zone": "x"}) for name in HOSTS[:3]))
+    worker = PodTerm("zone", (require("set", "In", "worker"),), ("team",))
+    workers = group("worker", 3, shape(cpu=1, near=[worker]))
+    head = group("head", 1, drawn("host"))
+    assert isinstance(decide(on, head, workers), Admitted)
