@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import backlog, burst, freed, latency, release, reviews, sync, traces
+from benchmarks import (
+    backlog,
+    burst,
+    extender,
+    freed,
+    latency,
+    release,
+    relist,
+    reviews,
+    sync,
+    throughput,
+    traces,
+)
 from benchmarks.measure import Outcome
 
 
@@ -35,6 +47,18 @@ CASES = {
     ),
     "philly": Case(
         "Whom does the packing rule keep out when gangs come and go?", 1, traces.measure_philly
+    ),
+    "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
+    "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
+    "throughput": Case(
+        "How many pods a second does kube-scheduler place on 1,000 nodes?",
+        5,
+        throughput.measure_small,
+    ),
+    "throughput-large": Case(
+        "How many pods a second does kube-scheduler place on 5,000 nodes?",
+        5,
+        throughput.measure_large,
     ),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

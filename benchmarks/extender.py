@@ -1,33 +1,37 @@
 """How long does kube-scheduler wait for the extender, and how much of that is judging?
 
-`python -m benchmarks.extender`: a cluster of 5,000 nodes with 1,000 reservations, questions with
-100, 500 and 5,000 names over one TLS connection that stays open, as kube-scheduler's does. Beside
-it the same work without a network: reading, judging and writing, against a floor that reads the
-same body and gives every name back. Nothing here needs a control plane.
+A cluster of 5,000 nodes with 1,000 reservations, and questions with 100, 500 and 5,000 names over
+one TLS connection that stays open, as kube-scheduler's does: filter, then prioritize with the
+names that are left. At each call one pod more is bound, so nothing is as it was. Beside it the
+same without a network. The floor is an extender that reads the same bodies and judges nothing.
+Nothing here needs a control plane.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import random
 import socket
 import ssl
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from ipaddress import ip_address
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from benchmarks.does_nothing import DoesNothing
+from benchmarks.measure import Outcome, Row, in_turn, median_within, of_field, quantile
+from benchmarks.processes import cpu_seconds
 from certs.chain import ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
@@ -38,15 +42,18 @@ from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger, see
 from extender.tls import demanding_context
-from extender.wire import filter_answer, read_question
 from kube.objects import Gang, Node, Pod
 from kube.tls import HotCertificate
+from kube.watch import settle_heap
 
 NODES = 5000
 RESERVED = 1000
 GPU = "nvidia.com/gpu"
 SIZES = (100, 500, 5000)
-CALLS = {100: 2000, 500: 2000, 5000: 500}
+CALLS = {100: 1000, 500: 1000, 5000: 300}
+AIMS = {500: (0.6, 2.0), 5000: (2.0, 5.0)}
+"""Milliseconds for p50 and p99, by the number of names."""
+_UNCOUNTED = 20
 SCHEDULER = "system:kube-scheduler"
 
 Json = dict[str, Any]
@@ -103,34 +110,52 @@ def cluster() -> Ledger:
     return made
 
 
-def question(size: int) -> bytes:
-    """A pod and so many names, every fifth of a reserved node."""
+def names_asked(size: int, number: int) -> list[str]:
+    """So many names, every fifth of a reserved node, in an order of its own for each number.
+
+    kube-scheduler's workers find the nodes side by side, so no two calls have one order.
+    """
     step = NODES // size
-    names = [name_of(number * step) for number in range(size)]
-    return json.dumps({"Pod": pod("new", 1), "Nodes": None, "NodeNames": names}).encode()
+    names = [name_of(at * step) for at in range(size)]
+    random.Random(number).shuffle(names)
+    return names
+
+
+def question(names: Sequence[str] | msgspec.Raw, number: int = 0) -> bytes:
+    """A pod and names, as Go writes them: without blanks."""
+    asked = {"Pod": pod(f"new-{number}", 1), "Nodes": None, "NodeNames": names}
+    return msgspec.json.encode(asked)
 
 
 class Known:
-    """What is known in the benchmark, always to be trusted."""
+    """What is known in the benchmark, always to be trusted; each look finds one more pod bound."""
 
     def __init__(self) -> None:
-        self.ledger = cluster()
+        self._ledger = cluster()
+        names = map(name_of, range(1, NODES, 7))
+        self._news = cycle([see(msgspec.convert(pod("last", 1, n), Pod)) for n in names])
+
+    @property
+    def ledger(self) -> Ledger:
+        """The cluster, changed by one pod since the last look."""
+        self._ledger.put_pod(next(self._news))
+        return self._ledger
 
     def trusted(self) -> bool:
         """It is."""
         return True
 
 
-def extender(settings: Settings) -> Extender:
-    """The extender as it runs, with that knowledge."""
+def extender(kind: type[Extender], settings: Settings) -> Extender:
+    """An extender as it runs, with that knowledge."""
     passing = Passing(time.monotonic() - 1000, settle=900, keep=0.01, limit=1000)
-    return Extender(settings, Known(), passing, Refusals(), Metrics())
+    return kind(settings, Known(), passing, Refusals(), Metrics())
 
 
-# ---- the server
+# ---- the servers
 
 
-async def serve(directory: Path) -> None:
+async def serve(directory: Path, kind: type[Extender]) -> None:
     """Serve until killed; the port is the first line on standard output."""
     settings = Settings(listen_address=ip_address("127.0.0.1"), listen_port=0)
     tls = HotCertificate(
@@ -140,7 +165,9 @@ async def serve(directory: Path) -> None:
         blank=partial(demanding_context, directory / "ca.crt"),
     )
     tls.refresh()
-    async with scheduler_port(settings, extender(settings), tls) as port:
+    made = extender(kind, settings)
+    settle_heap()
+    async with scheduler_port(settings, made, tls) as port:
         print(port, flush=True)
         await asyncio.Event().wait()
 
@@ -190,71 +217,119 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Times:
-    """Times of calls in milliseconds."""
+class Load:
+    """What one kind of extender did with questions of one size."""
 
-    median: float
-    worst: float
-
-    @classmethod
-    def of(cls, seconds: list[float]) -> Times:
-        """Median and 99th percentile."""
-        ranked = sorted(seconds)
-        return cls(statistics.median(ranked) * 1e3, ranked[int(len(ranked) * 0.99)] * 1e3)
-
-    def __str__(self) -> str:
-        return f"{self.median:7.2f} / {self.worst:6.2f}"
+    filter: tuple[float, ...]
+    """Milliseconds of each call, as of the other verb."""
+    prioritize: tuple[float, ...]
+    per_core: float
+    """Calls for a second of processor time."""
 
 
-def timed(work: Callable[[], object], count: int) -> Times:
-    """Do it so many times, after a few that do not count."""
-    for _ in range(20):
-        work()
-    seconds = []
-    for _ in range(count):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return Times.of(seconds)
+Ask = Callable[[str, bytes], bytes]
 
 
-def processor_seconds(pid: int) -> float:
-    """How much processor time a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def asked_in_turn(ask: Ask, size: int) -> Iterator[tuple[str, float]]:
+    """Ask as kube-scheduler does: filter, then prioritize with what is left; verb and ms."""
+    for number in range(_UNCOUNTED + CALLS[size]):
+        body = question(names_asked(size, number), number)
+        answer, filtering = clocked(ask, "filter", body)
+        left = question(_LEFT.decode(answer).names, number)
+        _, scoring = clocked(ask, "prioritize", left)
+        if number >= _UNCOUNTED:
+            yield "filter", filtering
+            yield "prioritize", scoring
 
 
-def over_tls(directory: Path) -> None:
-    """Print the times that kube-scheduler would see, and calls for each second of processor."""
-    command = [sys.executable, "-m", "benchmarks.extender", str(directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        caller = Caller(directory, int(server.stdout.readline()))
-        for verb in ("filter", "prioritize"):
-            for size in SIZES:
-                body, before = question(size), processor_seconds(server.pid)
-                times = timed(partial(caller.post, verb, body), CALLS[size])
-                used = processor_seconds(server.pid) - before
-                rate = (CALLS[size] + 20) / used
-                print(f"TLS  {verb:10} {size:5} names  {times} ms  {rate:6.0f} calls/s per core")
-        server.kill()
+class _Left(msgspec.Struct):
+    names: msgspec.Raw = msgspec.field(name="NodeNames")
 
 
-def in_process() -> None:
-    """Print what reading, judging and writing take, and how little it could be."""
-    real = extender(Settings())
-    for size in SIZES:
-        body, count = question(size), CALLS[size]
-        floor = timed(partial(echo, body), count)
-        judged = timed(partial(real.filter, body), count)
-        scored = timed(partial(real.prioritize, body), count)
-        print(f"pure {size:5} names  floor {floor}  filter {judged}  prioritize {scored} ms")
+_LEFT = msgspec.json.Decoder(_Left)
 
 
-def echo(body: bytes) -> bytes:
-    """Read a question and give every name back."""
-    asked = read_question(body)
-    return filter_answer(asked, asked.listed, {}, {})
+def clocked(ask: Ask, verb: str, body: bytes) -> tuple[bytes, float]:
+    """The answer, and how many milliseconds it took."""
+    began = time.perf_counter()
+    answer = ask(verb, body)
+    return answer, (time.perf_counter() - began) * 1e3
+
+
+def load(ask: Ask, size: int, processor: Callable[[], float]) -> Load:
+    """Ask the questions of a size; `processor` says what processor time was used so far."""
+    before = processor()
+    took: dict[str, list[float]] = {"filter": [], "prioritize": []}
+    for verb, milliseconds in asked_in_turn(ask, size):
+        took[verb].append(milliseconds)
+    calls = 2 * (CALLS[size] + _UNCOUNTED)
+    per_core = calls / max(processor() - before, 1e-9)
+    return Load(tuple(took["filter"]), tuple(took["prioritize"]), per_core)
+
+
+def in_process(kind: type[Extender], size: int) -> Load:
+    """Reading, judging and writing alone, without a network."""
+    made = extender(kind, Settings())
+    verbs = {"filter": made.filter, "prioritize": made.prioritize}
+    return load(lambda verb, body: verbs[verb](body), size, time.process_time)
+
+
+@contextmanager
+def server(directory: Path, kind: type[Extender]) -> Iterator[subprocess.Popen[str]]:
+    """A process that serves."""
+    command = [sys.executable, "-m", "benchmarks.extender", str(directory), kind.__name__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def over_tls(directory: Path, kind: type[Extender], size: int) -> Load:
+    """What kube-scheduler would see."""
+    with server(directory, kind) as process:
+        assert process.stdout is not None
+        caller = Caller(directory, int(process.stdout.readline()))
+        return load(caller.post, size, partial(cpu_seconds, process.pid))
+
+
+def measure(runs: int) -> Outcome:
+    """An extender that does nothing and ours in turn, by size, alone and over TLS."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as directory:
+        certificates(Path(directory))
+        for size in SIZES:
+            rows += _rows("judging alone", size, runs, in_process)
+            tls = partial(over_tls, Path(directory))
+            rows += [_aimed(each) for each in _rows("over TLS", size, runs, tls)]
+    note = f"{NODES} nodes, {RESERVED} reservations, one pod more bound at each call"
+    return Outcome(rows, notes=[note, "floor: an extender that reads, and gives all names back"])
+
+
+def _rows(
+    how: str, size: int, runs: int, work: Callable[[type[Extender], int], Load]
+) -> Iterator[Row]:
+    floor, ours = in_turn(runs, lambda _: work(DoesNothing, size), lambda _: work(Extender, size))
+    for verb in ("filter", "prioritize"):
+        for share, called in ((0.5, "p50"), (0.99, "p99")):
+            name = f"{verb}, {size} names, {how}, {called}"
+            yield Row(name, "ms", _quantiles(ours, verb, share), _quantiles(floor, verb, share))
+    yield of_field(
+        "per_core", f"calls for each s of a core, {size} names, {how}", "1/s", floor, ours
+    )
+
+
+def _quantiles(loads: Sequence[Load], verb: str, share: float) -> tuple[float, ...]:
+    return tuple(quantile(getattr(each, verb), share) for each in loads)
+
+
+def _aimed(row: Row) -> Row:
+    """The row with its aim, where it has one."""
+    for size, (p50, p99) in AIMS.items():
+        for called, most in (("p50", p50), ("p99", p99)):
+            if f" {size} names" in row.name and row.name.endswith(called):
+                return median_within(row, most)
+    return row
 
 
 def certificates(directory: Path) -> None:
@@ -266,17 +341,10 @@ def certificates(directory: Path) -> None:
     write_client(directory, issue_client(authority, SCHEDULER, now))
 
 
-def main() -> None:
-    """Measure; with an argument be the server that is measured."""
-    if len(sys.argv) > 1:
-        asyncio.run(serve(Path(sys.argv[1])))
-        return
-    print(f"{NODES} nodes, {RESERVED} reservations; p50 / p99")
-    in_process()
-    with tempfile.TemporaryDirectory() as directory:
-        certificates(Path(directory))
-        over_tls(Path(directory))
+def main(directory: str, kind: str) -> None:
+    """Be one of the servers that are measured."""
+    asyncio.run(serve(Path(directory), {"Extender": Extender, "DoesNothing": DoesNothing}[kind]))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

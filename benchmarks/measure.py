@@ -87,6 +87,12 @@ def ratio_within(row: Row, most: float) -> Row:
     return judged(row, f"≤ {most:g} times the floor", lambda r: statistics.median(r.ratios) <= most)
 
 
+def ratio_from(row: Row, least: float) -> Row:
+    """Aim at a median of the ratios of at least `least`."""
+    held = f"≥ {least:g} times the floor"
+    return judged(row, held, lambda r: statistics.median(r.ratios) >= least)
+
+
 def beyond_within(row: Row, most: float) -> Row:
     """Aim at a median of at most `most` above the floor's."""
     return judged(row, f"≤ floor + {most:g} {row.unit}", lambda r: r.beyond <= most)

@@ -133,11 +133,13 @@ def _fill(api: Api) -> None:
     api.create("/api/v1/namespaces", {"metadata": {"name": "muster-system"}})
     now = dt.datetime.now(dt.UTC)
     specs = (NodeSpec(f"node-{i}", cpus=96, memory="768Gi", gpus=8) for i in range(NODES))
-    _create_all(api, "/api/v1/nodes", [node_object(spec, now) for spec in specs])
-    _create_all(api, "/api/v1/namespaces/default/pods", [_pod(number) for number in range(PODS)])
+    create_all(api, "/api/v1/nodes", [node_object(spec, now) for spec in specs])
+    create_all(api, "/api/v1/namespaces/default/pods", [_pod(number) for number in range(PODS)])
 
 
-def _create_all(api: Api, path: str, objects: Sequence[Json]) -> None:
+def create_all(api: Api, path: str, objects: Sequence[Json]) -> None:
+    """Create objects over several connections."""
+
     def create(share: Iterable[Json]) -> None:
         with api.session() as session:
             for each in share:

@@ -10,12 +10,14 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Protocol
 
 import structlog
 from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
+from extender.ahead import Ahead
 from extender.filter import Filtered, filter_nodes
 from extender.lists import NodeList
 from extender.metrics import Metrics
@@ -35,6 +37,7 @@ from extender.wire import (
     read_question,
 )
 from kube.codec import InvalidObject, pod_shape
+from kube.objects import Pod
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +86,7 @@ class Extender:
         self._clock = clock
         self._rules = Rules(protect_minimum=settings.protect_minimum)
         self._lists: deque[NodeList] = deque(maxlen=_LISTS_KEPT)
+        self._ahead = Ahead(self._scored)
         self._verbs: Mapping[str, Callable[[bytes], bytes]] = {
             "filter": self.filter,
             "prioritize": self.prioritize,
@@ -125,6 +129,7 @@ class Extender:
             calls[verb, "failed"].inc()
             return web.Response(status=500, text="internal error, see the extender's log\n")
         calls[verb, "answered"].inc()
+        asyncio.get_running_loop().call_soon(self._ahead.work)  # once this answer is on its way
         return web.Response(body=answer, headers=_JSON)
 
     def _expect_before(self, deadline: float) -> None:
@@ -172,6 +177,7 @@ class Extender:
             self._refusals.note(asked)
             self._count(found)
         self._lists.append(found.left)
+        self._ahead.expect(question.pod, found.left)
         return filter_answer(question, found.left, found.failed, found.unresolvable)
 
     def _count(self, found: Filtered) -> None:
@@ -181,12 +187,14 @@ class Extender:
     def prioritize(self, body: bytes) -> bytes:
         """Answer how good the nodes are for the pod."""
         question = read_question(body, self._lists)
+        return self._ahead.answer(question.pod, question.listed)
+
+    def _scored(self, pod: Pod, nodes: NodeList) -> bytes:
         try:
-            shape = pod_shape(question.pod)
+            shape = pod_shape(pod)
         except InvalidObject:
-            return priorities_answer(question.listed, [0] * len(question.names))
-        snapshot = self._knowledge.ledger.snapshot()
-        return priorities_answer(question.listed, scores(shape, question.listed, snapshot))
+            return priorities_answer(nodes, repeat(0, len(nodes.names)))
+        return priorities_answer(nodes, scores(shape, nodes, self._knowledge.ledger.snapshot()))
 
     def preempt(self, body: bytes) -> bytes:
         """Answer on which nodes evicting the victims is worth it."""

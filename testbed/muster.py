@@ -158,6 +158,7 @@ def start_extender(
     cluster: Cluster,
     *,
     name: str = "extender",
+    module: str = "extender",
     kubeconfig: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Extender:
@@ -185,7 +186,7 @@ def start_extender(
         **(settings or {}),
     }
     environment = _environment("MUSTER_EXTENDER_", chosen)
-    process = cluster.spawn(name, [sys.executable, "-m", "extender"], environment)
+    process = cluster.spawn(name, [sys.executable, "-m", module], environment)
     extender = Extender(process, port, health, certificates)
     extender.wait_ready()
     return extender

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from unittest import mock
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import http_writer, web_protocol
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +20,7 @@ from certs.chain import new_authority
 from extender.filter import RESERVED
 from extender.snapshot import Snapshot
 from tests.extender.conftest import Pki, Served
-from tests.extender.worlds import member, pinned, pod
+from tests.extender.worlds import as_node, member, node, pinned, pod
 
 Json = dict[str, Any]
 
@@ -62,6 +63,19 @@ async def test_prioritize(served: Served) -> None:
     status, text = await served.post("prioritize", asked(pod("p", gpu=1), "a", "b"))
     assert status == 200
     assert {each["Host"] for each in json.loads(text)} == {"a", "b"}
+
+
+async def test_the_scores_are_ready_when_they_are_asked_for(served: Served) -> None:
+    served.known.ledger.put_node(as_node(node("c")))
+    _, text = await served.post("filter", asked(pod("p", gpu=1), "b", "a", "c"))
+    left = json.loads(text)["NodeNames"]
+    assert left == ["b", "c"]
+    body = msgspec.json.encode(asked(pod("p", gpu=1), *left))
+    with mock.patch("extender.app.scores") as scores:
+        status, text = await served.post("prioritize", body)
+    assert status == 200
+    assert {each["Host"]: each["Score"] for each in json.loads(text)} == {"b": 10, "c": 0}
+    scores.assert_not_called()
 
 
 async def test_prioritize_of_a_pod_that_cannot_be_read(served: Served) -> None:

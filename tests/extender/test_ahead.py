@@ -1,0 +1,76 @@
+"""Is what was worked out ahead given to whom it is for, and worked out only where it is wanted?"""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.ahead import Ahead
+from extender.lists import NodeList
+from kube.objects import Pod
+from tests.extender.worlds import as_pod, pod
+
+ONE, TWO = as_pod(pod("one")), as_pod(pod("two"))
+AB, BC = NodeList(["a", "b"]), NodeList(["b", "c"])
+
+
+class Scorer:
+    """Answers with how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, NodeList]] = []
+        self.ahead = Ahead(self)
+
+    def __call__(self, found: Pod, nodes: NodeList) -> bytes:
+        self.asked.append((found.metadata.name, nodes))
+        return str(len(self.asked)).encode()
+
+
+@pytest.fixture
+def scorer() -> Scorer:
+    return Scorer()
+
+
+def test_what_was_worked_out_ahead_is_not_worked_out_again(scorer: Scorer) -> None:
+    scorer.ahead.expect(ONE, AB)
+    scorer.ahead.work()
+    assert scorer.ahead.answer(ONE, AB) == b"1"
+    assert scorer.asked == [("one", AB)]
+
+
+def test_who_asks_before_it_is_worked_out_is_answered_at_once(scorer: Scorer) -> None:
+    scorer.ahead.expect(ONE, AB)
+    assert scorer.ahead.answer(ONE, AB) == b"1"
+    scorer.ahead.work()
+    assert len(scorer.asked) == 1
+
+
+@pytest.mark.parametrize(("found", "nodes"), [(TWO, AB), (ONE, BC), (ONE, NodeList(["a", "b"]))])
+def test_another_question_gets_its_own_answer(scorer: Scorer, found: Pod, nodes: NodeList) -> None:
+    scorer.ahead.expect(ONE, AB)
+    scorer.ahead.work()
+    assert scorer.ahead.answer(found, nodes) == b"2"
+    assert scorer.asked[-1] == (found.metadata.name, nodes)
+
+
+def test_a_later_filter_ends_what_was_worked_out(scorer: Scorer) -> None:
+    scorer.ahead.expect(ONE, AB)
+    scorer.ahead.work()
+    scorer.ahead.expect(ONE, AB)
+    assert scorer.ahead.answer(ONE, AB) == b"2"
+
+
+def test_nothing_more_is_worked_out_where_nobody_asks(scorer: Scorer) -> None:
+    for _ in range(3):
+        scorer.ahead.expect(ONE, AB)
+        scorer.ahead.work()
+    assert len(scorer.asked) == 1
+    scorer.ahead.answer(ONE, AB)
+    scorer.ahead.expect(TWO, AB)
+    scorer.ahead.work()
+    assert scorer.asked[-1] == ("two", AB)
+
+
+def test_one_node_needs_no_scores(scorer: Scorer) -> None:
+    scorer.ahead.expect(ONE, NodeList(["a"]))
+    scorer.ahead.work()
+    assert scorer.asked == []
