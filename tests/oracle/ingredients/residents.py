@@ -52,7 +52,8 @@ class Nominated(Ingredient):
         if pod.get("status") or "deletionTimestamp" in pod["metadata"] or draw.happens(0.5):
             return
         spec = pod["spec"]
-        pod["status"] = {"nominatedNodeName": spec.pop("nodeName")}
+        waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        pod["status"] = {"nominatedNodeName": spec.pop("nodeName"), "conditions": [waits]}
         spec["nodeSelector"] = {"world": f"not-{draw.slot}"}
         spec["priorityClassName"] = draw.random.choice((HIGH, HIGH, LOW))
 

@@ -1,0 +1,88 @@
+"""What must not matter, in the oracle's worlds with all their constraints, without a control plane.
+
+The worlds are those of `python -m tests.oracle`; what is asked is the whole way from manifests to
+the verdict.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from random import Random
+
+import pytest
+
+from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels
+from tests.oracle.question import Yes, ask
+from tests.oracle.worlds import world
+
+WORLDS = 150
+COUNTED_ON = {"pod affinity", "topology spread"}
+"""With these a pod less may be a pod too few."""
+
+
+def as_stored(drawn: World) -> World:
+    """Fill in what the API server would."""
+    for pod in (*drawn.residents, *drawn.gang):
+        pod["metadata"]["uid"] = f"{pod['metadata']['namespace']}/{name_of(pod)}"
+        pod["spec"]["priority"] = PRIORITIES.get(pod["spec"].get("priorityClassName", ""), 0)
+    return drawn
+
+
+def answer(asked: World) -> str:
+    """Return the kind of the verdict."""
+    labels = {name: namespace_labels(asked.slot, name) for name in asked.namespaces}
+    spaces = [{"metadata": {"name": name, "labels": each}} for name, each in labels.items()]
+    verdict = ask(asked, spaces)
+    return "Admitted" if isinstance(verdict, Yes) else str(verdict.reason)
+
+
+def renamed(asked: World, name: Callable[[int], str]) -> World:
+    """Give the nodes other names, wherever they are named."""
+    text = json.dumps(asdict(asked))
+    for at, node in enumerate(asked.nodes):
+        text = text.replace(f'"{name_of(node)}"', json.dumps(name(at)))
+    return World(**json.loads(text))
+
+
+def permuted(asked: World, chance: Random) -> World:
+    def shuffled(manifests: list[Json]) -> list[Json]:
+        return chance.sample(manifests, len(manifests))
+
+    return replace(
+        asked,
+        nodes=shuffled(asked.nodes),
+        residents=shuffled(asked.residents),
+        gang=shuffled(asked.gang),
+        objects=shuffled(asked.objects),
+    )
+
+
+def with_a_useless_node(asked: World, name: str) -> World:
+    """Add a node that the gang does not select, in no domain."""
+    status = {"allocatable": {"cpu": "9", "memory": "9Gi", "pods": "9"}}
+    added = {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": status}
+    return replace(asked, nodes=[*asked.nodes, added])
+
+
+@pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
+def test_what_does_not_matter_changes_no_answer(seed: str) -> None:
+    """Names of nodes, the order of everything, and a node that takes nobody."""
+    asked = as_stored(world("w", seed).world)
+    before = answer(asked)
+    assert answer(renamed(asked, lambda at: f"m{at}")) == before
+    assert answer(renamed(asked, lambda at: f"m{9 - at}")) == before
+    assert answer(permuted(asked, Random(seed))) == before
+    assert answer(with_a_useless_node(asked, "a")) == before
+    assert answer(with_a_useless_node(asked, "z")) == before
+
+
+@pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
+def test_less_load_turns_no_yes_into_a_no(seed: str) -> None:
+    """Whoever leaves, a gang that was admitted still is, unless somebody counted on who left."""
+    drawn = world("w", seed)
+    asked = as_stored(drawn.world)
+    if drawn.present & COUNTED_ON or answer(asked) != "Admitted":
+        return
+    for pod in asked.residents:
+        fewer = [each for each in asked.residents if each is not pod]
+        assert answer(replace(asked, residents=fewer)) == "Admitted", name_of(pod)
