@@ -18,6 +18,7 @@ from kube.objects import DeviceClass, Gang, Namespace, PriorityClass, RayCluster
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
 from scheduling.company import CompanyTable
+from scheduling.holders import HolderTable, ray_cluster
 from scheduling.model import GangKey, Node
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -30,6 +31,7 @@ class ClusterCache:
     def __init__(self) -> None:
         self.table = NodeTable()
         self.company = CompanyTable()
+        self.holders = HolderTable()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -101,6 +103,7 @@ class ClusterCache:
     def _count(self, pod: ObservedPod, sign: int) -> None:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
+            self.holders.use(pod.holder, pod.holds, pod.used, sign)
             self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
@@ -146,10 +149,12 @@ class ClusterCache:
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
-    def reserve(self, room: Iterable[tuple[str, Amounts, int]]) -> None:
-        """Add (or with negative counts take back) reserved room: (node, requests, pods)."""
+    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Amounts, int]]) -> None:
+        """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
+        holder = ray_cluster(gang)
         for name, requests, count in room:
             self.table.use(name, requests, count)
+            self.holders.use(holder, name, requests, count)
 
     def columns(self) -> Columns:
         """The nodes as they stand, reservations included."""

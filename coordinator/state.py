@@ -59,6 +59,7 @@ from kube.ray import Answer
 from kube.slots import merged, reserved_room
 from scheduling.company import Company
 from scheduling.cycle import Memory, next_cycle
+from scheduling.holders import Holders
 from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal
 
@@ -190,7 +191,8 @@ class CoordinatorState:
             return
         change = Counter(room)
         change.subtract(view.reserved)
-        self.cache.reserve((node, requests, n) for (node, requests), n in change.items() if n)
+        taken = ((node, requests, n) for (node, requests), n in change.items() if n)
+        self.cache.reserve(view.key, taken)
         self.cycle_wanted |= any(n < 0 for n in change.values())
         for node in {node for node, _ in view.reserved} - {node for node, _ in room}:
             self._holders[node].discard(view.key)
@@ -219,7 +221,11 @@ class CoordinatorState:
         if moment.now >= self._explained_at + self._quiet:
             self._memory, self._explained_at = None, moment.now
         decisions, self._memory = next_cycle(
-            pending, self.cache.columns(), self._memory, company=self._company()
+            pending,
+            self.cache.columns(),
+            self._memory,
+            company=self._company(),
+            holders=Holders(self.cache.holders),
         )
         if self._memory.kept:
             self._refresh_at = self._explained_at + self._quiet

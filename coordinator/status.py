@@ -15,7 +15,7 @@ import msgspec
 from coordinator.demand import NotReady, is_gathered
 from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
-from kube.codec import placement_to_status
+from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
 from scheduling.model import Placement
 from scheduling.verdict import Reason
@@ -120,6 +120,7 @@ def _pod_set_status(view: GangView, each: PodSetStanding) -> Status:
             "ready": each.ready,
             "reason": view.refusal.reason if said and view.refusal else "",
             "message": _fit_text(said.fit, said.wanted) if said else "",
+            "shortage": shortage_to_status(said) if said and said.fit < said.wanted else {},
         }
     )
 

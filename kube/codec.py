@@ -13,6 +13,7 @@ from kube import objects
 from kube.objects import Container, ContainerStatus, Pod, PodSpec, Quantities, Quantity
 from kube.profiles import COMPANY, DEFAULT_SCHEDULER, PORTS, SPREAD, STOCK, Profile, Profiles
 from scheduling import model
+from scheduling.holders import Held
 from scheduling.model import (
     Assignment,
     NodeTerm,
@@ -31,6 +32,7 @@ from scheduling.resources import (
     request_amount,
     sorted_requests,
 )
+from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
@@ -485,6 +487,28 @@ def placement_to_status(placement: Placement, epoch: int) -> dict[str, Any]:
         by_pod_set.setdefault(each.pod_set, []).append(_written(each))
     pod_sets = [{"name": name, "assignments": each} for name, each in by_pod_set.items()]
     return {"epoch": epoch, "podSets": pod_sets}
+
+
+def shortage_to_status(refusal: PodSetRefusal) -> dict[str, Any]:
+    """Write down what a pod set lacks; empty where no node is feasible at all."""
+    if not refusal.resource:
+        return {}
+
+    def spelled(amount: int) -> str:
+        return _quantity(refusal.resource, amount)
+
+    held = refusal.held or Held(0)
+    holders = [
+        {**{k: v for k, v in share.holder._asdict().items() if v}, "amount": spelled(share.amount)}
+        for share in held.shares
+    ]
+    return {
+        "resource": refusal.resource,
+        "each": spelled(refusal.each),
+        "free": spelled(refusal.free),
+        "largest": spelled(refusal.largest),
+        **({"total": spelled(held.total), "holders": holders} if holders else {}),
+    }
 
 
 def placement_from_status(written: objects.GangPlacement) -> Placement:

@@ -120,6 +120,32 @@ class GangSpec(_Model):
     topology: Topology | None = None
 
 
+class HolderShare(_Model):
+    """Who holds how much: a controller, or a Namespace for its pods without one."""
+
+    kind: str
+    namespace: str = ""
+    name: str
+    amount: Quantity
+
+
+class Shortage(_Model):
+    """What stops the next pod of a pod set, and who holds it, on the nodes that may run the pod."""
+
+    resource: str = Field(description="The resource that is shortest.")
+    each: Quantity = Field(description="What one pod asks for.")
+    free: Quantity = Field(description="What is left on all nodes, once those that fit are placed.")
+    largest: Quantity = Field(description="The most that is left on one node.")
+    total: Quantity | None = Field(default=None, description="What there is of it, free or not.")
+    holders: Annotated[
+        list[HolderShare],
+        Field(
+            description="Who holds the most of it, at most three.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ] = []
+
+
 class PodSetStatus(_Model):
     """How far a pod set has come, and what it waits for."""
 
@@ -130,6 +156,7 @@ class PodSetStatus(_Model):
     ready: Count = 0
     reason: str = ""
     message: str = ""
+    shortage: Shortage | None = None
 
 
 class PlacedShape(_Model):

@@ -394,6 +394,26 @@ class GangCondition(Slim, frozen=True):
     observed_generation: int = 0
 
 
+class HolderShare(Slim, frozen=True):
+    """Who holds how much of a resource."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    amount: Quantity = ""
+
+
+class GangShortage(_Part, frozen=True):
+    """What stops the next pod of a pod set."""
+
+    resource: str = ""
+    each: Quantity = ""
+    free: Quantity = ""
+    largest: Quantity = ""
+    total: Quantity = ""
+    holders: OrNull[tuple[HolderShare, ...]] = ()
+
+
 class GangPodSetStatus(Slim, frozen=True):
     """How far a pod set has come, and what it waits for."""
 
@@ -404,6 +424,7 @@ class GangPodSetStatus(Slim, frozen=True):
     ready: int = 0
     reason: str = ""
     message: str = ""
+    shortage: GangShortage | None = None
 
 
 class PlacedShape(_Part, frozen=True):

@@ -18,17 +18,22 @@ from kube.codec import (
     pod_used,
     room_on,
 )
-from kube.objects import Pod
+from kube.objects import ObjectMeta, Pod
 from kube.patches import pinned_node
 from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
 from scheduling.company import Kind, Stay
+from scheduling.holders import Holder
 from scheduling.model import PODS, GangKey, NodeTerm, PodShape, PodTerm, Requirement
 
 Amounts = tuple[tuple[str, int], ...]
 
 # More pod slots than any node has: the node of a pod that cannot be read counts as full.
 UNREADABLE: Amounts = ((PODS, 1 << 40),)
+
+TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
+
+_LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
 # Labels that are interned outlive their pods; real pods have a dozen, one may have 500 kB of them.
 _LABELS_INTERNED = 64
@@ -63,7 +68,8 @@ class ObservedPod:
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where it may lose that room to a pod of a higher one; None where
-    nobody can take it. `kind` is what other pods' affinity knows of it.
+    nobody can take it. `kind` is what other pods' affinity knows of it, `holder` whom people call
+    the owner of its room.
     """
 
     namespace: str
@@ -79,6 +85,7 @@ class ObservedPod:
     used: Amounts
     kind: Kind
     anti_affinity: tuple[PodTerm, ...]
+    holder: Holder
     member: Membership | None
     raw: Pod | None
     nominated: int | None = None
@@ -156,6 +163,7 @@ def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
         used=_used(pod),
         kind=_kind(pod),
         anti_affinity=anti_affinity_terms(pod),
+        holder=_interned_holder(_holder(pod.metadata)),
         member=member,
         raw=pod if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
@@ -172,6 +180,18 @@ def _kind(pod: Pod) -> Kind:
     return _interned_kind(kind) if size <= _CHARACTERS_INTERNED else kind
 
 
+def _holder(metadata: ObjectMeta) -> Holder:
+    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
+    owner = next((each for each in metadata.owner_references if each.controller), None)
+    if owner is None or owner.kind == "Node":
+        return Holder("Namespace", "", metadata.namespace)
+    kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
+    suffix = f"-{metadata.labels.get(TEMPLATE_HASH)}"
+    if kind == "ReplicaSet" and name.endswith(suffix):
+        return Holder("Deployment", metadata.namespace, name.removesuffix(suffix))
+    return Holder(kind, metadata.namespace, name)
+
+
 def _used(pod: Pod) -> Amounts:
     try:
         return _interned_amounts(tuple(sorted(pod_used(pod).items())))
@@ -183,6 +203,12 @@ def _used(pod: Pod) -> Amounts:
 def _interned_amounts(amounts: Amounts) -> Amounts:
     """Keep one copy of each value: 50,000 pods have a few dozen sets of amounts."""
     return amounts
+
+
+@lru_cache(maxsize=65_536)
+def _interned_holder(holder: Holder) -> Holder:
+    """Keep one copy of each: a controller has many pods."""
+    return holder
 
 
 @lru_cache(maxsize=65_536)

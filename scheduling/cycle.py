@@ -10,7 +10,7 @@ numbers in a refusal that was kept are those of the cycle that gave it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import assert_never
@@ -21,6 +21,7 @@ from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.domains import Decide
 from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
+from scheduling.holders import Holders
 from scheduling.model import GangKey, Group, PendingGang, PodShape
 from scheduling.neighbours import AwaitedError, ToldApartError, neighbours, promised
 from scheduling.ordering import in_order
@@ -29,7 +30,7 @@ from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.together import Turn, decide_bonded
 from scheduling.topology import decide_together
-from scheduling.verdict import Admitted, Decision, Reason, Refusal
+from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def next_cycle(
     memory: Memory | None,
     settings: Settings | None = None,
     company: Company | None = None,
+    holders: Holders | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
     settings, company = settings or Settings(), company or Company(CompanyTable())
@@ -105,12 +107,27 @@ def next_cycle(
             kept += 1
             continue
         turn = _decided_in_domains(gang, room, min(steps, settings.search_steps), decide)
+        if holders:
+            turn = replace(turn, verdict=_with_holders(gang, turn, holders))
         decisions.append(Decision(gang.key, turn.verdict))
         room, steps = turn.room, steps - turn.steps
         lack = _lack(gang, turn)
         if lack:
             refused[gang.key] = lack
     return tuple(decisions), Memory(start, refused, kept)
+
+
+def _with_holders(gang: PendingGang, turn: Turn, holders: Holders) -> Verdict:
+    """Say in a refusal who holds the room; who is admitted is one of them from now on.
+
+    Where the pods belong in one domain the numbers are of that one, and holders are not told of.
+    """
+    match turn.verdict:
+        case Refusal() as refusal if gang.topology is None:
+            return explain.with_holders(refusal, gang.minimum, turn.room, holders)
+        case Admitted(placement=placement):
+            holders.promise(gang.key, placement)
+    return turn.verdict
 
 
 def _lack(gang: PendingGang, turn: Turn) -> Kept | None:

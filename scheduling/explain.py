@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
+from scheduling.holders import Held, Holders
 from scheduling.model import CPU, MEMORY, PODS, Group, PodShape, SpreadConstraint
+from scheduling.packing import is_device
 from scheduling.ports import is_port, spoken
 from scheduling.room import Room
 from scheduling.search import Demand
@@ -44,6 +46,9 @@ _SPEAKS_AGAINST = {
         "do not declare a feature that it needs",
     ),
 }
+
+MOST_HOLDERS = 3
+"""How many of those who hold what is short are named."""
 
 _DOMAINS_NAMED = 3
 
@@ -276,6 +281,55 @@ def _introduced(words: str, refusal: Refusal) -> Refusal:
 
 def _joined(parts: Sequence[str]) -> str:
     return " and ".join(parts)
+
+
+def with_holders(
+    refusal: Refusal, groups: Iterable[Group], room: Room, holders: Holders
+) -> Refusal:
+    """Add who holds the room that is short, with the largest shares, as far as the limit allows."""
+    if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+        return refusal
+    shapes = {(pod_set, shape.requests): shape for pod_set, shape, _ in _wanted(groups)}
+    short = [each for each in refusal.pod_sets if each.fit < each.wanted] or refusal.pod_sets
+    numbers = tuple(
+        replace(each, held=_held(each, shapes[each.pod_set, each.requests], room, holders))
+        if each in short and each.resource in room.columns.row and not is_port(each.resource)
+        else each
+        for each in refusal.pod_sets
+    )
+    said = [refusal.message, *_first_of_devices(numbers)]
+    message = ". ".join(said)
+    return replace(
+        refusal,
+        message=message if len(message) <= MESSAGE_LIMIT else refusal.message,
+        pod_sets=numbers,
+    )
+
+
+def _held(each: PodSetRefusal, shape: PodShape, room: Room, holders: Holders) -> Held:
+    return room.remembered(
+        ("held", each.resource, told_apart_by(shape)),
+        lambda: holders.of(each.resource, feasible(shape, room.columns), room, MOST_HOLDERS),
+    )
+
+
+def _first_of_devices(numbers: Iterable[PodSetRefusal]) -> list[str]:
+    """Say who holds one of the short resources: a device if there is one, for people ask for it."""
+    told = [(each.resource, each.held) for each in numbers if each.held and each.held.shares]
+    told.sort(key=lambda pair: not is_device(pair[0]))
+    return [_holders_said(*pair) for pair in told[:1]]
+
+
+def _holders_said(resource: str, held: Held) -> str:
+    first, *others = held.shares
+    amount, total = (_amount_down(resource, n) for n in (first.amount, held.total))
+    verb = "is" if amount == "1" else "are"
+    said = [f"{amount} of {total} {resource} {verb} held by {first.holder}"]
+    said += [f"{_amount_down(resource, share.amount)} by {share.holder}" for share in others]
+    if held.others:
+        plural = "" if held.others == 1 else "s"
+        said.append(f"{_amount_down(resource, held.rest)} by {held.others} other{plural}")
+    return ", ".join(said)
 
 
 def _wanted(groups: Iterable[Group]) -> tuple[Wanted, ...]:

@@ -229,9 +229,8 @@ class PendingGang:
     after the other as long as they fit, only after the minimum. `created` is the creation
     time in seconds since the epoch; together with the name it makes the order total.
     `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
-    lower one is in their way. `members`
-    are the waiting pods one by one: what labels they have is asked only where somebody minds.
-    `topology` is None where the pods may be anywhere.
+    lower one is in their way. `members` are the waiting pods one by one: what labels they have is
+    asked only where somebody minds. `topology` is None where the pods may be anywhere.
     """
 
     key: GangKey

@@ -7,6 +7,7 @@ and logs.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduling.holders import Held
 from scheduling.model import GangKey, Placement
 
 MESSAGE_LIMIT = 1024
@@ -38,7 +39,8 @@ class PodSetRefusal:
     `fit` of the `wanted` pods find room when no pods of another shape are placed. The rest is
     about one more pod after all that fit: it needs `each` of `resource`, the one that is
     shortest; `free` is left over all nodes that the predicates allow, at most `largest` on one.
-    The resource is empty where no node is allowed. `rejections` counts nodes by predicate.
+    The resource is empty where no node is allowed. `held` says who has what there is of it, where
+    that was asked. `rejections` counts nodes by predicate.
     """
 
     pod_set: str
@@ -50,6 +52,7 @@ class PodSetRefusal:
     free: int
     largest: int
     rejections: tuple[tuple[str, int], ...]
+    held: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)

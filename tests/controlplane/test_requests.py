@@ -11,6 +11,7 @@ from tests.controlplane.rayclusters import (
     gang,
     group,
     head,
+    pod,
     ray_cluster,
     requests,
     template,
@@ -78,6 +79,19 @@ def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
     plot.add_nodes(NodeSpec("eight", cpus=8, gpus=8))
     plot.wait_running("wide", 2)
     assert list(plot.bound("wide", "worker").values()) == ["eight"]
+
+
+def test_who_holds_the_room_is_named_and_written_down(plot: Plot) -> None:
+    """A gang and a bare pod share the node; the schema of the Gang takes the numbers."""
+    plot.add_node(4)
+    plot.create(pod("bare"))
+    plot.wait(lambda: "nodeName" in plot.get("Pod", "bare")["spec"], "the bare pod to be bound")
+    plot.create(gang("runs", group(replicas=1)))
+    plot.wait_running("runs", 2)
+    plot.create(gang("waits", group(replicas=1)))
+    status = plot.wait_phase("waits", "Queued", "InsufficientResources")
+    gang_held, bare_held = f"RayCluster {plot.name}/runs", f"Namespace {plot.name}"
+    assert f"2 of 4 cpu are held by {gang_held}, 1 by {bare_held}" in status["message"]
 
 
 def test_pod_slots_count(plot: Plot) -> None:

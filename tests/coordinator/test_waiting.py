@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.actions import DeletePod, FencePod
+from coordinator.actions import DeletePod, FencePod, WriteGangStatus
 from coordinator.advance import OPT_OUT_DELAY
 from coordinator.status import QUIET_DELAY
 from kube import names
@@ -57,8 +57,32 @@ def test_free_but_scattered_gpus_start_nobody() -> None:
     assert world.bound("a") == {}
     assert world.status("a")["message"] == (
         "0 of 1 gpu-workers fits: it needs 8 nvidia.com/gpu on one node; "
-        "8 are free, at most 4 on one node"
+        "8 are free, at most 4 on one node. 8 of 16 nvidia.com/gpu are held by Namespace others"
     )
+    [workers] = [each for each in world.status("a")["podSets"] if each["name"] == "gpu-workers"]
+    assert workers["shortage"] == {
+        "resource": GPU,
+        "each": "8",
+        "free": "8",
+        "largest": "4",
+        "total": "16",
+        "holders": [{"kind": "Namespace", "name": "others", "amount": "8"}],
+    }
+
+
+def test_a_gang_that_waits_for_another_names_it_and_is_not_written_again_for_nothing() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(gang_of("runs", 3))
+    world.settle(seconds=1)
+    world.create(gang_of("waits", 3))
+    world.settle(seconds=60)
+    status = world.status("waits")
+    assert status["message"].endswith(". 4 of 4 cpu are held by RayCluster team/runs")
+    [held] = status["podSets"][0]["shortage"]["holders"]
+    assert held == {"kind": "RayCluster", "namespace": TEAM, "name": "runs", "amount": "4000m"}
+    written = [each for each in world.leader.log if isinstance(each, WriteGangStatus)]
+    world.settle(seconds=300)
+    assert [each for each in world.leader.log if isinstance(each, WriteGangStatus)] == written
 
 
 def test_gangs_start_by_priority_then_first_come_and_a_small_one_may_pass() -> None:

@@ -1,0 +1,115 @@
+"""Who is said to hold the room that a gang lacks?"""
+
+from scheduling.columns import NodeTable
+from scheduling.cycle import next_cycle
+from scheduling.holders import MOST_RESOURCES, Held, Holder, Holders, HolderTable, Share
+from scheduling.model import Node, PendingGang
+from scheduling.verdict import MESSAGE_LIMIT, Refusal
+from tests.builders import GPU, gang, group, node, shape, taint
+
+JOB, WEB, BARE = (
+    Holder("Job", "team-a", "train"),
+    Holder("Deployment", "team-b", "web"),
+    Holder("Namespace", "", "dev"),
+)
+GPUS = shape(cpu=1, gpu=4)
+
+
+class World:
+    """Nodes, and who holds what on them."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.table, self.holders = NodeTable(), HolderTable()
+        for each in nodes:
+            self.table.put_node(each)
+
+    def hold(self, holder: Holder, on: str, *, gpu: int = 0, cpu: int = 0) -> None:
+        amounts = shape(gpu=gpu, cpu=cpu).requests
+        self.table.use(on, amounts, +1)
+        self.holders.use(holder, on, amounts, +1)
+
+    def refusal(self, *gangs: PendingGang) -> Refusal:
+        """The last refusal of a cycle."""
+        columns, holders = self.table.snapshot(), Holders(self.holders)
+        decisions, _ = next_cycle(gangs, columns, None, holders=holders)
+        refused = [each.verdict for each in decisions if isinstance(each.verdict, Refusal)]
+        return refused[-1]
+
+
+def test_the_largest_three_are_named_and_the_others_counted() -> None:
+    """Equal shares in the order of names; what cannot run the pod does not count."""
+    world = World(node("a", gpu=8), node("b", gpu=8), node("c", gpu=8, taints=(taint("x"),)))
+    world.hold(WEB, "c", gpu=8)
+    world.hold(JOB, "a", gpu=4)
+    world.hold(JOB, "b", gpu=1)
+    world.hold(WEB, "a", gpu=1)
+    for name in ("zeta", "eta", "theta"):
+        world.hold(Holder("Pipeline", "team-c", name), "b", gpu=1)
+    world.hold(BARE, "b", gpu=3)
+    found = world.refusal(gang("g", group("workers", 1, GPUS)))
+    assert found.message == (
+        "0 of 1 workers fits: it needs 4 nvidia.com/gpu on one node; 4 are free, at most 3 on one "
+        "node (left out: 1 has an untolerated taint). 5 of 16 nvidia.com/gpu are held by Job "
+        "team-a/train, 3 by Namespace dev, 1 by Deployment team-b/web, 3 by 3 others"
+    )
+    shares = (Share(JOB, 5), Share(BARE, 3), Share(WEB, 1))
+    assert found.pod_sets[0].held == Held(16, shares, rest=3, others=3)
+
+
+def test_the_same_room_is_explained_in_the_same_words_whoever_came_first() -> None:
+    said = set()
+    for order in ([JOB, WEB, BARE], [BARE, WEB, JOB]):
+        world = World(node("a", gpu=8))
+        for holder in order:
+            world.hold(holder, "a", gpu=2)
+        said.add(world.refusal(gang("g", group("workers", 1, GPUS))).message)
+    assert len(said) == 1
+
+
+def test_a_gang_that_this_cycle_admits_is_a_holder_for_those_behind_it() -> None:
+    world = World(node("a", gpu=8))
+    first = gang("first", group("workers", 2, GPUS), created=1)
+    second = gang("second", group("workers", 1, GPUS), created=2)
+    message = world.refusal(first, second).message
+    assert message.endswith(". 8 of 8 nvidia.com/gpu are held by RayCluster team/first")
+
+
+def test_devices_are_told_of_before_other_resources_and_ports_never() -> None:
+    world = World(node("a", cpu=2, gpu=4))
+    world.hold(JOB, "a", gpu=4)
+    world.hold(WEB, "a", cpu=2)
+    asked = gang("g", group("head", 1, shape(cpu=1)), group("workers", 1, GPUS))
+    message = world.refusal(asked).message
+    assert "4 of 4 nvidia.com/gpu are held by Job team-a/train" in message
+    assert "2 of 2 cpu" not in message
+    port = shape(ports=[("", "TCP", 80)])
+    world.table.offer(port.requests, +1)
+    world.table.use("a", port.requests, +1)
+    world.holders.use(WEB, "a", port.requests, +1)
+    assert "held" not in world.refusal(gang("h", group("w", 1, port))).message
+
+
+def test_nobody_is_named_where_nobody_holds_anything() -> None:
+    found = World(node("a", gpu=2)).refusal(gang("g", group("workers", 1, GPUS)))
+    assert found.message.endswith("2 are free, at most 2 on one node")
+    assert found.pod_sets[0].held == Held(2)
+
+
+def test_names_that_are_too_long_are_left_out_of_the_message_only() -> None:
+    world = World(node("a", gpu=4))
+    long = Holder("Job", "n" * 600, "j" * 600)
+    world.hold(long, "a", gpu=4)
+    found = world.refusal(gang("g", group("workers", 1, GPUS)))
+    assert len(found.message) <= MESSAGE_LIMIT
+    assert "held" not in found.message
+    assert found.pod_sets[0].held == Held(4, (Share(long, 4),))
+
+
+def test_invented_resources_take_no_more_than_so_much_memory() -> None:
+    table = HolderTable()
+    table.use(JOB, "a", [(GPU, 1)], +1)
+    names = [f"example.com/{at}" for at in range(2 * MOST_RESOURCES)]
+    for sign in (+1, -1):
+        table.use(WEB, "a", [(name, 1) for name in names], sign)
+    assert table.held(GPU, ["a"]).largest(3) == (Share(JOB, 1),)
+    assert table.held(names[-1], ["a"]).largest(3) == ()
