@@ -9,13 +9,12 @@ without a pause, so that the snapshot it is drawn from is one moment.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any, Protocol
 
 import structlog
 from aiohttp import web
-from prometheus_client.aiohttp import make_aiohttp_handler
 
 from extender.ahead import Ahead
 from extender.filter import Filtered, filter_nodes
@@ -203,30 +202,3 @@ class Extender:
         snapshot = self._knowledge.ledger.snapshot()
         kept = kept_nodes(see(preemption.pod), victims, snapshot, self._rules)
         return preemption_answer(preemption, kept)
-
-
-class Health:
-    """Says whether this process lives, and whether it should be called."""
-
-    def __init__(self, checks: Sequence[tuple[str, Callable[[], bool]]], metrics: Metrics) -> None:
-        self._checks = checks
-        self._registry = metrics.registry
-
-    def application(self) -> web.Application:
-        """Return what listens for the kubelet and for Prometheus."""
-        application = web.Application()
-        application.router.add_get("/livez", self.livez)
-        application.router.add_get("/readyz", self.readyz)
-        application.router.add_get("/metrics", make_aiohttp_handler(self._registry))
-        return application
-
-    async def livez(self, _: web.Request) -> web.Response:
-        """Say that the event loop turns."""
-        return web.Response(text="ok\n")
-
-    async def readyz(self, _: web.Request) -> web.Response:
-        """Say whether all is there, or else what is missing."""
-        missing = [name for name, holds in self._checks if not holds()]
-        if missing:
-            return web.Response(status=503, text=f"not ready: {', '.join(missing)}\n")
-        return web.Response(text="ok\n")

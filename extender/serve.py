@@ -2,18 +2,13 @@
 
 import asyncio
 import contextlib
-import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any
 
 import structlog
-from aiohttp import web
 
-from extender.app import Extender, Health
+from extender.app import Extender
 from extender.metrics import Metrics
 from extender.passing import Passing
 from extender.refusals import Refusals
@@ -23,29 +18,20 @@ from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
 from kube.auth import load_access
 from kube.client import Client
+from kube.serving import (
+    CertificateNews,
+    Health,
+    Port,
+    Work,
+    in_background,
+    listening,
+    stop_signals,
+    until,
+)
 from kube.tls import HotCertificate
 from kube.watch import settle_heap
 
 log = structlog.get_logger(__name__)
-
-Work = Callable[[], Coroutine[Any, Any, None]]
-
-
-class CertificateNews:
-    """Puts what happens to the certificate into the log and the metrics."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def certificate_loaded(self, expires: datetime) -> None:
-        """Tell of a new certificate in use."""
-        self._metrics.certificate_expires.set(expires.timestamp())
-        log.info("certificate loaded", expires=expires.isoformat())
-
-    def certificate_refused(self, reason: str) -> None:
-        """Tell of a pair that stays unused."""
-        self._metrics.certificate_refusals.inc()
-        log.error("certificate refused, the one before stays in use", reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +46,7 @@ class _Parts:
 
 async def serve(settings: Settings) -> None:
     """Answer kube-scheduler until told to stop."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_signals()
     kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
     async with Client(await load_access(kubeconfig), user_agent="muster-extender") as client:
         await _serve(settings, client, stop)
@@ -71,12 +55,13 @@ async def serve(settings: Settings) -> None:
 async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> None:
     parts = _assemble(settings, client)
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_health_port(settings, parts.health))
-        tasks = await stack.enter_async_context(_in_background(parts.work))
-        listening = scheduler_port(settings, parts.extender, parts.tls)
-        port = await stack.enter_async_context(listening)
+        health = Port(str(settings.health_address), settings.health_port)
+        await stack.enter_async_context(listening(parts.health.application(), health))
+        tasks = await stack.enter_async_context(in_background(parts.work))
+        serving = scheduler_port(settings, parts.extender, parts.tls)
+        port = await stack.enter_async_context(serving)
         log.info("serving", address=str(settings.listen_address), port=port)
-        await _until(stop, tasks)
+        await until(stop, tasks)
         log.info("stopping")
 
 
@@ -106,14 +91,14 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
     tls = HotCertificate(
         settings.certificate_file,
         settings.key_file,
-        CertificateNews(metrics),
+        CertificateNews(metrics.certificate_expires, metrics.certificate_refusals),
         blank=partial(demanding_context, settings.client_ca_file),
     )
     _watch_gauges(metrics, watches, passing, refusals)
     checks = (("watches", watches.trusted), ("certificate", lambda: tls.usable))
     return _Parts(
         Extender(settings, watches, passing, refusals, metrics),
-        Health(checks, metrics),
+        Health(checks, metrics.registry),
         tls,
         (
             *(reflector.run for reflector in watches.reflectors),
@@ -147,71 +132,15 @@ async def _once_synced(watches: Watches, waker: Waker) -> None:
     await waker.run()
 
 
-async def _until(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the end; a task that ends before is a bug, and comes out here."""
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-    for task in done - {stopped}:
-        task.result()
-        raise AssertionError(f"{task.get_name()} ended")
-
-
-@contextlib.asynccontextmanager
-async def _in_background(work: Iterable[Work]) -> AsyncIterator[list[asyncio.Task[None]]]:
-    tasks = [asyncio.create_task(one()) for one in work]
-    try:
-        yield tasks
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextlib.asynccontextmanager
-async def scheduler_port(
+def scheduler_port(
     settings: Settings, extender: Extender, tls: HotCertificate
-) -> AsyncIterator[int]:
+) -> contextlib.AbstractAsyncContextManager[int]:
     """Listen for kube-scheduler; gives the port."""
-    runner = web.AppRunner(
-        extender.application(),
-        access_log=None,
-        keepalive_timeout=settings.keepalive_seconds,
-        shutdown_timeout=1.0,
-        # kube-scheduler does not compress, and a small body must not become a large one.
-        auto_decompress=False,
+    at = Port(
+        str(settings.listen_address),
+        settings.listen_port,
+        tls=tls.context,
+        handshake=settings.handshake_seconds,
+        keepalive=settings.keepalive_seconds,
     )
-    async with _running(runner):
-        assert runner.server is not None
-        # Not a TCPSite: that one gives a caller a minute for its handshake.
-        server = await asyncio.get_running_loop().create_server(
-            runner.server,
-            str(settings.listen_address),
-            settings.listen_port,
-            ssl=tls.context,
-            ssl_handshake_timeout=settings.handshake_seconds,
-            backlog=128,
-        )
-        try:
-            yield int(server.sockets[0].getsockname()[1])
-        finally:
-            server.close()
-
-
-@contextlib.asynccontextmanager
-async def _health_port(settings: Settings, health: Health) -> AsyncIterator[None]:
-    runner = web.AppRunner(health.application(), access_log=None, shutdown_timeout=1.0)
-    async with _running(runner):
-        await web.TCPSite(runner, str(settings.health_address), settings.health_port).start()
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _running(runner: web.AppRunner) -> AsyncIterator[None]:
-    await runner.setup()
-    try:
-        yield
-    finally:
-        await runner.cleanup()
+    return listening(extender.application(), at)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 
 from kube.program import run_program
+from kube.serving import stop_signals
 from webhook.serve import serve
 from webhook.settings import PREFIX, Settings
 
 
 async def _serve_until_told_to_stop(settings: Settings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await serve(settings, stop)
+    await serve(settings, stop_signals())
 
 
 def main() -> int:

@@ -1,6 +1,5 @@
 """How does a review come in over HTTPS, and what goes back, whatever comes?
 
-/mutate speaks HTTPS; /livez, /readyz and /metrics live on a port of their own, in plain HTTP.
 A review is answered with an AdmissionReview. What is not a review gets a 4xx and a JSON message.
 What cannot be found out before the deadline is refused, never allowed: KubeRay tries again.
 """
@@ -8,13 +7,11 @@ What cannot be found out before the deadline is refused, never allowed: KubeRay 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import orjson
 import structlog
 from aiohttp import web
-from prometheus_client.aiohttp import make_aiohttp_handler
 
 from webhook.cache import Found, Unknown
 from webhook.metrics import Metrics
@@ -149,36 +146,3 @@ class Webhook:
 
 def _undecided(key: Key, reason: str) -> Deny:
     return Deny(503, f"Muster cannot tell whether the pod belongs to a gang: {key}: {reason}")
-
-
-class Health:
-    """Says whether this process lives, and whether reviews should be sent to it."""
-
-    def __init__(self, checks: Sequence[tuple[str, Callable[[], bool]]], metrics: Metrics) -> None:
-        self._checks = checks
-        self._registry = metrics.registry
-        self._stopping = False
-
-    def stop(self) -> None:
-        """Say from now on that no further reviews should come."""
-        self._stopping = True
-
-    def application(self) -> web.Application:
-        """Return what listens for the kubelet and for Prometheus."""
-        application = web.Application()
-        application.router.add_get("/livez", self.livez)
-        application.router.add_get("/readyz", self.readyz)
-        application.router.add_get("/metrics", make_aiohttp_handler(self._registry))
-        return application
-
-    async def livez(self, _: web.Request) -> web.Response:
-        """Say that the event loop turns."""
-        return web.Response(text="ok\n")
-
-    async def readyz(self, _: web.Request) -> web.Response:
-        """Say whether all is there, or else what is missing."""
-        missing = [name for name, holds in self._checks if not holds()]
-        missing += ["stopping"] if self._stopping else []
-        if missing:
-            return web.Response(status=503, text=f"not ready: {', '.join(missing)}\n")
-        return web.Response(text="ok\n")

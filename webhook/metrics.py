@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
@@ -49,12 +48,12 @@ class Metrics:
             "1 when the caches of RayClusters and namespaces are complete",
             registry=registry,
         )
-        self._expires = Gauge(
+        self.certificate_expires = Gauge(
             "muster_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate in use expires, in seconds since 1970; 0 without one",
             registry=registry,
         )
-        self._refused = Counter(
+        self.certificate_refusals = Counter(
             "muster_webhook_certificate_refusals",
             "Pairs of certificate and key that were not taken into use",
             registry=registry,
@@ -63,11 +62,3 @@ class Metrics:
     def watch_sync(self, synced: Callable[[], bool]) -> None:
         """Ask at each scrape whether the caches are complete."""
         self._synced.set_function(lambda: float(synced()))
-
-    def certificate_loaded(self, expires: datetime) -> None:
-        """Note a new certificate in use."""
-        self._expires.set(expires.timestamp())
-
-    def certificate_refused(self) -> None:
-        """Note a pair that stays unused."""
-        self._refused.inc()

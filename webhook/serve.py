@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any
 
 import structlog
-from aiohttp import web
 
 from kube.auth import load_access
 from kube.client import Client
 from kube.resources import NAMESPACES, RAY_CLUSTERS
+from kube.serving import CertificateNews, Health, Port, Work, in_background, listening, until
 from kube.tls import HotCertificate
 from kube.watch import Reflector, Selection, settle_heap
-from webhook.app import Health, Webhook
+from webhook.app import Webhook
 from webhook.cache import Cache, Marked, Reader
 from webhook.metrics import Metrics
 from webhook.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-Work = Callable[[], Coroutine[Any, Any, None]]
-
-
-class CertificateNews:
-    """Puts what happens to the certificate into the log and the metrics."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def certificate_loaded(self, expires: datetime) -> None:
-        """Tell of a new certificate in use."""
-        self._metrics.certificate_loaded(expires)
-        log.info("certificate loaded", expires=expires.isoformat())
-
-    def certificate_refused(self, reason: str) -> None:
-        """Tell of a pair that stays unused."""
-        self._metrics.certificate_refused()
-        log.error("certificate refused, the one before stays in use", reason=reason)
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
@@ -56,12 +35,14 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> None:
     parts = _assemble(settings, client)
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_health_port(settings, parts.health))
-        tasks = await stack.enter_async_context(_in_background(parts.work))
+        health = Port(str(settings.health_address), settings.health_port)
+        await stack.enter_async_context(listening(parts.health.application(), health))
+        tasks = await stack.enter_async_context(in_background(parts.work))
         stack.push_async_callback(parts.reader.close)
-        await stack.enter_async_context(_review_port(settings, parts))
+        reviews = listening(parts.webhook.application(), _review_port(settings, parts))
+        await stack.enter_async_context(reviews)
         log.info("serving", address=str(settings.listen_address), port=settings.listen_port)
-        await _until(stop, tasks)
+        await until(stop, tasks)
         parts.health.stop()
         log.info("stopping")
         # For as long as the Service may still send reviews here.
@@ -90,7 +71,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
     renewal = partial(certificate.watch, settings.certificate_poll_seconds)
     return _Parts(
         Webhook(settings, cache, reader, metrics),
-        Health(checks, metrics),
+        Health(checks, metrics.registry),
         certificate,
         reader,
         (*(one.run for one in watched), renewal, partial(_settle, watched)),
@@ -98,7 +79,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
 
 
 def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
-    news = CertificateNews(metrics)
+    news = CertificateNews(metrics.certificate_expires, metrics.certificate_refusals)
     return HotCertificate(settings.certificate_file, settings.key_file, news)
 
 
@@ -122,74 +103,17 @@ async def _settle(watched: Iterable[Reflector[Marked]]) -> None:
     await asyncio.Event().wait()  # the others would take its end for theirs
 
 
-async def _until(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the end; a task that ends before is a bug, and comes out here."""
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-    for task in done - {stopped}:
-        task.result()
-        raise AssertionError(f"{task.get_name()} ended")
-
-
-@contextlib.asynccontextmanager
-async def _in_background(
-    work: Iterable[Work],
-) -> AsyncIterator[list[asyncio.Task[None]]]:
-    tasks = [asyncio.create_task(one()) for one in work]
-    try:
-        yield tasks
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextlib.asynccontextmanager
-async def _review_port(settings: Settings, parts: _Parts) -> AsyncIterator[None]:
-    runner = web.AppRunner(
-        parts.webhook.application(),
-        access_log=None,
-        keepalive_timeout=settings.keepalive_seconds,
-        shutdown_timeout=settings.drain_seconds,
-        # The API server does not compress, and a small body must not become a large one.
-        auto_decompress=False,
-    )
-    async with _running(runner):
-        await _listen(runner, settings, parts.certificate)
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _health_port(settings: Settings, health: Health) -> AsyncIterator[None]:
-    runner = web.AppRunner(health.application(), access_log=None, shutdown_timeout=1.0)
-    async with _running(runner):
-        await web.TCPSite(runner, str(settings.health_address), settings.health_port).start()
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _running(runner: web.AppRunner) -> AsyncIterator[None]:
-    await runner.setup()
-    try:
-        yield
-    finally:
-        await runner.cleanup()
-
-
-async def _listen(runner: web.AppRunner, settings: Settings, certificate: HotCertificate) -> None:
-    # A Ray cluster of a thousand workers is created over few connections, but an API server that
-    # comes back opens many at once.
-    site = web.TCPSite(
-        runner,
+def _review_port(settings: Settings, parts: _Parts) -> Port:
+    return Port(
         str(settings.listen_address),
         settings.listen_port,
-        ssl_context=certificate.context,
+        tls=parts.certificate.context,
+        # A Ray cluster of a thousand workers is created over few connections, but an API server
+        # that comes back opens many at once.
         backlog=512,
+        keepalive=settings.keepalive_seconds,
+        drain=settings.drain_seconds,
     )
-    await site.start()
 
 
 def _kubeconfig(settings: Settings) -> str | None:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.names import GATE
+from kube.serving import Health
 from tests.webhook.samples import (
     CLUSTER,
     NAMESPACE,
@@ -27,7 +28,7 @@ from tests.webhook.samples import (
     recorded,
     worker,
 )
-from webhook.app import Health, Webhook
+from webhook.app import Webhook
 from webhook.cache import Found, Unknown
 from webhook.metrics import REVIEW_RESULTS, Metrics
 from webhook.review import GONE, Gone, Key, Lookup, Marks
@@ -329,7 +330,7 @@ async def test_anything_at_all_is_answered_and_never_with_a_5xx(start: Start) ->
 async def health(metrics: Metrics) -> AsyncIterator[tuple[Plain, dict[str, bool], Health]]:
     state = {"cache": True, "certificate": True}
     checks = [(name, lambda name=name: state[name]) for name in state]
-    health = Health(checks, metrics)
+    health = Health(checks, metrics.registry)
     client = TestClient(TestServer(health.application()))
     await client.start_server()
     yield client, state, health
