@@ -148,7 +148,7 @@ class Known:
 
 def extender(kind: type[Extender], settings: Settings) -> Extender:
     """An extender as it runs, with that knowledge."""
-    passing = Passing(time.monotonic() - 1000, settle=900, keep=0.01, limit=1000)
+    passing = Passing(settle=0.0, keep=0.01, limit=1000)
     return kind(settings, Known(), passing, Refusals(), Metrics())
 
 

@@ -5,18 +5,20 @@ later. Until then what was passed must count. A record ends when the pod is seen
 asked about again, or at its deadline; never for lack of space, for that would be a wrong yes.
 """
 
+import math
+
 from extender.filter import Passed, Recall
 
 
 class Passing:
     """The memory of one replica. Times are of one monotonic clock, and given by the caller."""
 
-    def __init__(self, started: float, *, settle: float, keep: float, limit: int) -> None:
+    def __init__(self, *, settle: float, keep: float, limit: int) -> None:
         self._settle = settle
         self._keep = keep
         self._limit = limit
-        self._asked = started
-        self._sure_from = started + settle
+        self._asked: float | None = None
+        self._sure_from = -math.inf
         self._passed: dict[str, tuple[Passed, float]] = {}
         self._ended = False
         self._unsure = False
@@ -27,16 +29,21 @@ class Passing:
     def recall(self, now: float) -> Recall:
         """What must count in a question asked now.
 
-        Who was not asked for a while may not be the only one who is asked: it takes as long again
-        until all that another one passed has come to the watch.
+        Who was not asked for a while, or never yet, may not be the only one who is asked: it takes
+        as long again until all that another one passed has come to the watch.
         """
-        # Counted from the end of doubt: who was refused in it is tried again soon after it.
-        if now - max(self._asked, self._sure_from) > self._settle:
+        if self._may_have_missed(now):
             self._sure_from = now + self._settle
         self._asked = now
         recall = self.known(now)
         self._unsure |= not recall.complete
         return recall
+
+    def _may_have_missed(self, now: float) -> bool:
+        if self._asked is None:
+            return True
+        # Counted from the end of doubt: who was refused in it is tried again soon after it.
+        return now - max(self._asked, self._sure_from) > self._settle
 
     def known(self, now: float) -> Recall:
         """The same, where nobody asks."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -68,7 +67,6 @@ async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> Non
 def _assemble(settings: Settings, client: Client) -> _Parts:
     metrics, refusals = Metrics(), Refusals()
     passing = Passing(
-        time.monotonic(),
         settle=settings.settle_seconds,
         keep=settings.passed_seconds,
         limit=settings.passed_limit,

@@ -52,8 +52,8 @@ class Settings(ProgramSettings):
     """A watch from which nothing came for so long is not trusted; bookmarks come every minute."""
 
     settle_seconds: float = Field(default=5.0, ge=0, le=60)
-    """After the start, and after as long without a question, somebody else may have passed pods
-    that are not seen bound yet: for so long only gangs get nodes with reserved room."""
+    """At the first question, and at one after as long without any, somebody else may have passed
+    pods that are not seen bound yet: for so long only gangs get nodes with reserved room."""
 
     passed_seconds: float = Field(default=30.0, gt=0, le=600)
     """How long a pod that was passed counts on the way while nothing is seen of it."""

@@ -129,10 +129,7 @@ class Extender:
 
         `changes` are to the entry of the extender.
         """
-        path = ROOT / "manifests" / "scheduler" / f"{variant}.yaml"
-        loaded: dict[str, Any] = next(yaml.safe_load_all(path.read_text()))
-        if loaded["kind"] == "ConfigMap":
-            loaded = yaml.safe_load(loaded["data"]["configuration.yaml"])
+        loaded = _scheduler_manifest(variant)
         (entry,) = loaded["extenders"]
         entry["urlPrefix"] = f"https://127.0.0.1:{self.port}"
         entry["tlsConfig"] = {
@@ -154,6 +151,18 @@ class Extender:
         _wait_ready(self.process, self.health)
 
 
+def _scheduler_manifest(variant: str) -> dict[str, Any]:
+    """The configuration, which lies in a ConfigMap where other objects are in the file too."""
+    path = ROOT / "manifests" / "scheduler" / f"{variant}.yaml"
+    found: dict[str, dict[str, Any]] = {
+        each["kind"]: each for each in yaml.safe_load_all(path.read_text())
+    }
+    if "ConfigMap" not in found:
+        return found["KubeSchedulerConfiguration"]
+    loaded: dict[str, Any] = yaml.safe_load(found["ConfigMap"]["data"]["configuration.yaml"])
+    return loaded
+
+
 def start_extender(
     cluster: Cluster,
     *,
@@ -161,17 +170,16 @@ def start_extender(
     module: str = "extender",
     kubeconfig: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    certificates: Path | None = None,
 ) -> Extender:
     """Start an extender with the rights of the manifests; the scheduler is the caller's to start.
 
-    Options(scheduler=False), then `cluster.start_scheduler(extender.scheduler_config())`.
+    Options(scheduler=False), then `cluster.start_scheduler(extender.scheduler_config())`. A second
+    replica shows the `certificates` of the first.
     """
     for path in (BASE / "namespace.yaml", ROOT / "manifests" / "extender" / "rbac.yaml"):
         cluster.kubectl("apply", "--server-side", "-f", str(path))
-    certificates = cluster.directory / f"{name}-tls"
-    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
-    client = ["--client", "system:kube-scheduler", "--dir", str(certificates)]
-    cluster.spawn(f"{name}-certs", [*issue, *client], {"PYTHONPATH": str(ROOT)}).wait(30)
+    certificates = certificates or _extender_certificates(cluster, name)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
     own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
     chosen = {
@@ -190,6 +198,14 @@ def start_extender(
     extender = Extender(process, port, health, certificates)
     extender.wait_ready()
     return extender
+
+
+def _extender_certificates(cluster: Cluster, name: str) -> Path:
+    certificates = cluster.directory / f"{name}-tls"
+    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
+    client = ["--client", "system:kube-scheduler", "--dir", str(certificates)]
+    cluster.spawn(f"{name}-certs", [*issue, *client], {"PYTHONPATH": str(ROOT)}).wait(30)
+    return certificates
 
 
 def _apply_rights(cluster: Cluster) -> None:

@@ -140,7 +140,7 @@ async def served(pki: Pki) -> AsyncIterator[Served]:
         handshake_seconds=2.0,
     )
     known = Known(ledger(node("a"), node("b"), gang(seats={"a": 1})))
-    passing = Passing(0.0, settle=10.0, keep=30.0, limit=100)
+    passing = Passing(settle=0.0, keep=30.0, limit=100)
     refusals, metrics = Refusals(), Metrics()
     tls = HotCertificate(
         pki.directory / "tls.crt",

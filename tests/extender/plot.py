@@ -122,14 +122,14 @@ class Plot:
     def wait_bound(self, *wanted: str, seconds: float = SECONDS) -> None:
         self.wait(lambda: {*wanted} <= self.bound().keys(), f"{wanted} to be bound", seconds)
 
-    def wait_judged(self, count: int) -> None:
+    def wait_judged(self, count: int, seconds: float = 60.0) -> None:
         """Wait until so many pods are bound or were found to fit nowhere."""
 
         def judged() -> bool:
             found = self.pods().values()
             return sum("nodeName" in p["spec"] or bool(unschedulable(p)) for p in found) >= count
 
-        self.wait(judged, f"{count} pods to be judged", 60.0)
+        self.wait(judged, f"{count} pods to be judged", seconds)
 
     def wait_refused(self, name: str, part: str) -> None:
         """Wait until the scheduler says of a pod that it found no node, for a reason."""

@@ -18,7 +18,14 @@ def passed() -> Passed:
 
 @pytest.fixture
 def passing() -> Passing:
-    return Passing(100.0, settle=5.0, keep=30.0, limit=2)
+    return Passing(settle=5.0, keep=30.0, limit=2)
+
+
+@pytest.fixture
+def asked(passing: Passing) -> Passing:
+    """One whose doubt of the start is over at 105."""
+    assert not passing.recall(100.0).complete
+    return passing
 
 
 def test_it_counts_until_it_is_seen(passing: Passing, passed: Passed) -> None:
@@ -44,35 +51,38 @@ def test_a_new_answer_replaces_the_old_one(passing: Passing, passed: Passed) -> 
 
 
 def test_a_new_process_does_not_know_what_an_earlier_one_passed(passing: Passing) -> None:
-    assert not passing.recall(104.9).complete
-    assert passing.recall(105.0).complete
+    """However long after its start it is asked: until then the earlier one may have been."""
+    assert passing.known(1000.0).complete
+    assert not passing.recall(1000.0).complete
+    assert not passing.recall(1004.9).complete
+    assert passing.recall(1005.0).complete
 
 
-def test_who_was_not_asked_may_not_be_the_only_one(passing: Passing) -> None:
-    assert passing.recall(105.0).complete
-    assert passing.recall(110.0).complete  # as long after the end of doubt
-    assert not passing.recall(115.1).complete
-    assert not passing.recall(118.0).complete
-    assert passing.recall(120.1).complete
+def test_who_was_not_asked_may_not_be_the_only_one(asked: Passing) -> None:
+    assert asked.recall(105.0).complete
+    assert asked.recall(110.0).complete  # as long after the end of doubt
+    assert not asked.recall(115.1).complete
+    assert not asked.recall(118.0).complete
+    assert asked.recall(120.1).complete
 
 
-def test_looking_is_not_being_asked(passing: Passing) -> None:
-    assert passing.recall(105.0).complete
-    assert passing.known(109.0).complete
-    assert not passing.recall(110.5).complete
+def test_looking_is_not_being_asked(asked: Passing) -> None:
+    assert asked.recall(105.0).complete
+    assert asked.known(109.0).complete
+    assert not asked.recall(110.5).complete
 
 
-def test_the_end_of_doubt_is_told_once(passing: Passing) -> None:
-    passing.recall(101.0)
-    passing.known(104.0)
-    assert not passing.take_ended()
-    passing.known(105.0)
-    assert passing.take_ended()
-    passing.recall(106.0)
-    assert not passing.take_ended()
-    assert not passing.recall(112.0).complete  # in doubt again; nobody looks before it is over
-    passing.known(118.0)
-    assert passing.take_ended()
+def test_the_end_of_doubt_is_told_once(asked: Passing) -> None:
+    asked.recall(101.0)
+    asked.known(104.0)
+    assert not asked.take_ended()
+    asked.known(105.0)
+    assert asked.take_ended()
+    asked.recall(106.0)
+    assert not asked.take_ended()
+    assert not asked.recall(112.0).complete  # in doubt again; nobody looks before it is over
+    asked.known(118.0)
+    assert asked.take_ended()
 
 
 def test_who_was_refused_in_doubt_is_not_doubted_again(passing: Passing) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.filter import filter_nodes
@@ -29,9 +29,7 @@ class Replica:
     ledger: Ledger = field(
         default_factory=lambda: ledger(node("a"), gang(seats={"a": 1}, gpu=SEATED))
     )
-    passing: Passing = field(
-        default_factory=lambda: Passing(-100.0, settle=SETTLE, keep=30.0, limit=100)
-    )
+    passing: Passing = field(default_factory=lambda: Passing(settle=SETTLE, keep=30.0, limit=100))
     late: list[tuple[float, Json]] = field(default_factory=list)
 
     def passes(self, found: Json, now: float) -> bool:
@@ -53,12 +51,13 @@ lags = st.sampled_from((0.0, 0.5, SETTLE - 0.1))
 
 
 @given(waits, st.integers(0, 12), lags, lags)
+@example([0.01] * 12, 4, SETTLE - 0.1, SETTLE - 0.1)  # the second one was never asked before
 def test_going_over_to_the_other_one_opens_no_gap(
     gaps: list[float], change: int, first: float, second: float
 ) -> None:
     replicas = (Replica(first), Replica(second))
     now, used = SETTLE + 0.1, 0
-    replicas[0].passes(pod("earlier", gpu=9), 0.0)  # asked before, so soon not in doubt
+    replicas[0].passes(pod("earlier", gpu=9), 0.0)  # asked before, so not in doubt now
     for number, gap in enumerate(gaps):
         now += gap
         asked = replicas[number >= change]

@@ -68,17 +68,23 @@ def test_a_burst_of_fillers_leaves_reserved_room_alone(plot: Plot) -> None:
 
 
 def test_forged_pins_and_labels_get_nowhere(plot: Plot) -> None:
-    first, second = plot.add_nodes(2)
+    first, second, third = plot.add_nodes(3)
     plot.place("train", {first: 1, second: 1})
     plot.create(pinned(pod("pinned", gpu=1), first))
     labelled = member(pinned(pod("labelled", gpu=8), first), "train")
     labelled["metadata"]["ownerReferences"] = []
     plot.create(labelled)
-    plot.create(member(pinned(pod("smaller", gpu=8), first), "train", pod_set="other"))
+    former = member(pinned(pod("former", gpu=8), first), "train")
+    former["metadata"]["ownerReferences"][0]["uid"] = "uid-of-an-earlier-one"
+    plot.create(former)
+    plot.create(member(pinned(pod("other-set", gpu=8), first), "train", pod_set="other"))
     plot.create(member(pod("unpinned", gpu=8), "train"))
-    for name in ("pinned", "labelled"):
+    plot.create(member(pinned(pod("elsewhere", gpu=1), third), "train"))
+    plot.place("early", {})
+    plot.create(member(pinned(pod("unplaced", gpu=1), third), "early"))
+    for name in ("pinned", "labelled", "former"):
         plot.wait_refused(name, "reserved for a gang")
-    for name in ("smaller", "unpinned"):
+    for name in ("other-set", "unpinned", "elsewhere", "unplaced"):
         plot.wait_refused(name, "not a seat of its gang")
     assert plot.bound() == {}
     plot.create_all(plot.members("train", {first: 1, second: 1}))
@@ -123,6 +129,34 @@ def test_a_running_gang_does_not_lose_one_member(plot: Plot) -> None:
     plot.create(pod("big", gpu=8, priorityClassName="extender-high"))
     plot.wait_refused("big", "Insufficient")
     assert plot.bound().keys() == {f"train-{first}-0", f"train-{second}-0"}
+
+
+def test_a_released_member_evicts_on_its_own_node(plot: Plot) -> None:
+    """Somebody took its seat past the scheduler, and has a lower priority."""
+    first, second = plot.add_nodes(2)
+    plot.create_all(pod(f"on-{node}", gpu=4, on=node) for node in (first, second))
+    plot.place("train", {first: 1})
+    _priority_class(plot)
+    (released,) = plot.members("train", {first: 1})
+    released["spec"]["priorityClassName"] = "extender-high"
+    plot.create(released)
+    plot.wait_bound(f"train-{first}-0")
+    assert plot.bound().keys() == {f"train-{first}-0", f"on-{second}"}
+
+
+def test_a_released_member_evicts_no_member_of_another_gang(plot: Plot) -> None:
+    """Both were placed on the same room, by whatever mistake; who runs is left alone."""
+    (node,) = plot.add_nodes(1)
+    plot.place("running", {node: 1})
+    plot.create_all(plot.members("running", {node: 1}))
+    plot.wait_bound(f"running-{node}-0")
+    plot.place("train", {node: 1})
+    _priority_class(plot)
+    (released,) = plot.members("train", {node: 1})
+    released["spec"]["priorityClassName"] = "extender-high"
+    plot.create(released)
+    plot.wait_refused(f"train-{node}-0", "Insufficient")
+    assert plot.bound().keys() == {f"running-{node}-0"}
 
 
 def _priority_class(plot: Plot) -> None:

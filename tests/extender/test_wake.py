@@ -99,7 +99,7 @@ def bell() -> Bell:
 
 @contextlib.asynccontextmanager
 async def waking(known: Ledger, refusals: Refusals, bell: Bell) -> AsyncIterator[Waker]:
-    passing = Passing(0.0, settle=0.0, keep=30.0, limit=10)
+    passing = Passing(settle=0.0, keep=30.0, limit=10)
     waker = Waker(known, passing, refusals, bell, Metrics(), pause=0.01, clock=lambda: 1.0)
     task = asyncio.create_task(waker.run())
     try:

@@ -1,11 +1,19 @@
-"""Does a gang bind whole after a burst of others, while its releases are held up?"""
+"""Does a gang bind whole after a burst of others, while its releases are held up?
+
+With the extender nothing lands in its room; where the extender was not asked, the coordinator
+repairs what others broke.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 
 import pytest
+from kubernetes.utils import parse_quantity
 
 from kube import names
 from testbed.cluster import Cluster
@@ -13,29 +21,38 @@ from testbed.muster import Extender, Muster, start_extender, start_muster, with_
 from testbed.options import Options
 from tests.controlplane.rayclusters import group, head, ray_cluster
 from tests.extender.plot import LABEL, QUICK, Plot
-from tests.extender.worlds import pod
-from tests.faults.proxy import Call, Proxy
+from tests.extender.worlds import GPU, Json, pinned, pod
+from tests.faults.calls import is_release
+from tests.faults.proxy import Proxy
 
 pytestmark = pytest.mark.controlplane
 
-WORKERS = 11
+GPUS = 8
+SECONDS = 120.0
+IMPATIENT = {"BIND_PATIENCE": "2", "TORN_PATIENCE": "5"}
+_ALLOCATABLE = {"cpu": Decimal(96), "memory": parse_quantity("768Gi"), GPU: Decimal(GPUS)}
+
+Amounts = dict[str, Decimal]
 
 
-def is_release(call: Call) -> bool:
-    """Whether the request takes our gate off a pod."""
-    patches_a_pod = call.method == "PATCH" and "/pods/" in call.path
-    return patches_a_pod and any(each["op"] == "remove" for each in call.content)
+@dataclass(frozen=True)
+class Stage:
+    """A cluster with KubeRay, Muster behind a proxy, an extender, and no scheduler yet."""
+
+    cluster: Cluster
+    extender: Extender
+    proxy: Proxy
 
 
 @pytest.fixture
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Extender, Proxy]]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("whole") / "root"
-    with Cluster.start(directory, with_muster(Options(scheduler=False))) as cluster:
+    options = Options(scheduler=False, kuberay_args=("--reconcile-concurrency=4",))
+    with Cluster.start(directory, with_muster(options)) as cluster:
         extender = start_extender(cluster, settings=QUICK)
-        cluster.start_scheduler(extender.scheduler_config())
         with Proxy(cluster.server, cluster.ca_file) as proxy:
             _through(proxy, cluster)
-            yield cluster, extender, proxy
+            yield Stage(cluster, extender, proxy)
 
 
 def _through(proxy: Proxy, cluster: Cluster) -> Muster:
@@ -43,53 +60,174 @@ def _through(proxy: Proxy, cluster: Cluster) -> Muster:
     muster = start_muster(cluster)
     muster.coordinators[0].kill()
     own = cluster.service_account_kubeconfig("muster-system", "muster-coordinator")
-    muster.start_coordinator(proxy.kubeconfig(own, cluster.directory / "proxy.kubeconfig"))
+    kubeconfig = proxy.kubeconfig(own, cluster.directory / "proxy.kubeconfig")
+    muster.start_coordinator(kubeconfig, IMPATIENT)
     muster.wait_ready()
     muster.wait_led()
     return muster
 
 
-def test_a_gang_binds_whole_after_a_burst(running: tuple[Cluster, Extender, Proxy]) -> None:
-    cluster, extender, proxy = running
-    plot = Plot(cluster, extender, "whole")
-    plot.add_nodes(WORKERS + 1)
-    held = proxy.hold(is_release)
-    _create_gang(plot)
-    plot.wait(
-        lambda: extender.metric("muster_extender_reserved_pods") == WORKERS + 1,
-        "the placement to be known",
-    )
-    fillers = [pod(f"f{i}", gpu=1 + i % 4) for i in range(100)]
-    plot.create_all(fillers)
-    plot.wait_judged(len(fillers))
+@pytest.mark.parametrize(
+    ("size", "fillers"),
+    [
+        pytest.param(12, 100),
+        pytest.param(50, 500, marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+    ],
+)
+def test_a_gang_binds_whole_after_a_burst_and_keeps_its_seats(
+    stage: Stage, size: int, fillers: int
+) -> None:
+    """The extender is killed and comes back in the middle of the burst."""
+    stage.cluster.start_scheduler(stage.extender.scheduler_config())
+    plot = Plot(stage.cluster, stage.extender, "whole")
+    plot.add_nodes(size)
+    held = stage.proxy.hold(is_release)
+    _create_gang(plot, size)
+    reserved = _wait_reserved(plot, size)
+    others = _all_shapes(fillers, sorted(reserved))
+    plot.create_all(others[: fillers // 2])
+    plot.extender.process.kill()
+    plot.extender.process.restart()
+    plot.extender.wait_ready()
+    plot.create_all(others[fillers // 2 :])
+    plot.wait_judged(len(others), SECONDS)
     assert plot.bound()  # what is not reserved was for them
-    seats = _seats(plot)
-    assert all(plot.gpus()[node] + reserved <= 8 for node, reserved in seats.items())
-    proxy.lift(held)
-    plot.wait(lambda: len(_members(plot)) == WORKERS + 1, "the gang to be bound whole")
+    assert _overrun(plot, reserved) == []
+    stage.proxy.lift(held)
+    seats = _wait_whole(plot, size)
+    assert len(plot.bound()) < size + fillers  # some wait, and would take a seat
+    for name in sorted(_members(plot))[-3:]:
+        plot.delete(name)
+    plot.wait(lambda: len(_members(plot)) < size, "the members to be gone")
+    assert _wait_whole(plot, size) == seats
 
 
-def _create_gang(plot: Plot) -> None:
-    wanted = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "4"}
-    resources = {"requests": wanted, "limits": {"nvidia.com/gpu": "4"}}
+@pytest.mark.parametrize("configured", [True, False])
+def test_where_the_extender_is_not_asked_the_gang_is_repaired(
+    stage: Stage, configured: bool
+) -> None:
+    """Others take reserved room, while an extender that may be ignored is down, or where none is
+    configured; the gang starts whole on other nodes."""
+    extender, size = stage.extender, 12
+    ignorable = extender.scheduler_config(ignorable=True)
+    stage.cluster.start_scheduler(ignorable if configured else None)
+    plot = Plot(stage.cluster, extender, "broken")
+    plot.add_nodes(size)
+    held = stage.proxy.hold(is_release)
+    _create_gang(plot, size)
+    reserved = _wait_reserved(plot, size)
+    extender.process.kill()
+    taken = sorted(reserved)[:3]
+    plot.create_all(pinned(pod(f"on-{node}", gpu=GPUS), node) for node in taken)
+    plot.wait_bound(*(f"on-{node}" for node in taken))
+    assert {node for node, _ in _overrun(plot, reserved)} == {*taken}
+    extender.process.restart()
+    extender.wait_ready()
+    stage.proxy.lift(held)
+    _wait_whole(plot, size)
+
+
+def _create_gang(plot: Plot, size: int) -> None:
+    """A gang of a head and workers of 4 GPUs each."""
+    wanted = {"cpu": "1", "memory": "1Gi", GPU: "4"}
+    resources = {"requests": wanted, "limits": {GPU: "4"}}
     selector = {LABEL: plot.name}
-    workers = group(replicas=WORKERS, most=WORKERS, resources=resources, nodeSelector=selector)
+    workers = group(replicas=size - 1, most=size - 1, resources=resources, nodeSelector=selector)
     marks = {names.OPT_IN: "true"}
     made = ray_cluster("train", workers, labels=marks, head_group=head(nodeSelector=selector))
     path = f"/apis/ray.io/v1/namespaces/{plot.name}/rayclusters"
     plot.cluster.api.create(path, made)
 
 
-def _seats(plot: Plot) -> Counter[str]:
-    """The GPUs that the gang's placement reserves, node by node."""
+def _wait_reserved(plot: Plot, size: int) -> dict[str, Amounts]:
+    """Wait until the extender knows of the placement, and return what it promises."""
+    plot.wait(
+        lambda: plot.extender.metric("muster_extender_reserved_pods") == size,
+        "the placement to be known",
+        SECONDS,
+    )
+    return _reserved(plot)
+
+
+def _all_shapes(count: int, reserved: list[str]) -> list[Json]:
+    """Pods that ask for a little or for all of a node, in each resource; some pinned to seats."""
+    shapes = [
+        pod("", gpu=1),
+        pod("", gpu=2),
+        pod("", gpu=3),
+        pod("", gpu=4),
+        pod("", gpu=GPUS),
+        pod("", cpu=1),
+        pod("", cpu=96),
+        _with_memory(pod(""), "768Gi"),
+        pinned(pod("", gpu=4), reserved[0]),
+        pinned(pod("", gpu=1, cpu=40), reserved[-1]),
+    ]
+    return [
+        {**shape, "metadata": {"name": f"f{i}"}}
+        for i, shape in zip(range(count), itertools.cycle(shapes), strict=False)
+    ]
+
+
+def _with_memory(found: Json, memory: str) -> Json:
+    (container,) = found["spec"]["containers"]
+    container["resources"]["requests"]["memory"] = memory
+    return found
+
+
+# ---- what is reserved, and what is taken of it
+
+
+def _overrun(plot: Plot, reserved: dict[str, Amounts]) -> list[tuple[str, str]]:
+    """The nodes and resources of which more is taken and reserved than there is."""
+    taken = _sums(_requested(each) for each in plot.pods().values())
+    return [
+        (node, resource)
+        for node, amounts in reserved.items()
+        for resource, amount in amounts.items()
+        if resource in _ALLOCATABLE and amount + taken[node][resource] > _ALLOCATABLE[resource]
+    ]
+
+
+def _reserved(plot: Plot) -> dict[str, Amounts]:
+    """What the placement promises of each node, in base units."""
     path = f"/apis/{names.API_VERSION}/namespaces/{plot.name}/gangs/train"
-    reserved: Counter[str] = Counter()
-    for pod_set in plot.cluster.api.get(path)["status"]["placement"]["podSets"]:
-        for each in pod_set["assignments"]:
-            for node, count in each["nodes"].items():
-                reserved[node] += count * int(each["requests"].get("nvidia.com/gpu", 0))
-    return reserved
+    pod_sets = plot.cluster.api.get(path)["status"]["placement"]["podSets"]
+    assignments = [each for pod_set in pod_sets for each in pod_set["assignments"]]
+    return _sums(
+        (node, {resource: count * parse_quantity(q) for resource, q in each["requests"].items()})
+        for each in assignments
+        for node, count in each["nodes"].items()
+    )
 
 
-def _members(plot: Plot) -> list[str]:
-    return [name for name in plot.bound() if name.startswith("train-")]
+def _requested(found: Json) -> tuple[str, Amounts]:
+    requests = [each["resources"].get("requests") or {} for each in found["spec"]["containers"]]
+    amounts = [(name, parse_quantity(q)) for each in requests for name, q in each.items()]
+    node = found["spec"].get("nodeName", "")
+    return node, {name: sum((a for n, a in amounts if n == name), Decimal()) for name, _ in amounts}
+
+
+def _sums(parts: Iterable[tuple[str, Amounts]]) -> dict[str, Amounts]:
+    sums: defaultdict[str, Amounts] = defaultdict(lambda: defaultdict(Decimal))
+    for node, amounts in parts:
+        for resource, amount in amounts.items():
+            sums[node][resource] += amount
+    return sums
+
+
+def _wait_whole(plot: Plot, size: int) -> Counter[str]:
+    """Wait until the gang is bound whole, and return how many of it are on which node."""
+    plot.wait(lambda: len(_members(plot)) == size, "the gang to be bound whole", SECONDS)
+    return Counter(_members(plot).values())
+
+
+def _members(plot: Plot) -> dict[str, str]:
+    """The gang's pods that are bound and stay, with their nodes."""
+    return {
+        name: each["spec"]["nodeName"]
+        for name, each in plot.pods().items()
+        if name.startswith("train-")
+        and "nodeName" in each["spec"]
+        and "deletionTimestamp" not in each["metadata"]
+    }

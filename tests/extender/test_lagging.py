@@ -1,0 +1,86 @@
+"""Is there a wrong yes when the real scheduler goes over to a real replica that lags behind?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from testbed.cluster import Cluster
+from testbed.muster import NAMESPACE, Extender, start_extender, with_muster
+from testbed.options import Options
+from tests.extender.plot import Plot
+from tests.extender.switchboard import Switchboard
+from tests.extender.worlds import pod
+from tests.faults.proxy import Call, Proxy
+
+pytestmark = pytest.mark.controlplane
+
+DOUBT = {"SETTLE_SECONDS": "15", "WAKE_PAUSE_SECONDS": "0.3"}
+NODES = 4
+GPUS, SEATED = 8, 4
+
+
+def is_watch(call: Call) -> bool:
+    return "watch=" in call.path
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two replicas behind one address; the second one's watches go through a proxy."""
+
+    cluster: Cluster
+    first: Extender
+    second: Extender
+    board: Switchboard
+    proxy: Proxy
+
+
+@pytest.fixture
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("lagging") / "root"
+    options = with_muster(Options(scheduler=False, kuberay=False))
+    with Cluster.start(directory, options) as cluster:
+        first = start_extender(cluster, settings=DOUBT)
+        with (
+            Proxy(cluster.server, cluster.ca_file) as proxy,
+            Switchboard(first.port) as board,
+        ):
+            own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
+            second = start_extender(
+                cluster,
+                name="lagging",
+                kubeconfig=proxy.kubeconfig(own, cluster.directory / "lagging.kubeconfig"),
+                settings=DOUBT,
+                certificates=first.certificates,
+            )
+            cluster.start_scheduler(first.scheduler_config(urlPrefix=board.url))
+            yield Pair(cluster, first, second, board, proxy)
+
+
+def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> None:
+    """The second one has not heard of the pods that the first one passed a moment ago."""
+    plot = Plot(pair.cluster, pair.first, "turn")
+    nodes = plot.add_nodes(NODES)
+    seats = dict.fromkeys(nodes, 1)
+    plot.place("train", seats, gpu=SEATED)
+    early = [pod(f"early-{i}", gpu=1) for i in range(10)]
+    late = [pod(f"late-{i}", gpu=1) for i in range(30)]
+    free = NODES * (GPUS - SEATED)
+    plot.wait(
+        lambda: pair.second.metric("muster_extender_reserved_pods") == NODES,
+        "the second one to know of the gang",
+    )
+    frost = pair.proxy.freeze(is_watch)
+    plot.create_all(early)
+    plot.wait_bound(*(each["metadata"]["name"] for each in early), seconds=60.0)
+    pair.board.turn_to(pair.second.port)
+    plot.create_all(late)
+    plot.wait_judged(len(early) + len(late))
+    assert len(plot.bound()) == len(early)
+    pair.proxy.lift(frost)
+    plot.wait(lambda: len(plot.bound()) == free, "the end of doubt to give what is free", 60.0)
+    assert set(plot.gpus().values()) == {GPUS - SEATED}
+    plot.create_all(plot.members("train", seats, gpu=SEATED))
+    plot.wait(lambda: set(plot.gpus().values()) == {GPUS}, "the gang to be bound whole")
