@@ -36,6 +36,7 @@ from kube.resources import (
     PRIORITY_CLASSES,
     RAY_CLUSTERS,
 )
+from kube.storage import WATCHES, ObservedFact
 from kube.watch import (
     Blind,
     Changed,
@@ -44,11 +45,13 @@ from kube.watch import (
     Selection,
     Sighted,
     Sink,
+    Synced,
     Watched,
     WatchEvent,
     settle_heap,
 )
 from scheduling.model import GangKey
+from scheduling.storage import Fact
 
 log = structlog.get_logger()
 
@@ -113,17 +116,29 @@ class Coordinator:
                 selection=Selection(may_be_absent=True),
             ),
         }
+        # Without these only gangs that mount volumes wait, so nothing else waits for them.
+        self.storage: dict[str, Reflector[ObservedFact]] = {
+            watch.resource.plural: Reflector(
+                client,
+                watch.resource,
+                watch.kind,
+                _fact_sink(feed, watch.fact),
+                project=watch.observe,
+                selection=Selection(may_be_absent=True),
+            )
+            for watch in WATCHES
+        }
 
     @property
     def synced(self) -> bool:
-        """Whether every watch has its first list."""
+        """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
 
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
-            for reflector in self.reflectors.values():
+            for reflector in (*self.reflectors.values(), *self.storage.values()):
                 tasks.create_task(reflector.run())
             tasks.create_task(self._contend())
 
@@ -165,9 +180,10 @@ class Coordinator:
         without a word, and a decision on what they told last would be one on stale data.
         """
         since = time.monotonic() - TRUSTED_SILENCE
+        seeing = (each for each in self.storage.values() if each.synced and not each.blind)
         return [
             each
-            for each in self.reflectors.values()
+            for each in (*self.reflectors.values(), *seeing)
             if each in (self._gangs, self._ray_pods) or (each.last_contact or 0.0) < since
         ]
 
@@ -211,6 +227,29 @@ def _sink(
         feed([event for told in batch if (event := event_of(told)) is not None])
 
     return sink
+
+
+def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:
+    translate = partial(_fact_event, kind=kind)
+
+    def sink(batch: list[WatchEvent[ObservedFact]]) -> None:
+        feed([event for told in batch if (event := translate(told)) is not None])
+
+    return sink
+
+
+def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event | None:
+    match told:
+        case Changed(obj=seen):
+            return happened.FactSeen(seen.fact)
+        case Deleted(obj=seen):
+            return happened.FactGone(seen.fact)
+        case Synced() | Sighted():
+            return happened.FactsSeen(kind)
+        case Blind():
+            return happened.FactsLost(kind)
+        case _:
+            return None
 
 
 def _pod_event(told: WatchEvent[ObservedPod], teller: Teller = Teller.POD_WATCH) -> Event | None:

@@ -20,6 +20,7 @@ from scheduling.columns import Columns, NodeTable
 from scheduling.company import CompanyTable
 from scheduling.holders import HolderTable, ray_cluster
 from scheduling.model import GangKey, Node
+from scheduling.storage import StorageTable
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is seconds old, not hours
@@ -32,6 +33,7 @@ class ClusterCache:
         self.table = NodeTable()
         self.company = CompanyTable()
         self.holders = HolderTable()
+        self.storage = StorageTable()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -41,6 +43,7 @@ class ClusterCache:
         self._device_classes: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._minding: set[str] = set()
+        self._mounting: set[str] = set()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 
@@ -90,10 +93,13 @@ class ClusterCache:
             self._members[pod.member.gang][pod.uid] = pod
         if _minds(pod):
             self._minding.add(pod.uid)
+        if pod.gated and pod.mounts:
+            self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
         self._minding.discard(pod.uid)
+        self._mounting.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
             members.pop(pod.uid, None)
@@ -107,6 +113,8 @@ class ClusterCache:
             self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
+            if pod.mounts:
+                self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
         if pod.gated and pod.member is not None and pod.member.shape is not None:
             self.table.offer(pod.member.shape.requests, sign)
 
@@ -125,6 +133,11 @@ class ClusterCache:
     def is_minded(self) -> bool:
         """Whether any pod minds where other pods are: near, apart, or spread."""
         return bool(self._minding)
+
+    @property
+    def is_mounting(self) -> bool:
+        """Whether any pod that waits mounts a volume of a claim."""
+        return bool(self._mounting)
 
     # --- nodes and reservations -------------------------------------------------------------
 

@@ -217,7 +217,9 @@ def _members(standing: Standing) -> Iterator[Member]:
     for each in standing:
         for pod in each.waiting:
             if pod.member is not None and pod.member.shape is not None:
-                yield Member(each.terms.name, pod.member.shape, pod.kind[1], pod.member.replica)
+                member = pod.member
+                labels, shape = pod.kind[1], pod.member.shape
+                yield Member(each.terms.name, shape, labels, member.replica, pod.mounts)
 
 
 def _lowest_priority(standing: Standing) -> int:

@@ -10,6 +10,7 @@ from enum import IntFlag
 from kube.objects import DeviceClass, Gang, Namespace, Node, PriorityClass, RayCluster
 from kube.observed import ObservedPod
 from scheduling.model import GangKey
+from scheduling.storage import Fact
 
 
 class Teller(IntFlag):
@@ -125,6 +126,34 @@ class DeviceClassGone:
 
 
 @dataclass(frozen=True, slots=True)
+class FactSeen:
+    """Something about volumes is new or has changed."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactGone:
+    """Something about volumes is no more."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactsSeen:
+    """All facts of a kind have been told."""
+
+    kind: type[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class FactsLost:
+    """The watch of a kind of fact is down; it concerns only gangs that mount volumes."""
+
+    kind: type[Fact]
+
+
+@dataclass(frozen=True, slots=True)
 class SightLost:
     """A watch is down: what it told may be out of date."""
 
@@ -197,6 +226,10 @@ Event = (
     | PriorityClassGone
     | DeviceClassSeen
     | DeviceClassGone
+    | FactSeen
+    | FactGone
+    | FactsSeen
+    | FactsLost
     | SightLost
     | SightRegained
     | TermStarted

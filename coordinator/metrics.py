@@ -23,6 +23,6 @@ WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "ou
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])
-BLIND = Gauge("muster_watch_blind", "1 while the watch is down: nothing is decided", ["resource"])
+BLIND = Gauge("muster_watch_blind", "1 while the watch is down", ["resource"])
 SILENCE = Gauge("muster_watch_silence_seconds", "Since the watch last heard", ["resource"])
 RELISTS = Gauge("muster_watch_relists", "Lists that the watch took over", ["resource"])

@@ -31,6 +31,10 @@ from coordinator.events import (
     DeviceClassGone,
     DeviceClassSeen,
     Event,
+    FactGone,
+    FactSeen,
+    FactsLost,
+    FactsSeen,
     GangGone,
     GangSeen,
     NamespaceGone,
@@ -50,7 +54,7 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.moment import Moment, Patience
-from coordinator.promises import due
+from coordinator.promises import due, due_claims
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
 from kube.objects import RayCluster
@@ -62,6 +66,7 @@ from scheduling.cycle import Memory, next_cycle
 from scheduling.holders import Holders
 from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Admitted, Decision, Refusal
+from scheduling.volumes import Volumes
 
 NOTHING = Placement()
 KUBERAY = "ray.io/kuberay-operator"  # who else manages a RayCluster makes no pods here
@@ -226,6 +231,7 @@ class CoordinatorState:
             self._memory,
             company=self._company(),
             holders=Holders(self.cache.holders),
+            volumes=self._volumes(),
         )
         if self._memory.kept:
             self._refresh_at = self._explained_at + self._quiet
@@ -237,6 +243,13 @@ class CoordinatorState:
             return Company(self.cache.company)
         expected = (pod for view in self.views.values() if view.reserved for pod in due(view))
         return Company(self.cache.company, expected)
+
+    def _volumes(self) -> Volumes:
+        """What is known of volumes, with the claims of pods that are not bound yet."""
+        if not self.cache.is_mounting:
+            return Volumes(self.cache.storage)
+        expected = (key for view in self.views.values() for key in due_claims(view))
+        return Volumes(self.cache.storage, self.cache.table.held, expected)
 
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
         view = self.views[decision.key]
@@ -373,6 +386,25 @@ class CoordinatorState:
     def _device_class_gone(self, event: DeviceClassGone, moment: Moment) -> None:
         self.cache.remove_device_class(event.name)
         self._memory, self.cycle_wanted = None, True
+
+    @_take.register
+    def _fact_seen(self, event: FactSeen, moment: Moment) -> None:
+        if self.cache.storage.put(event.fact):
+            self.cycle_wanted |= self.cache.is_mounting
+
+    @_take.register
+    def _fact_gone(self, event: FactGone, moment: Moment) -> None:
+        self.cache.storage.drop(event.fact)
+        self.cycle_wanted |= self.cache.is_mounting
+
+    @_take.register
+    def _facts_seen(self, event: FactsSeen, moment: Moment) -> None:
+        self.cache.storage.see(event.kind)
+        self.cycle_wanted |= self.cache.is_mounting
+
+    @_take.register
+    def _facts_lost(self, event: FactsLost, moment: Moment) -> None:
+        self.cache.storage.lose_sight(event.kind)
 
     @_take.register
     def _sight_lost(self, event: SightLost, moment: Moment) -> None:

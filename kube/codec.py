@@ -10,12 +10,21 @@ from datetime import datetime
 from typing import Any
 
 from kube import objects
-from kube.objects import Container, ContainerStatus, Pod, PodSpec, Quantities, Quantity
+from kube.objects import (
+    Container,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    Quantities,
+    Quantity,
+    VolumeSource,
+)
 from kube.profiles import COMPANY, DEFAULT_SCHEDULER, PORTS, SPREAD, STOCK, Profile, Profiles
 from scheduling import model
 from scheduling.holders import Held
 from scheduling.model import (
     Assignment,
+    Mount,
     NodeTerm,
     Placement,
     PodShape,
@@ -32,6 +41,7 @@ from scheduling.resources import (
     request_amount,
     sorted_requests,
 )
+from scheduling.storage import IN_TREE_DRIVERS
 from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
@@ -39,12 +49,15 @@ _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
 _MOST_SPREADS = 16  # each costs a look at all nodes with every pod of its gang that is placed
 _SHOWN = 120  # what tenants write may be long, a message should not
 
-# Volumes that no Filter plugin looks at. All other kinds bind a pod to nodes, or may: claims
-# (VolumeBinding, VolumeZone, NodeVolumeLimits), disks that only one pod may mount
-# (VolumeRestrictions: gcePersistentDisk, awsElasticBlockStore, iscsi, rbd), in-tree disks that
-# are counted as CSI volumes (also azureDisk, azureFile, cinder, vsphereVolume, portworxVolume).
-_FREE_VOLUMES = frozenset(
+CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
+
+# Volumes that no Filter plugin looks at, and those of claims. All other kinds bind a pod to nodes,
+# or may: disks that only one pod may mount (VolumeRestrictions: gcePersistentDisk,
+# awsElasticBlockStore, iscsi, rbd), in-tree disks that are counted as CSI volumes (also azureDisk,
+# azureFile, cinder, vsphereVolume, portworxVolume).
+_MODELLED_VOLUMES = frozenset(
     (
+        *(CLAIM, EPHEMERAL),
         *("configMap", "csi", "downwardAPI", "emptyDir", "hostPath", "image", "projected"),
         *("secret", "nfs", "cephfs", "fc", "flexVolume", "gitRepo", "glusterfs"),
         *("flocker", "photonPersistentDisk", "quobyte", "scaleIO", "storageos"),
@@ -96,6 +109,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         near=() if COMPANY in off else _affinity_terms(pod),
         apart=() if COMPANY in off else anti_affinity_terms(pod),
         spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
+        volumes=_volume_names(mounts(pod)),
     )
 
 
@@ -289,9 +303,14 @@ def _required_terms(spec: PodSpec) -> tuple[NodeTerm, ...] | None:
     node_affinity = spec.affinity.node_affinity if spec.affinity else None
     if node_affinity is None or node_affinity.required is None:
         return None
+    return node_terms(node_affinity.required)
+
+
+def node_terms(found: objects.NodeSelector) -> tuple[NodeTerm, ...]:
+    """Read ORed terms for nodes."""
     return tuple(
         NodeTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
-        for term in node_affinity.required.node_selector_terms
+        for term in found.node_selector_terms
     )
 
 
@@ -343,8 +362,37 @@ def _scheduler(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
 def _volumes(spec: PodSpec) -> Iterator[str]:
     for volume in spec.volumes:
         for kind, source in volume.items():
-            if isinstance(source, objects.Present) and kind not in _FREE_VOLUMES:
+            if isinstance(source, VolumeSource) and kind not in _MODELLED_VOLUMES:
                 yield f"volume of kind {kind}"
+
+
+def mounts(pod: Pod) -> tuple[Mount, ...]:
+    """List the claims that a pod mounts, and its in-tree disks that may count as a driver's.
+
+    A disk has no claim: `volume` is its kind, and it is taken for one that no other pod mounts.
+    """
+    return tuple(
+        mount
+        for volume in pod.spec.volumes
+        for kind, source in volume.items()
+        if isinstance(source, VolumeSource)
+        and (mount := _mount(pod.metadata, str(volume.get("name", "")), kind, source)) is not None
+    )
+
+
+def _mount(pod: objects.ObjectMeta, volume: str, kind: str, source: VolumeSource) -> Mount | None:
+    if kind == CLAIM:
+        return Mount(source.claim_name)
+    if kind == EPHEMERAL:
+        return Mount(f"{pod.name}-{volume}", volume, pod.uid)
+    return Mount("", kind, f"{pod.uid}/{volume}") if kind in IN_TREE_DRIVERS else None
+
+
+def _volume_names(found: Iterable[Mount]) -> tuple[str, ...]:
+    """Name what tells pods apart that mount volumes: claims, but not who has which of his own."""
+    claims = (each for each in found if each.claim)
+    named = (f"{EPHEMERAL} {m.volume}" if m.volume else f"{CLAIM} {m.claim}" for m in claims)
+    return tuple(sorted(set(named)))
 
 
 def _tolerations(spec: PodSpec) -> Iterator[str]:
@@ -389,9 +437,9 @@ def _pod_term(found: objects.PodAffinityTerm, namespace: str) -> PodTerm:
     own = (namespace,) if elsewhere is None else ()
     return PodTerm(
         key=found.topology_key,
-        selector=_selector(found.label_selector),
+        selector=selector(found.label_selector),
         namespaces=found.namespaces or own,
-        namespace_selector=None if elsewhere is None else _selector(elsewhere),
+        namespace_selector=None if elsewhere is None else selector(elsewhere),
     )
 
 
@@ -408,9 +456,9 @@ def _spread_constraints(
 def _spread_constraint(
     found: objects.TopologySpreadConstraint, pod: objects.ObjectMeta
 ) -> SpreadConstraint:
-    selector = _counted(found, pod.labels)
+    picked = _counted(found, pod.labels)
     return SpreadConstraint(
-        counted=PodTerm(found.topology_key, selector, (pod.namespace,)),
+        counted=PodTerm(found.topology_key, picked, (pod.namespace,)),
         max_skew=found.max_skew,
         min_domains=found.min_domains or 1,
         heeds_affinity=found.node_affinity_policy in (None, "Honor"),
@@ -426,14 +474,14 @@ def _counted(
     The values of the keys to match are in the selector since Kubernetes 1.34; before that the
     scheduler looked them up. An empty selector counts nobody: then nothing is ever above the least.
     """
-    selector = _selector(found.label_selector)
+    counted = selector(found.label_selector)
     keys = (Requirement(k, "In", (labels[k],)) for k in found.match_label_keys if k in labels)
     if found.label_selector is None:
-        return selector
-    return tuple(dict.fromkeys((*selector, *keys))) or (_NOTHING,)
+        return counted
+    return tuple(dict.fromkeys((*counted, *keys))) or (_NOTHING,)
 
 
-def _selector(found: objects.LabelSelector | None) -> tuple[Requirement, ...]:
+def selector(found: objects.LabelSelector | None) -> tuple[Requirement, ...]:
     """Read a selector; none at all picks nothing, an empty one everything."""
     if found is None:
         return (_NOTHING,)

@@ -214,6 +214,12 @@ class Container(_Part, frozen=True):
     ports: OrNull[tuple[ContainerPort, ...]] = ()
 
 
+class VolumeSource(Slim, frozen=True):
+    """Where a volume comes from; only a claim's name matters."""
+
+    claim_name: str = ""
+
+
 class PodSpec(_Part, frozen=True):
     """What the scheduler reads of a pod. A volume maps `name` and the kind of its source."""
 
@@ -228,7 +234,7 @@ class PodSpec(_Part, frozen=True):
     init_containers: OrNull[tuple[Container, ...]] = ()
     overhead: OrNull[Quantities] = {}
     resources: ResourceRequirements | None = None
-    volumes: OrNull[tuple[Mapping[str, str | Present | None], ...]] = ()
+    volumes: OrNull[tuple[Mapping[str, str | VolumeSource | None], ...]] = ()
     resource_claims: OrNull[tuple[Present, ...]] = ()
     priority: int | None = None
     priority_class_name: str = ""
@@ -320,6 +326,165 @@ class DeviceClass(Slim, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class ObjectReference(Slim, frozen=True):
+    """Another object, by name."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class PersistentVolumeClaimSpec(_Part, frozen=True):
+    """What a claim asks for, and the volume that it names."""
+
+    access_modes: OrNull[tuple[str, ...]] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    storage_class_name: str | None = None
+    volume_name: str = ""
+
+
+class Phase(Slim, frozen=True):
+    """A status of which only the phase is read."""
+
+    phase: str = ""
+
+
+class PersistentVolumeClaim(Slim, frozen=True):
+    """A claim."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: Phase = Phase()
+
+
+class VolumeNodeAffinity(Slim, frozen=True):
+    """The nodes from which a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class CSISource(Slim, frozen=True):
+    """A disk of a CSI driver."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class PersistentVolumeSpec(Slim, frozen=True):
+    """Where a volume is and whose it is; the in-tree kinds are those that CSI drivers take over."""
+
+    storage_class_name: str = ""
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSISource | None = None
+    aws_elastic_block_store: Present | None = None
+    azure_disk: Present | None = None
+    azure_file: Present | None = None
+    cinder: Present | None = None
+    gce_persistent_disk: Present | None = None
+    portworx_volume: Present | None = None
+    vsphere_volume: Present | None = None
+
+
+class PersistentVolume(Slim, frozen=True):
+    """A volume."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: Phase = Phase()
+
+
+class TopologyExpression(_Part, frozen=True):
+    """Values that a label of a node may have."""
+
+    key: str = ""
+    values: OrNull[tuple[str, ...]] = ()
+
+
+class TopologyTerm(_Part, frozen=True):
+    """Expressions that must all hold."""
+
+    match_label_expressions: OrNull[tuple[TopologyExpression, ...]] = ()
+
+
+class StorageClass(_Part, frozen=True):
+    """A storage class."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: OrNull[tuple[TopologyTerm, ...]] = ()
+
+
+class CSIDriverSpec(Slim, frozen=True):
+    """Whether a driver publishes how much storage it has where."""
+
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(Slim, frozen=True):
+    """A CSI driver."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Slim, frozen=True):
+    """How much storage of a class there is for the nodes of one topology."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    storage_class_name: str = ""
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+    node_topology: LabelSelector | None = None
+
+
+class VolumeCount(Slim, frozen=True):
+    """How many volumes; None is no limit."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(Slim, frozen=True):
+    """A driver on a node."""
+
+    name: str = ""
+    allocatable: VolumeCount | None = None
+
+
+class CSINodeSpec(_Part, frozen=True):
+    """The drivers on a node."""
+
+    drivers: OrNull[tuple[CSINodeDriver, ...]] = ()
+
+
+class CSINode(Slim, frozen=True):
+    """What CSI drivers say of a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class AttachmentSource(Slim, frozen=True):
+    """What is attached."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Slim, frozen=True):
+    """What is attached where, and by which driver."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Slim, frozen=True):
+    """A volume that is to be attached to a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
 
 
 class WorkerGroup(Slim, frozen=True):

@@ -13,6 +13,7 @@ from kube import names
 from kube.codec import (
     InvalidObject,
     anti_affinity_terms,
+    mounts,
     nominated_priority,
     pod_shape,
     pod_used,
@@ -24,7 +25,7 @@ from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
 from scheduling.company import Kind, Stay
 from scheduling.holders import Holder
-from scheduling.model import PODS, GangKey, NodeTerm, PodShape, PodTerm, Requirement
+from scheduling.model import PODS, GangKey, Mount, NodeTerm, PodShape, PodTerm, Requirement
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -69,7 +70,7 @@ class ObservedPod:
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where it may lose that room to a pod of a higher one; None where
     nobody can take it. `kind` is what other pods' affinity knows of it, `holder` whom people call
-    the owner of its room.
+    the owner of its room, `mounts` are its claims.
     """
 
     namespace: str
@@ -86,6 +87,7 @@ class ObservedPod:
     kind: Kind
     anti_affinity: tuple[PodTerm, ...]
     holder: Holder
+    mounts: tuple[Mount, ...]
     member: Membership | None
     raw: Pod | None
     nominated: int | None = None
@@ -164,6 +166,7 @@ def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
         kind=_kind(pod),
         anti_affinity=anti_affinity_terms(pod),
         holder=_interned_holder(_holder(pod.metadata)),
+        mounts=mounts(pod),
         member=member,
         raw=pod if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,

@@ -15,3 +15,16 @@ DEVICE_CLASSES = Resource(
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
 QUEUES = Resource(group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False)
+CLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", namespaced=True)
+VOLUMES = Resource(group="", version="v1", plural="persistentvolumes", namespaced=False)
+STORAGE_CLASSES = Resource(
+    group="storage.k8s.io", version="v1", plural="storageclasses", namespaced=False
+)
+CSI_DRIVERS = Resource(group="storage.k8s.io", version="v1", plural="csidrivers", namespaced=False)
+CSI_CAPACITIES = Resource(
+    group="storage.k8s.io", version="v1", plural="csistoragecapacities", namespaced=True
+)
+CSI_NODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", namespaced=False)
+ATTACHMENTS = Resource(
+    group="storage.k8s.io", version="v1", plural="volumeattachments", namespaced=False
+)

@@ -169,6 +169,19 @@ class Columns:
             table.use(name, amounts.items(), +1)
         return table.snapshot()
 
+    def with_rows(self, rows: Mapping[str, tuple[Amounts, Amounts]]) -> "Columns":
+        """Return the same nodes with more resources: name -> what there is, what is taken."""
+        names = tuple(sorted(rows))
+        allocatable, used = (np.stack([rows[name][side] for name in names]) for side in (0, 1))
+        return Columns(
+            self.traits,
+            (*self.resources, *names),
+            np.vstack((self.allocatable, allocatable)),
+            np.vstack((self.used, used)),
+            self._ceded,
+            self.claimable,
+        )
+
     @property
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes, sorted by name."""
@@ -277,6 +290,10 @@ class NodeTable:
         """Say of which resources nodes without any may still give some."""
         self._claimable = frozenset(resources)
         self._snapshot = None
+
+    def held(self, resource: str) -> dict[str, int]:
+        """Return by name of node what is used of a resource, whether it has a row or not."""
+        return {node: sums[resource] for node, sums in self._used.items() if resource in sums}
 
     def snapshot(self) -> Columns:
         """Return the nodes as they are now; the same object while nothing has changed."""

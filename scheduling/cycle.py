@@ -28,9 +28,11 @@ from scheduling.ordering import in_order
 from scheduling.replicas import decide_by_replica
 from scheduling.room import Room
 from scheduling.search import Demand
+from scheduling.storage import StorageTable
 from scheduling.together import Turn, decide_bonded
 from scheduling.topology import decide_together
 from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
+from scheduling.volumes import Volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,14 @@ def run_cycle(
     columns: Columns,
     settings: Settings | None = None,
     company: Company | None = None,
+    volumes: Volumes | None = None,
 ) -> tuple[Decision, ...]:
     """Decide every gang against what those before it have left; return it in that order.
 
     `company` is who stands on the nodes already, or has room there; it is asked only where
-    somebody minds.
+    somebody minds. `volumes` is asked only where somebody mounts a claim.
     """
-    return next_cycle(pending, columns, None, settings, company)[0]
+    return next_cycle(pending, columns, None, settings, company, volumes=volumes)[0]
 
 
 def next_cycle(
@@ -87,9 +90,13 @@ def next_cycle(
     settings: Settings | None = None,
     company: Company | None = None,
     holders: Holders | None = None,
+    volumes: Volumes | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
     settings, company = settings or Settings(), company or Company(CompanyTable())
+    volumes = volumes or Volumes(StorageTable())
+    if _somebody_mounts(pending):
+        columns = volumes.with_limits(columns)
     before = memory if memory and memory.room.columns.traits is columns.traits else None
     start = room = before.room.moved_to(columns) if before else Room.of(columns)
     known = before.refused if before else {}
@@ -98,7 +105,7 @@ def next_cycle(
         partial(_decided_in_company, company) if _somebody_minds(pending, company) else _decided
     )
     decisions, refused = [], {}
-    for gang in in_order(pending):
+    for gang in map(volumes.mounted, in_order(pending)):
         room = room.facing(gang.pod_priority)
         same = known.get(gang.key)
         if same and room.total(same.shape) < same.count and same.gang == gang:
@@ -111,6 +118,8 @@ def next_cycle(
             turn = replace(turn, verdict=_with_holders(gang, turn, holders))
         decisions.append(Decision(gang.key, turn.verdict))
         room, steps = turn.room, steps - turn.steps
+        if isinstance(turn.verdict, Admitted):
+            volumes.promise(gang, turn.verdict.placement)
         lack = _lack(gang, turn)
         if lack:
             refused[gang.key] = lack
@@ -138,6 +147,10 @@ def _lack(gang: PendingGang, turn: Turn) -> Kept | None:
         if turn.room.total(shape) < count:
             return Kept(gang, turn.verdict, shape, count)
     return None
+
+
+def _somebody_mounts(pending: Iterable[PendingGang]) -> bool:
+    return any(group.shape.volumes for gang in pending for group in gang.groups())
 
 
 def _somebody_minds(pending: Iterable[PendingGang], company: Company) -> bool:

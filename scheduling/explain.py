@@ -8,6 +8,9 @@ message depends on nothing but the gang and the room, so it stays the same while
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from scheduling.attach import is_attach
+from scheduling.attach import spoken as attachable
+from scheduling.columns import Columns
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.holders import Held, Holders
@@ -375,12 +378,17 @@ def _numbers_of(pod_set: str, shape: PodShape, count: int, fit: int, room: Room)
 def _rejections(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
     """Return the nodes refused per predicate; those without room are counted in this room."""
     counts = room.columns.traits.remembered(
-        ("rejections", told_apart_by(shape)),
-        lambda: {p: n for p, n in rejections(shape, room.columns).items() if p in _SPEAKS_AGAINST},
+        ("rejections", told_apart_by(shape)), lambda: _unfit(shape, room.columns)
     )
     full = len(room.columns.names) - sum(counts.values()) - _open(shape, room)
     everything = {**counts, Predicate.RESOURCES: full}
     return tuple((str(predicate), number) for predicate, number in everything.items() if number)
+
+
+def _unfit(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
+    counts = rejections(shape, columns)
+    counts.pop(Predicate.RESOURCES, None)
+    return counts
 
 
 def _open(shape: PodShape, room: Room) -> int:
@@ -420,11 +428,20 @@ def _barred(shape: PodShape, room: Room) -> str:
     """Say which nodes the predicates rule out, room left aside."""
     counts = [(Predicate(name), number) for name, number in _rejections(shape, room)]
     said = [
-        f"{number} {_SPEAKS_AGAINST[predicate][number > 1]}"
+        f"{number} {_says(predicate, shape)[number > 1]}"
         for predicate, number in counts
-        if predicate in _SPEAKS_AGAINST
+        if predicate != Predicate.RESOURCES
     ]
     return ", ".join(said)
+
+
+def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
+    """Say what a predicate has against one node, and against several."""
+    if predicate in _SPEAKS_AGAINST:
+        return _SPEAKS_AGAINST[predicate]
+    claims = dict.fromkeys(each.claim for each in shape.reach if each.predicate == predicate)
+    by = f"ruled out by {predicate}: {' and '.join(claims)}"
+    return f"is {by}", f"are {by}"
 
 
 def _nodes(room: Room) -> str:
@@ -471,6 +488,8 @@ def _amount_up(resource: str, amount: int) -> str:
     """Write what is needed with its resource, rounded up where it must be rounded."""
     if is_port(resource):
         return spoken(resource)
+    if is_attach(resource):
+        return f"{amount} {attachable(resource)}"
     if resource == PODS:
         return f"{amount} pod slot" + ("s" if amount != 1 else "")
     return f"{_written(resource, amount, up=1)} {resource}"

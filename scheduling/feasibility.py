@@ -16,7 +16,7 @@ import numpy as np
 
 from scheduling.columns import Columns, Mask, Traits
 from scheduling.counting import pods_per_node
-from scheduling.model import NodeTerm, PodShape, Requirement, Taint, Toleration
+from scheduling.model import NodeTerm, PodShape, Reach, Requirement, Taint, Toleration
 
 
 class Predicate(StrEnum):
@@ -29,10 +29,20 @@ class Predicate(StrEnum):
     NODE_SELECTOR = "NodeSelector"
     NODE_AFFINITY = "NodeAffinity"
     SPREAD = "PodTopologySpread"
+    VOLUME_RESTRICTIONS = "VolumeRestrictions"
+    VOLUME_BINDING = "VolumeBinding"
+    VOLUME_ZONE = "VolumeZone"
     COMPANY = "InterPodAffinity"
     FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
 
+
+VOLUME_PREDICATES = (
+    Predicate.VOLUME_RESTRICTIONS,
+    Predicate.VOLUME_BINDING,
+    Predicate.VOLUME_ZONE,
+)
+"""Those that a shape's `reach` speaks of."""
 
 UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """What a pod must tolerate to run on a cordoned node (plugin NodeUnschedulable)."""
@@ -53,7 +63,7 @@ def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity
     keys = tuple(each.counted.key for each in shape.spread)
-    rest = shape.features, keys, shape.bounds, shape.inside
+    rest = shape.features, keys, shape.bounds, shape.inside, shape.reach
     return shape.tolerations, shape.node_selector, *terms, *rest
 
 
@@ -90,6 +100,7 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
             (Predicate.NODE_AFFINITY, terms), lambda: _attracted(terms, traits)
         ),
         **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
+        **_reached(shape.reach, traits),
         **({Predicate.COMPANY: _bounded(shape.bounds, traits)} if shape.bounds else {}),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: _able(shape.features, traits)
@@ -110,6 +121,18 @@ def _has_domains(shape: PodShape, traits: Traits) -> Mask:
     for constraint in shape.spread:
         mask &= traits.label(constraint.counted.key).where(lambda value: value is not None)
     return mask
+
+
+def _reached(reach: tuple[Reach, ...], traits: Traits) -> dict[Predicate, Mask]:
+    """Return per predicate that asks for volumes the nodes that reach all of them."""
+    masks: dict[Predicate, Mask] = {}
+    for predicate in VOLUME_PREDICATES:
+        for each in (found for found in reach if found.predicate == predicate):
+            reached = traits.remembered(
+                ("reach", each.terms), partial(_attracted, each.terms, traits)
+            )
+            masks[predicate] = masks[predicate] & reached if predicate in masks else reached
+    return masks
 
 
 def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:

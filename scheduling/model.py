@@ -100,6 +100,19 @@ class SpreadConstraint:
         return not self.heeds_affinity or self.min_domains > 1
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one volume claim leaves of the choice of nodes: those that one of the terms matches.
+
+    `predicate` is the plugin of kube-scheduler that asks. `claim` says which claim it is and, where
+    there are no terms and so no node is left, why.
+    """
+
+    predicate: str
+    claim: str
+    terms: tuple[NodeTerm, ...]
+
+
 @dataclass(frozen=True)
 class PodShape:
     """What of a pod matters to the scheduler: pods of one shape are interchangeable.
@@ -110,11 +123,13 @@ class PodShape:
     itself: a node must match one of each. `features` are those that a node must declare, sorted.
     `unsupported` names the constraints of the pod that the core does not model, sorted; such a
     shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
-    between pods, `spread` how they are to be spread.
+    between pods, `spread` how they are to be spread. `volumes` names the claims that pods of the
+    shape mount, and their generic ephemeral volumes, sorted.
 
-    `bounds` and `inside` are no part of the pod, and no part of the key either: they are what pods
-    around leave of the choice of nodes at one moment (`neighbours`), and the domain that its gang
-    is tried in (`topology`).
+    `bounds`, `inside` and `reach` are no part of the pod, and no part of the key either: they are
+    what pods around (`neighbours`) and volumes (`volumes`) leave of the choice of nodes at one
+    moment, and the domain that its gang is tried in (`topology`). `came_as` is the key of the shape
+    before its volumes were looked at.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -127,12 +142,17 @@ class PodShape:
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
+    volumes: tuple[str, ...] = ()
     bounds: tuple[Requirement, ...] = ()
     inside: tuple[Requirement, ...] = ()
+    reach: tuple[Reach, ...] = ()
+    came_as: str = ""
 
     @cached_property
     def key(self) -> str:
         """Short content hash, equal in every process: a placement names shapes by it."""
+        if self.came_as:
+            return self.came_as
         if self.bounds or self.inside:
             return replace(self, bounds=(), inside=()).key
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
@@ -149,7 +169,8 @@ class PodShape:
     @cached_property
     def _hash(self) -> int:
         terms = (self.node_affinity, self.added_affinity)
-        rest = (self.tolerations, self.features, self.bounds, self.inside)
+        moment = (self.bounds, self.inside, self.reach)
+        rest = (self.tolerations, self.features, self.volumes, *moment)
         return hash((self.requests, self.node_selector, *terms, *rest))
 
 
@@ -187,13 +208,22 @@ class GangKey:
         return f"{self.namespace}/{self.name}"
 
 
+class Mount(NamedTuple):
+    """A claim that a pod mounts; of a generic ephemeral volume also its name and the pod's uid."""
+
+    claim: str
+    volume: str = ""
+    owner: str = ""
+
+
 class Member(NamedTuple):
-    """A waiting pod of a gang: its pod set, shape, labels, sorted, and replica as in `Group`."""
+    """A waiting pod: its pod set, shape, labels, sorted, replica as in `Group`, and claims."""
 
     pod_set: str
     shape: PodShape
     labels: tuple[tuple[str, str], ...]
     replica: str = ""
+    mounts: tuple[Mount, ...] = ()
 
 
 class Occupied(NamedTuple):
@@ -229,8 +259,8 @@ class PendingGang:
     after the other as long as they fit, only after the minimum. `created` is the creation
     time in seconds since the epoch; together with the name it makes the order total.
     `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
-    lower one is in their way. `members` are the waiting pods one by one: what labels they have is
-    asked only where somebody minds. `topology` is None where the pods may be anywhere.
+    lower one is in their way. `members` are the waiting pods one by one: their labels and claims
+    are asked only where they matter. `topology` is None where the pods may be anywhere.
     """
 
     key: GangKey

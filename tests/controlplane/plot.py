@@ -22,12 +22,14 @@ LABEL = "test.muster.dev/plot"
 NODES = "/api/v1/nodes"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+VOLUMES = "/api/v1/persistentvolumes"
 SECONDS = 30.0
 PLENTY = "512Gi"
 
 _GROUPS = {
     "Pod": "/api/v1",
     "ResourceQuota": "/api/v1",
+    "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
     "Job": "/apis/batch/v1",
     "RayCluster": "/apis/ray.io/v1",
@@ -77,6 +79,18 @@ class Plot:
         metadata = {"name": f"{self.name}-{name}", "labels": self.selector}
         spec = {"extendedResourceName": resource}
         self.cluster.api.create(DEVICE_CLASSES, {"metadata": metadata, "spec": spec})
+
+    def add_volume(self, claim: str, **spec: object) -> None:
+        """Add a volume kept for a claim of the plot; the controller of volumes binds the two."""
+        name = f"{self.name}-{claim}"
+        usual = {
+            "accessModes": ["ReadWriteMany"],
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": self.name, "name": claim},
+            "csi": {"driver": "disk.example", "volumeHandle": name},
+        }
+        metadata = {"name": name, "labels": self.selector}
+        self.cluster.api.create(VOLUMES, {"metadata": metadata, "spec": {**usual, **spec}})
 
     def node(self, name: str) -> str:
         """The full name of one of the plot's nodes."""

@@ -17,10 +17,10 @@ SPREAD = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "loud"}},
 }
-CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+DISK = {"name": "data", "gcePersistentDisk": {"pdName": "data"}}
 
 CONSTRAINTS = [
-    ({"volumes": [CLAIM]}, "persistentVolumeClaim"),
+    ({"volumes": [DISK]}, "gcePersistentDisk"),
     ({"schedulerName": "other-scheduler"}, "other-scheduler"),
 ]
 

@@ -35,11 +35,15 @@ PLURALS = {
     "RayCluster": "rayclusters",
     "Gang": "gangs",
     "Event": "events",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolume": "persistentvolumes",
+    "StorageClass": "storageclasses",
+    "CSIDriver": "csidrivers",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "CSINode": "csinodes",
+    "VolumeAttachment": "volumeattachments",
 }
-WATCHED = (
-    *("pods", "nodes", "namespaces", "priorityclasses"),
-    *("deviceclasses", "rayclusters", "gangs"),
-)
+WATCHED = tuple(plural for plural in PLURALS.values() if plural != "events")
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
     r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"

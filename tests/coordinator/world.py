@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -14,13 +15,14 @@ from coordinator.actions import Action, EmitEvent, ReleasePod
 from coordinator.app import (
     _cluster_event,
     _device_class_event,
+    _fact_event,
     _gang_event,
     _namespace_event,
     _node_event,
     _pod_event,
     _priority_event,
 )
-from coordinator.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
+from coordinator.events import CycleDue, Event, FactsSeen, TermEnded, TermStarted, TimePassed
 from coordinator.executor import Executor
 from coordinator.moment import Moment
 from coordinator.state import CoordinatorState
@@ -30,6 +32,7 @@ from kube.codec import InvalidObject, nominated_priority, pod_used, room_on
 from kube.observed import observe
 from kube.patches import gate_patch, pinned_node
 from kube.ray import opt_in
+from kube.storage import WATCHES
 from kube.watch import Changed, Deleted
 from scheduling import model
 from scheduling.columns import Columns
@@ -41,6 +44,7 @@ from tests.coordinator.builders import TEAM, pod_of
 STEPS = 400  # rounds after which a world that does not come to rest is broken
 
 _READERS: dict[str, tuple[type[Any], Any]] = {
+    **{each.resource.plural: (each.kind, partial(_fact_event, kind=each.fact)) for each in WATCHES},
     "pods": (objects.Pod, _pod_event),
     "nodes": (objects.Node, _node_event),
     "namespaces": (objects.Namespace, _namespace_event),
@@ -49,14 +53,17 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "rayclusters": (objects.RayCluster, _cluster_event),
     "gangs": (objects.Gang, _gang_event),
 }
+_PROJECTED: dict[str, Any] = {
+    "pods": observe,
+    **{each.resource.plural: each.observe for each in WATCHES},
+}
 
 
 def event_of(change: Change) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
-    if kind is objects.Pod:
-        obj = observe(obj)
+    obj = _PROJECTED.get(change.key.plural, lambda found: found)(obj)
     told = Changed(obj) if change.new is not None else Deleted(obj)
     return cast(Event, translate(told))
 
@@ -103,6 +110,8 @@ class Replica:
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
             self.hear(plural)
+        if not self.synced:
+            self.handle([FactsSeen(each.fact) for each in WATCHES])
         self.synced = True
 
     def cycle(self) -> None:

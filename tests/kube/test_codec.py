@@ -277,9 +277,8 @@ def test_what_a_node_must_declare(spec: Json, expected: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize(
     "kind",
-    ["persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElasticBlockStore",
-     "azureDisk", "azureFile", "cinder", "vsphereVolume", "portworxVolume", "iscsi", "rbd",
-     "somethingOfALaterRelease"],
+    ["gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile", "cinder",
+     "vsphereVolume", "portworxVolume", "iscsi", "rbd", "somethingOfALaterRelease"],
 )  # fmt: skip
 def test_volumes_that_bind_a_pod_are_named(kind: str) -> None:
     assert unsupported(volumes=[{"name": "v", kind: {}}]) == (f"volume of kind {kind}",)
@@ -288,9 +287,9 @@ def test_volumes_that_bind_a_pod_are_named(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     ["emptyDir", "configMap", "secret", "projected", "downwardAPI", "hostPath", "csi", "nfs",
-     "image"],
+     "image", "persistentVolumeClaim", "ephemeral"],
 )  # fmt: skip
-def test_volumes_that_go_anywhere_are_not_named(kind: str) -> None:
+def test_volumes_that_go_anywhere_or_that_a_claim_stands_for_are_not_named(kind: str) -> None:
     assert unsupported(volumes=[{"name": "v", kind: {}, "rbd": None}]) == ()
 
 

@@ -92,14 +92,14 @@ def test_camel_case_as_kubernetes_spells_it() -> None:
     assert found.status.container_statuses[0].allocated_resources == {"cpu": "2"}
 
 
-def test_volumes_keep_their_kind_and_nothing_of_the_source() -> None:
+def test_volumes_keep_their_kind_and_of_the_source_the_claim() -> None:
     volumes = [
         {"name": "shm", "emptyDir": {"medium": "Memory"}},
         {"name": "data", "persistentVolumeClaim": {"claimName": "x"}, "emptyDir": None},
     ]
     found = pod({"volumes": volumes}).spec.volumes
-    assert found[0] == {"name": "shm", "emptyDir": objects.Present()}
-    assert found[1]["persistentVolumeClaim"] == objects.Present()
+    assert found[0] == {"name": "shm", "emptyDir": objects.VolumeSource()}
+    assert found[1]["persistentVolumeClaim"] == objects.VolumeSource("x")
 
 
 def test_required_affinity_is_read_and_preferred_is_not() -> None:

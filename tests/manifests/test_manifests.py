@@ -11,6 +11,7 @@ import yaml
 from certs.__main__ import into_the_cluster
 from coordinator.settings import Settings as CoordinatorSettings
 from kube import names
+from kube.storage import WATCHES
 from webhook.settings import Settings as WebhookSettings
 
 Json = dict[str, Any]
@@ -281,6 +282,8 @@ USED: dict[str, Rights] = {
         ("ray.io", "rayclusters"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
+        # kube/storage.py: what is watched for the sake of volumes
+        **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
         ("muster.dev", "gangqueues"): {"list", "watch"},
         # coordinator/executor.py: create, patch of the spec, delete of another's, get after a
         # failed write; the status has its own right

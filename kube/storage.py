@@ -1,0 +1,203 @@
+"""What do the objects of storage mean in the words of the core?
+
+Each watch tells of one kind of object, and each object is reduced to one fact. A quantity that
+cannot be read makes its object unreadable.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kube import objects, resources
+from kube.client import Resource
+from kube.codec import node_terms, selector
+from kube.objects import ObjectMeta
+from scheduling.model import NodeTerm, Requirement
+from scheduling.resources import request_amount
+from scheduling.storage import (
+    IN_TREE_DRIVERS,
+    Attachment,
+    Capacity,
+    Claim,
+    Driver,
+    Fact,
+    Limits,
+    StorageClass,
+    Volume,
+)
+from scheduling.volumes import ZONE_LABELS
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+CLASS_BEFORE = "volume.beta.kubernetes.io/storage-class"
+ONE_POD = "ReadWriteOncePod"
+_TAKEN = ("Bound", "Released", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedFact:
+    """A fact, and of its object what a reflector asks for."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    fact: Fact
+
+    @property
+    def metadata(self) -> "ObservedFact":
+        """Return its name, namespace, uid and resource version."""
+        return self
+
+
+def claim(found: objects.PersistentVolumeClaim) -> Claim:
+    """Read a PersistentVolumeClaim."""
+    meta, spec = found.metadata, found.spec
+    return Claim(
+        namespace=meta.namespace,
+        name=meta.name,
+        owner=_controller(meta),
+        storage_class=_class_of(meta, spec.storage_class_name),
+        volume=spec.volume_name,
+        bound=BIND_COMPLETED in meta.annotations,
+        lost=found.status.phase == "Lost",
+        deleted=meta.deletion_timestamp is not None,
+        once=ONE_POD in spec.access_modes,
+        selected=meta.annotations.get(SELECTED_NODE, ""),
+        size=_size(spec.resources.requests.get("storage")),
+    )
+
+
+def volume(found: objects.PersistentVolume) -> Volume:
+    """Read a PersistentVolume."""
+    meta, spec = found.metadata, found.spec
+    taken = found.status.phase in _TAKEN or meta.deletion_timestamp is not None
+    csi = spec.csi or objects.CSISource()
+    return Volume(
+        name=meta.name,
+        storage_class=_class_of(meta, spec.storage_class_name),
+        claim=(spec.claim_ref.namespace, spec.claim_ref.name) if spec.claim_ref else None,
+        open=not taken,
+        terms=_reachable(spec.node_affinity),
+        zones=tuple(_zones(meta.labels)),
+        driver=csi.driver,
+        handle=csi.volume_handle,
+        in_tree=_in_tree(spec),
+    )
+
+
+def storage_class(found: objects.StorageClass) -> StorageClass:
+    """Read a StorageClass."""
+    allowed = found.allowed_topologies
+    return StorageClass(
+        name=found.metadata.name,
+        provisioner=found.provisioner,
+        waits=found.volume_binding_mode == "WaitForFirstConsumer",
+        topologies=tuple(map(_topology, allowed)) if allowed else None,
+    )
+
+
+def driver(found: objects.CSIDriver) -> Driver:
+    """Read a CSIDriver."""
+    return Driver(found.metadata.name, tracks=bool(found.spec.storage_capacity))
+
+
+def capacity(found: objects.CSIStorageCapacity) -> Capacity:
+    """Read a CSIStorageCapacity; the largest volume counts before the sum."""
+    largest = found.maximum_volume_size
+    return Capacity(
+        namespace=found.metadata.namespace,
+        name=found.metadata.name,
+        storage_class=found.storage_class_name,
+        size=_size(found.capacity if largest is None else largest),
+        selector=None if found.node_topology is None else selector(found.node_topology),
+    )
+
+
+def limits(found: objects.CSINode) -> Limits:
+    """Read a CSINode."""
+    counts = (
+        (each.name, each.allocatable.count)
+        for each in found.spec.drivers
+        if each.allocatable is not None and each.allocatable.count is not None
+    )
+    return Limits(found.metadata.name, tuple(counts))
+
+
+def attachment(found: objects.VolumeAttachment) -> Attachment:
+    """Read a VolumeAttachment."""
+    spec = found.spec
+    of = spec.source.persistent_volume_name or ""
+    return Attachment(found.metadata.name, spec.node_name, spec.attacher, of)
+
+
+class StorageWatch(NamedTuple):
+    """One kind of object, and how it is read."""
+
+    resource: Resource
+    kind: type[Any]
+    fact: type[Fact]
+    read: Callable[[Any], Fact]
+
+    def observe(self, found: Any) -> ObservedFact:
+        """Reduce an object; one that cannot be read is a ValueError."""
+        meta = found.metadata
+        fact = self.read(found)
+        return ObservedFact(meta.namespace, meta.name, meta.uid, meta.resource_version, fact)
+
+
+WATCHES = (
+    StorageWatch(resources.CLAIMS, objects.PersistentVolumeClaim, Claim, claim),
+    StorageWatch(resources.VOLUMES, objects.PersistentVolume, Volume, volume),
+    StorageWatch(resources.STORAGE_CLASSES, objects.StorageClass, StorageClass, storage_class),
+    StorageWatch(resources.CSI_DRIVERS, objects.CSIDriver, Driver, driver),
+    StorageWatch(resources.CSI_CAPACITIES, objects.CSIStorageCapacity, Capacity, capacity),
+    StorageWatch(resources.CSI_NODES, objects.CSINode, Limits, limits),
+    StorageWatch(resources.ATTACHMENTS, objects.VolumeAttachment, Attachment, attachment),
+)
+"""All that is watched for the sake of volumes."""
+
+
+def _controller(meta: ObjectMeta) -> str:
+    return next((each.uid for each in meta.owner_references if each.controller), "")
+
+
+def _class_of(meta: ObjectMeta, named: str | None) -> str:
+    """Name the storage class; the annotation of old comes first."""
+    return meta.annotations.get(CLASS_BEFORE, named or "")
+
+
+def _size(quantity: objects.Quantity | None) -> int | None:
+    return None if quantity is None else request_amount("storage", str(quantity))
+
+
+def _reachable(found: objects.VolumeNodeAffinity | None) -> tuple[NodeTerm, ...] | None:
+    """Read the node affinity; kube-scheduler asks labels alone, so no field ever matches."""
+    if found is None or found.required is None:
+        return None
+    return tuple(term for term in node_terms(found.required) if not term.fields)
+
+
+def _zones(labels: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Read the labels of zone and region; one with an empty value between its dividers is none.
+
+    What no label of a node can be is left out of the values.
+    """
+    for key in ZONE_LABELS:
+        values = [value.strip() for value in labels.get(key, "").split("__")]
+        if all(values):
+            yield key, tuple(sorted({v for v in values if v[0].isalnum() and v[-1].isalnum()}))
+
+
+def _topology(found: objects.TopologyTerm) -> NodeTerm:
+    return NodeTerm(
+        tuple(Requirement(each.key, "In", each.values) for each in found.match_label_expressions)
+    )
+
+
+def _in_tree(spec: objects.PersistentVolumeSpec) -> str:
+    written = msgspec.structs.fields(spec)
+    kinds = {each.encode_name: getattr(spec, each.name) for each in written}
+    return next((kind for kind in IN_TREE_DRIVERS if kinds.get(kind) is not None), "")

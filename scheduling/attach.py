@@ -1,0 +1,43 @@
+"""How are the volumes that a node can attach counted like room?
+
+Plugin NodeVolumeLimits refuses a pod where the disks of a driver would be more than the node's
+CSINode says. Per driver that has such a limit anywhere nodes have a made-up resource, and a pod
+takes one of it per disk. A disk that several pods of a node share is counted for each of them
+that waits or has its room promised, and once for all that are there: that can refuse, and never
+overcommits.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from scheduling.columns import LIMIT, Amounts, Columns
+
+_PREFIX = "attach:"
+
+
+def attach_row(driver: str) -> str:
+    """Name the resource that counts the disks of a driver."""
+    return _PREFIX + driver
+
+
+def is_attach(resource: str) -> bool:
+    """Say whether the resource is one made up for disks."""
+    return resource.startswith(_PREFIX)
+
+
+def spoken(resource: str) -> str:
+    """Name the resource as people do."""
+    return f"attachable {resource.removeprefix(_PREFIX)} (NodeVolumeLimits)"
+
+
+def counted(
+    columns: Columns, limits: Mapping[str, int], taken: Mapping[str, int]
+) -> tuple[Amounts, Amounts]:
+    """Return what nodes take of a driver's disks, and how many they have, in order of the columns.
+
+    A node without a limit takes any number.
+    """
+    most = [limits.get(name, LIMIT) for name in columns.names]
+    have = [taken.get(name, 0) for name in columns.names]
+    return np.array(most, dtype=np.int64), np.array(have, dtype=np.int64)

@@ -1,0 +1,53 @@
+"""Do gangs start where their volumes are, and do they say which claim they wait for?"""
+
+from testbed.nodes import NodeSpec
+from tests.controlplane.plot import Plot, is_held
+from tests.controlplane.rayclusters import Json, gang, group
+
+ZONE = "topology.kubernetes.io/zone"
+DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+SHM = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+def claim() -> Json:
+    """A claim that no class provides for."""
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+    }
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+
+
+def only_in(zone: str) -> Json:
+    """Node affinity of a volume."""
+    expression = {"key": ZONE, "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+def test_workers_start_in_the_zone_of_their_volume(plot: Plot) -> None:
+    """There is room for all on either node; the tighter one is in the wrong zone."""
+    plot.add_nodes(
+        NodeSpec("near", cpus=8, labels={ZONE: "here"}),
+        NodeSpec("far", cpus=4, labels={ZONE: "there"}),
+    )
+    plot.create(claim())
+    plot.add_volume("data", nodeAffinity=only_in("here"))
+    plot.create(gang("trainer", group(replicas=3, volumes=[DATA, SHM])))
+    plot.wait_running("trainer", 4)
+    assert set(plot.bound("trainer", "worker").values()) == {"near"}
+
+
+def test_a_gang_names_the_claim_that_it_waits_for_and_starts_once_it_is_bound(plot: Plot) -> None:
+    """First the claim is missing, then its volume; who mounts nothing does not wait."""
+    plot.add_node(8)
+    plot.create(gang("trainer", group(replicas=2, volumes=[DATA])))
+    plot.wait_phase("trainer", "Queued", "NoFeasibleNode")
+    plot.wait_message("trainer", 'VolumeBinding: volume claim "data" does not exist')
+    plot.create(gang("usual", group(replicas=2)))
+    plot.wait_running("usual", 3)
+    plot.create(claim())
+    plot.wait_message("trainer", 'volume claim "data" is not bound')
+    assert all(is_held(pod) for pod in plot.pods("trainer"))
+    plot.add_volume("data")
+    plot.wait_running("trainer", 3)

@@ -1,0 +1,152 @@
+"""What do gangs wait for whose pods mount claims, and what of volumes makes them start?"""
+
+from typing import Any
+
+from coordinator.events import FactsLost, FactsSeen
+from scheduling.storage import Volume
+from tests.coordinator.api import Key
+from tests.coordinator.builders import (
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
+from tests.coordinator.world import World
+
+ZONE = "topology.kubernetes.io/zone"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+NODES = (node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"}))
+
+
+def mounts(claim: str = "data") -> Json:
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def claim(
+    name: str = "data", *, mode: str = "ReadWriteMany", bound: bool = True, **spec: Any
+) -> Json:
+    annotations = BOUND if bound else {}
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": TEAM, "annotations": annotations},
+        "spec": {"accessModes": [mode], **({"volumeName": name} if bound else {}), **spec},
+    }
+
+
+def volume(name: str = "data", *, zone: str = "") -> Json:
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}} if zone else {}
+    source = {"csi": {"driver": "disk", "volumeHandle": name}}
+    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": {**affinity, **source}}
+
+
+def limit(on: str, count: int) -> Json:
+    drivers = [{"name": "disk", "allocatable": {"count": count}}]
+    return {"kind": "CSINode", "metadata": {"name": on}, "spec": {"drivers": drivers}}
+
+
+def test_a_gang_starts_where_its_volume_is() -> None:
+    world = World(*NODES, claim(), volume(zone="b"))
+    world.create(ray_cluster("r", group("workers", 3, **mounts())))
+    world.settle(seconds=1)
+    assert world.bound("r")["b1"] >= 3
+
+
+def test_a_missing_claim_is_named_and_the_gang_starts_once_it_is_there_and_bound() -> None:
+    world = World(*NODES)
+    world.create(ray_cluster("r", group("workers", 2, **mounts())))
+    world.settle(seconds=1)
+    assert world.status("r")["reason"] == "NoFeasibleNode"
+    assert 'volume claim "data" does not exist' in world.status("r")["message"]
+    assert world.gated("r") == 3
+
+    world.create(claim(bound=False))
+    world.settle(seconds=60)
+    assert 'volume claim "data" is not bound' in world.status("r")["message"]
+
+    world.create(volume(zone="b"))
+    held = world.api.get(Key("persistentvolumeclaims", TEAM, "data"))
+    world.api.change(
+        held,
+        lambda obj: (
+            obj["metadata"].update(annotations=BOUND),
+            obj["spec"].update(volumeName="data"),
+        ),
+    )
+    world.settle(seconds=1)
+    assert sum(world.bound("r").values()) == 3
+    assert world.bound("r")["b1"] >= 2
+
+
+def test_who_mounts_nothing_does_not_wait_for_the_sight_of_volumes() -> None:
+    world = World(*NODES, claim(), volume())
+    world.leader.handle([FactsLost(Volume)])
+    world.create(ray_cluster("r", group("workers", 2, **mounts())), gang_of("usual", 2))
+    world.settle(seconds=1)
+    assert sum(world.bound("usual").values()) == 3
+    assert world.bound("r") == {}
+    assert "volumes cannot be watched" in world.status("r")["message"]
+    world.leader.handle([FactsSeen(Volume)])
+    world.settle(seconds=1)
+    assert sum(world.bound("r").values()) == 3
+
+
+def test_a_claim_for_one_pod_goes_to_one_gang_and_then_to_the_next() -> None:
+    world = World(*NODES, claim(mode="ReadWriteOncePod"), volume())
+    for name in ("first", "second"):
+        world.create(ray_cluster(name, head=template(**mounts())))
+        world.settle(seconds=1)
+    assert (sum(world.bound("first").values()), sum(world.bound("second").values())) == (1, 0)
+    assert "is ReadWriteOncePod and in use" in world.status("second")["message"]
+    world.delete("rayclusters", "first")
+    world.settle(seconds=1)
+    assert sum(world.bound("second").values()) == 1
+
+
+def test_a_claim_for_one_pod_is_kept_for_a_pod_that_is_on_its_way() -> None:
+    """The first gang is placed and nothing of it is bound yet when the second asks."""
+    world = World(*NODES, claim(mode="ReadWriteOncePod"), volume())
+    world.schedule = lambda: None  # type: ignore[method-assign]
+    world.create(ray_cluster("first", head=template(**mounts())))
+    world.settle(seconds=1)
+    assert [name.split("-")[0] for name, _ in world.leader.releases()] == ["first"]
+    world.create(ray_cluster("second", head=template(**mounts())))
+    world.settle(seconds=1)
+    assert len(world.leader.releases()) == 1
+    assert 'volume claim "data" is kept for another pod' in world.status("second")["message"]
+
+
+def test_disks_that_are_attached_or_promised_leave_no_place_for_more() -> None:
+    ours, theirs = (claim("mine"), volume("mine")), (claim("yours"), volume("yours"))
+    world = World(node("a1"), limit("a1", 1), *ours, *theirs)
+    world.create(ray_cluster("first", head=template(**mounts("mine"))))
+    world.settle(seconds=1)
+    world.create(ray_cluster("second", head=template(**mounts("yours"))))
+    world.settle(seconds=1)
+    assert (sum(world.bound("first").values()), sum(world.bound("second").values())) == (1, 0)
+    assert world.status("second")["message"] == (
+        "0 of 1 headgroup fits: it needs 1 attachable disk (NodeVolumeLimits) on one node; "
+        "0 are free, at most 0 on one node"
+    )
+    world.delete("rayclusters", "first")
+    world.settle(seconds=1)
+    assert sum(world.bound("second").values()) == 1
+
+
+def test_disks_of_others_count_as_soon_as_their_claim_is_known() -> None:
+    world = World(node("a1"), limit("a1", 1), claim("mine"), volume("mine"))
+    world.create(
+        {**foreign_pod("x", "a1", **mounts("yours")), "metadata": {"name": "x", "namespace": TEAM}}
+    )
+    world.create(claim("yours"), volume("yours"))
+    world.settle()
+    world.create(ray_cluster("r", head=template(**mounts("mine"))))
+    world.settle(seconds=1)
+    assert world.bound("r") == {}
+    world.api.remove(Key("pods", TEAM, "x"))
+    world.settle(seconds=1)
+    assert sum(world.bound("r").values()) == 1

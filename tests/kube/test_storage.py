@@ -1,0 +1,203 @@
+"""What do objects of storage, as an API server tells of them, mean in the words of the core?"""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube import objects
+from kube.codec import mounts, pod_shape
+from kube.storage import WATCHES
+from scheduling.model import Mount, NodeTerm, Requirement
+from scheduling.storage import (
+    KINDS,
+    Attachment,
+    Capacity,
+    Claim,
+    Driver,
+    Fact,
+    Limits,
+    StorageClass,
+    Volume,
+)
+
+Json = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+
+
+def fact(kind: str, obj: Json) -> Fact:
+    [watch] = [each for each in WATCHES if each.kind.__name__ == kind]
+    told = watch.observe(msgspec.json.decode(msgspec.json.encode(obj), type=watch.kind))
+    assert (told.metadata.name, told.metadata.namespace) == (
+        obj["metadata"]["name"],
+        obj["metadata"].get("namespace", ""),
+    )
+    assert isinstance(told.fact, watch.fact)
+    return told.fact
+
+
+def test_every_kind_of_fact_has_a_watch() -> None:
+    assert {each.fact for each in WATCHES} == set(KINDS)
+
+
+def test_a_claim() -> None:
+    owners = [{"uid": "other"}, {"uid": "pod", "controller": True}]
+    annotations = {
+        "pv.kubernetes.io/bind-completed": "yes",
+        "volume.kubernetes.io/selected-node": "n1",
+    }
+    meta = {"name": "data", "namespace": "team", "annotations": annotations}
+    spec = {
+        "accessModes": ["ReadWriteOncePod"],
+        "resources": {"requests": {"storage": "1.5Gi"}},
+        "storageClassName": "fast",
+        "volumeName": "pv",
+    }
+    made = {"metadata": {**meta, "ownerReferences": owners}, "spec": spec}
+    expected = Claim(
+        "team", "data", "pod", "fast", "pv",
+        bound=True, once=True, selected="n1", size=1_610_612_736,
+    )  # fmt: skip
+    assert fact("PersistentVolumeClaim", made) == expected
+    bare: Json = {"metadata": {"name": "data", "namespace": "team"}, "spec": {"accessModes": None}}
+    assert fact("PersistentVolumeClaim", bare) == Claim("team", "data")
+    ending = {**bare, "metadata": {**bare["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert fact("PersistentVolumeClaim", ending) == Claim("team", "data", deleted=True)
+    lost = {**bare, "status": {"phase": "Lost"}}
+    assert fact("PersistentVolumeClaim", lost) == Claim("team", "data", lost=True)
+    old = {"volume.beta.kubernetes.io/storage-class": "old"}
+    before = {**made, "metadata": {**meta, "annotations": old}}
+    assert fact("PersistentVolumeClaim", before).storage_class == "old"  # type: ignore[union-attr]
+
+
+def test_a_claim_whose_size_is_none_is_unreadable() -> None:
+    bad = {"metadata": {"name": "x"}, "spec": {"resources": {"requests": {"storage": "much"}}}}
+    with pytest.raises(ValueError, match="storage"):
+        fact("PersistentVolumeClaim", bad)
+
+
+def test_a_volume() -> None:
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
+    field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    spec = {
+        "storageClassName": "fast",
+        "claimRef": {"namespace": "team", "name": "data", "uid": "u"},
+        "csi": {"driver": "disk", "volumeHandle": "h"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term, field]}},
+    }
+    labels = {ZONE: "a__b", "topology.kubernetes.io/region": "r____s", "app": "x"}
+    made = {
+        "metadata": {"name": "pv", "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Bound"},
+    }
+    assert fact("PersistentVolume", made) == Volume(
+        "pv",
+        "fast",
+        ("team", "data"),
+        terms=(NodeTerm((Requirement(ZONE, "In", ("a",)),)),),
+        zones=((ZONE, ("a", "b")),),
+        driver="disk",
+        handle="h",
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_open"),
+    [
+        ("Available", True),
+        ("Pending", True),
+        ("Bound", False),
+        ("Released", False),
+        ("Failed", False),
+    ],
+)
+def test_a_volume_that_nobody_has_may_still_be_bound(phase: str, is_open: bool) -> None:
+    made = {"metadata": {"name": "pv"}, "spec": {}, "status": {"phase": phase}}
+    assert fact("PersistentVolume", made) == Volume("pv", open=is_open)
+    ending = {**made, "metadata": {"name": "pv", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert fact("PersistentVolume", ending) == Volume("pv")
+
+
+@pytest.mark.parametrize(
+    "kind", ["awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk",
+             "portworxVolume", "vsphereVolume"],
+)  # fmt: skip
+def test_a_volume_of_a_kind_that_a_driver_takes_over_is_named(kind: str) -> None:
+    made = {"metadata": {"name": "pv"}, "spec": {kind: {"volumeID": "x"}}}
+    assert fact("PersistentVolume", made) == Volume("pv", open=True, in_tree=kind)
+
+
+def test_a_storage_class() -> None:
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
+    made = {
+        "metadata": {"name": "fast"},
+        "provisioner": "disk",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": allowed,
+    }
+    terms = (NodeTerm((Requirement(ZONE, "In", ("a", "b")),)),)
+    assert fact("StorageClass", made) == StorageClass("fast", "disk", waits=True, topologies=terms)
+    bare = {"metadata": {"name": "now"}, "provisioner": "disk", "volumeBindingMode": "Immediate"}
+    assert fact("StorageClass", bare) == StorageClass("now", "disk")
+
+
+def test_what_drivers_say() -> None:
+    assert fact("CSIDriver", {"metadata": {"name": "disk"}}) == Driver("disk")
+    tracking = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": True}}
+    assert fact("CSIDriver", tracking) == Driver("disk", tracks=True)
+    drivers = [
+        {"name": "disk", "nodeID": "n", "allocatable": {"count": 0}},
+        {"name": "share", "nodeID": "n", "allocatable": {}},
+        {"name": "other", "nodeID": "n"},
+    ]
+    made = {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}}
+    assert fact("CSINode", made) == Limits("n1", (("disk", 0),))
+    spec = {"attacher": "disk", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
+    attached = {"metadata": {"name": "va"}, "spec": spec}
+    assert fact("VolumeAttachment", attached) == Attachment("va", "n1", "disk", "pv")
+
+
+def test_storage_capacity_counts_the_largest_volume_before_the_sum() -> None:
+    meta = {"name": "c", "namespace": "kube-system"}
+    topology = {"matchLabels": {ZONE: "a"}}
+    made = {"metadata": meta, "storageClassName": "fast", "capacity": "10Gi"}
+    assert fact("CSIStorageCapacity", made) == Capacity("kube-system", "c", "fast", 10 << 30)
+    more = {**made, "maximumVolumeSize": "1Gi", "nodeTopology": topology}
+    here = (Requirement(ZONE, "In", ("a",)),)
+    assert fact("CSIStorageCapacity", more) == Capacity("kube-system", "c", "fast", 1 << 30, here)
+    everywhere = {**made, "nodeTopology": {}}
+    assert fact("CSIStorageCapacity", everywhere).selector == ()  # type: ignore[union-attr]
+
+
+# ---- what pods mount
+
+
+def pod(*volumes: Json, name: str = "p", uid: str = "u") -> objects.Pod:
+    meta = {"name": name, "namespace": "team", "uid": uid}
+    return msgspec.convert({"metadata": meta, "spec": {"volumes": list(volumes)}}, objects.Pod)
+
+
+DATA = {"name": "d", "persistentVolumeClaim": {"claimName": "data"}}
+SCRATCH = {"name": "s", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+SHM = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+def test_a_pod_mounts_claims_by_name_and_ephemeral_volumes_by_its_own() -> None:
+    inline = {"name": "i", "gcePersistentDisk": {"pdName": "x"}}
+    assert mounts(pod(DATA, SHM, SCRATCH, inline)) == (
+        Mount("data"),
+        Mount("p-s", "s", "u"),
+        Mount("", "gcePersistentDisk", "u/i"),
+    )
+    assert mounts(pod(SHM)) == ()
+
+
+def test_pods_are_of_one_shape_unless_they_name_different_claims() -> None:
+    other = {"name": "d", "persistentVolumeClaim": {"claimName": "other"}}
+    one, two = (pod_shape(pod(DATA, SCRATCH, name=n, uid=n)) for n in "ab")
+    assert one == two
+    assert one.key == two.key
+    assert pod_shape(pod(other, SCRATCH)).key != one.key
+    assert pod_shape(pod(DATA)).key != one.key
+    assert pod_shape(pod(SHM)).key == pod_shape(pod()).key

@@ -1,0 +1,431 @@
+"""What do claims leave of the nodes, and what is said of those that leave none?"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from scheduling.cycle import next_cycle, run_cycle
+from scheduling.model import Group, Member, Mount, Node, NodeTerm, PendingGang, PodShape
+from scheduling.storage import (
+    KINDS,
+    Attachment,
+    Capacity,
+    Claim,
+    Driver,
+    Fact,
+    Limits,
+    StorageClass,
+    StorageTable,
+    Volume,
+)
+from scheduling.verdict import Admitted, Refusal, Verdict
+from scheduling.volumes import NO_PROVISIONER, Volumes
+from tests.builders import columns, gang, group, node, require, shape
+
+ZONE = "topology.kubernetes.io/zone"
+TEAM = "team"
+DISK = "disk.example"
+NODES = (
+    node("a1", cpu=4, labels={ZONE: "a"}),
+    node("a2", cpu=4, labels={ZONE: "a"}),
+    node("b1", cpu=4, labels={ZONE: "b"}),
+)
+WAITING = StorageClass("wait", DISK, waits=True)
+STATIC = StorageClass("wait", NO_PROVISIONER, waits=True)
+IN_B = (NodeTerm((require(ZONE, "In", "b"),)),)
+
+
+def table(*facts: Fact) -> StorageTable:
+    made = StorageTable()
+    for kind in KINDS:
+        made.see(kind)
+    for fact in facts:
+        made.put(fact)
+    return made
+
+
+def bound(name: str = "data", volume: str = "pv", **more: object) -> Claim:
+    return replace(Claim(TEAM, name, volume=volume, bound=True), **more)  # type: ignore[arg-type]
+
+
+def waiting(name: str = "data", **more: object) -> Claim:
+    return replace(Claim(TEAM, name, storage_class="wait"), **more)  # type: ignore[arg-type]
+
+
+def mounting(*claims: str, cpu: int = 1) -> PodShape:
+    return replace(shape(cpu=cpu), volumes=tuple(f"persistentVolumeClaim {c}" for c in claims))
+
+
+def ephemeral(*volumes: str, cpu: int = 1) -> PodShape:
+    return replace(shape(cpu=cpu), volumes=tuple(f"ephemeral {each}" for each in volumes))
+
+
+def with_members(
+    asked: PendingGang, mounts: Mapping[str, Iterable[Mount]] | None = None
+) -> PendingGang:
+    """Say which pods there are; those of a pod set in `mounts` have one claim each of their own."""
+    own = {name: iter(each) for name, each in (mounts or {}).items()}
+    members = []
+    for each in asked.groups():
+        for _ in range(each.count):
+            named = [Mount(v.split()[1]) for v in each.shape.volumes if each.pod_set not in own]
+            found = [next(own[each.pod_set])] if each.pod_set in own else named
+            members.append(Member(each.pod_set, each.shape, (), mounts=tuple(found)))
+    return replace(asked, members=tuple(members))
+
+
+def decide(
+    known: StorageTable,
+    *groups: Group,
+    nodes: Iterable[Node] = NODES,
+    surplus: tuple[tuple[Group, ...], ...] = (),
+    promised: Iterable[tuple[str, str]] = (),
+    mounts: Mapping[str, Iterable[Mount]] | None = None,
+) -> Verdict:
+    asked = with_members(gang("g", *groups, surplus=surplus), mounts)
+    volumes = Volumes(known, promised=promised)
+    [decision] = run_cycle([asked], columns(*nodes), volumes=volumes)
+    return decision.verdict
+
+
+def where(verdict: Verdict) -> set[str]:
+    assert isinstance(verdict, Admitted), verdict
+    return {name for each in verdict.placement.assignments for name, _ in each.nodes}
+
+
+def why(verdict: Verdict) -> str:
+    assert isinstance(verdict, Refusal), verdict
+    return f"{verdict.reason}: {verdict.message}"
+
+
+HEAD = group("head", 1, mounting("data"))
+
+
+# ---- bound claims
+
+
+def test_a_bound_claim_leaves_the_nodes_that_its_volume_can_be_reached_from() -> None:
+    known = table(bound(), Volume("pv", terms=IN_B))
+    assert where(decide(known, group("w", 4, mounting("data")))) == {"b1"}
+    assert why(decide(known, group("w", 5, mounting("data")))) == (
+        "InsufficientResources: 4 of 5 w fit: each needs 1 cpu on one node; 0 are free, at most 0 "
+        'on one node (left out: 2 are ruled out by VolumeBinding: volume claim "data")'
+    )
+
+
+def test_a_volume_without_node_affinity_leaves_all_nodes_and_one_without_terms_none() -> None:
+    assert len(where(decide(table(bound(), Volume("pv")), group("w", 12, mounting("data"))))) == 3
+    assert "3 are ruled out by VolumeBinding" in why(
+        decide(table(bound(), Volume("pv", terms=())), HEAD)
+    )
+
+
+def test_labels_of_zone_on_a_volume_count_where_a_node_has_any() -> None:
+    known = table(bound(), Volume("pv", zones=((ZONE, ("b", "c")),)))
+    assert where(decide(known, HEAD)) == {"b1"}
+    assert where(decide(known, HEAD, nodes=[node("plain")])) == {"plain"}
+    assert why(decide(known, HEAD, nodes=NODES[:2])).endswith(
+        '(2 nodes: 2 are ruled out by VolumeZone: volume claim "data")'
+    )
+
+
+def test_the_old_label_of_a_volume_is_matched_by_the_new_one_of_nodes_that_lack_it() -> None:
+    old = "failure-domain.beta.kubernetes.io/zone"
+    known = table(bound(), Volume("pv", zones=((old, ("b",)),)))
+    nodes = [*NODES, node("c1", cpu=4, labels={ZONE: "b", old: "a"})]
+    assert where(decide(known, HEAD, nodes=nodes)) == {"b1"}
+
+
+def test_a_generic_ephemeral_volume_is_not_asked_for_its_labels_of_zone() -> None:
+    known = table(bound("p-s", owner="uid"), Volume("pv", zones=((ZONE, ("z",)),)))
+    own = {"w": [Mount("p-s", "s", "uid")]}
+    assert where(decide(known, group("w", 1, ephemeral("s")), mounts=own))
+
+
+# ---- claims that nobody can use
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ((), 'volume claim "data" does not exist'),
+        ((bound(),), 'volume claim "data" is bound to a volume that does not exist'),
+        ((bound(lost=True), Volume("pv")), 'volume claim "data" has lost its volume'),
+        ((bound(deleted=True), Volume("pv")), 'volume claim "data" is being deleted'),
+        ((bound(bound=False), Volume("pv")), 'volume claim "data" is not bound'),
+        ((Claim(TEAM, "data"),), 'volume claim "data" is not bound'),
+        ((waiting(), StorageClass("wait", DISK)), 'volume claim "data" is not bound'),
+        ((waiting(),), 'volume claim "data" has storage class "wait", which does not exist'),
+        (
+            (waiting(), STATIC),
+            'volume claim "data" finds no free volume of storage class "wait"',
+        ),
+    ],
+)
+def test_a_claim_that_nobody_can_use_is_named_with_the_reason(
+    facts: tuple[Fact, ...], said: str
+) -> None:
+    told = why(decide(table(*facts), HEAD))
+    assert told == (
+        "NoFeasibleNode: 0 of 1 head fits: no node is feasible for it "
+        f"(3 nodes: 3 are ruled out by VolumeBinding: {said})"
+    )
+
+
+def test_a_claim_of_another_namespace_is_none() -> None:
+    elsewhere = replace(bound(), namespace="others")
+    assert "does not exist" in why(decide(table(elsewhere, Volume("pv")), HEAD))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            (waiting(), STATIC, Volume("v", "wait", open=True)),
+            'volume claim "data" waits for a static volume',
+        ),
+        (
+            (bound(), Volume("pv", in_tree="gcePersistentDisk")),
+            'volume claim "data" on a volume of kind gcePersistentDisk',
+        ),
+        (
+            (waiting(), StorageClass("wait", "kubernetes.io/gce-pd", waits=True)),
+            'volume claim "data" of provisioner kubernetes.io/gce-pd',
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_modelled_is_named(facts: tuple[Fact, ...], said: str) -> None:
+    assert why(decide(table(*facts), HEAD)) == (
+        f"Unsupported: not supported by Muster; head: {said}"
+    )
+
+
+def test_without_sight_of_volumes_only_those_wait_that_mount_any() -> None:
+    known = table(bound(), Volume("pv"))
+    known.lose_sight(Volume)
+    assert "is not known, because volumes cannot be watched" in why(decide(known, HEAD))
+    assert where(decide(known, group("w", 1, shape(cpu=1))))
+    known.see(Volume)
+    assert where(decide(known, HEAD))
+
+
+# ---- claims that wait for their first pod
+
+
+def test_a_claim_that_waits_leaves_where_its_class_allows_a_volume() -> None:
+    allowed = replace(WAITING, topologies=IN_B)
+    assert where(decide(table(waiting(), allowed), HEAD)) == {"b1"}
+    assert where(decide(table(waiting(), WAITING), HEAD, nodes=NODES[:1])) == {"a1"}
+    selected = waiting(selected="a2")
+    assert where(decide(table(selected, WAITING), HEAD)) == {"a2"}
+
+
+def test_a_driver_that_says_where_it_has_storage_is_believed() -> None:
+    here = (require(ZONE, "In", "b"),)
+    claim, tracks = waiting(size=10), Driver(DISK, tracks=True)
+    enough = Capacity("k", "1", "wait", 10, here)
+    assert where(decide(table(claim, WAITING, tracks, enough), HEAD)) == {"b1"}
+    for poor in (
+        replace(enough, size=9),
+        replace(enough, size=None),
+        replace(enough, storage_class="other"),
+        replace(enough, selector=None),
+    ):
+        told = why(decide(table(claim, WAITING, tracks, poor), HEAD))
+        assert 'VolumeBinding: volume claim "data", by storage capacity' in told
+    there = [replace(enough, name=z, selector=(require(ZONE, "In", z),)) for z in "abc"]
+    odd = replace(enough, name="odd", selector=(require(ZONE, "Exists"), require("x", "Exists")))
+    for each in NODES:
+        known = table(claim, WAITING, tracks, *there, odd)
+        assert where(decide(known, HEAD, nodes=[each])) == {each.name}
+    everywhere = replace(enough, selector=())
+    for known in (
+        table(claim, WAITING, tracks, everywhere),
+        table(claim, WAITING, Driver(DISK)),
+        table(claim, WAITING),
+        table(waiting(), WAITING, tracks),
+    ):
+        assert where(decide(known, HEAD, nodes=NODES[:1])) == {"a1"}
+
+
+def test_several_pods_cannot_share_a_claim_before_it_is_bound() -> None:
+    known = table(waiting(), WAITING)
+    assert why(decide(known, HEAD, group("w", 1, mounting("data")))) == (
+        'Unsupported: not supported by Muster; head: volume claim "data", not bound yet and '
+        'mounted by 2 pods; w: volume claim "data", not bound yet and mounted by 2 pods'
+    )
+    told = why(decide(known, HEAD, promised=[(TEAM, "data")]))
+    assert 'VolumeBinding: volume claim "data" is kept for another pod' in told
+    assert where(decide(known, HEAD, promised=[("others", "data")]))
+
+
+def test_surplus_that_shares_such_a_claim_waits_until_it_is_bound() -> None:
+    known = table(waiting(), WAITING)
+    more = ((group("w", 1, mounting("data")),), (group("v", 1, shape(cpu=1)),))
+    verdict = decide(known, HEAD, surplus=more)
+    assert isinstance(verdict, Admitted)
+    assert verdict.units == (1,)
+
+
+# ---- ReadWriteOncePod
+
+
+def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
+    known = table(bound(once=True), Volume("pv"))
+    assert where(decide(known, HEAD))
+    assert 'volume claim "data" is ReadWriteOncePod and 3 pods of the gang mount it' in why(
+        decide(known, HEAD, group("w", 2, mounting("data")))
+    )
+    more = ((group("w", 1, mounting("data")),),)
+    verdict = decide(known, HEAD, surplus=more)
+    assert isinstance(verdict, Admitted)
+    assert verdict.units == ()
+    assert "is kept for another pod" in why(decide(known, HEAD, promised=[(TEAM, "data")]))
+    known.use(TEAM, [Mount("data")], "a1", +1)
+    assert "is ReadWriteOncePod and in use" in why(decide(known, HEAD))
+    known.use(TEAM, [Mount("data")], "a1", -1)
+    assert where(decide(known, HEAD))
+
+
+def test_of_two_gangs_in_one_cycle_one_gets_a_claim_for_one_pod() -> None:
+    known = table(bound(once=True), Volume("pv"))
+    gangs = [with_members(gang(name, HEAD)) for name in ("g", "h")]
+    first, second = run_cycle(gangs, columns(*NODES), volumes=Volumes(known))
+    assert where(first.verdict)
+    assert "is kept for another pod" in why(second.verdict)
+
+
+# ---- ephemeral volumes
+
+
+def test_pods_with_ephemeral_volumes_of_their_own_stay_one_shape() -> None:
+    claims = [waiting(f"w-{at}-s", owner=f"u{at}") for at in range(12)]
+    own = {"w": [Mount(each.name, "s", each.owner) for each in claims]}
+    verdict = decide(
+        table(*claims, replace(WAITING, topologies=IN_B)), group("w", 4, ephemeral("s")), mounts=own
+    )
+    assert where(verdict) == {"b1"}
+    assert isinstance(verdict, Admitted)
+    assert [each.shape for each in verdict.placement.assignments] == [ephemeral("s").key]
+
+
+def test_the_claim_of_an_ephemeral_volume_must_be_there_and_the_pods_own() -> None:
+    pods = group("w", 2, ephemeral("s"))
+    claims = [waiting(f"w-{at}-s", owner=f"u{at}") for at in range(2)]
+    own = {"w": [Mount(each.name, "s", each.owner) for each in claims]}
+    told = why(decide(table(claims[0], WAITING), pods, mounts=own))
+    assert 'VolumeBinding: ephemeral volume "s" has no claim yet' in told
+    stranger = replace(claims[1], owner="somebody")
+    told = why(decide(table(claims[0], stranger, WAITING), pods, mounts=own))
+    assert 'ephemeral volume "s" has a claim "w-1-s" that was not made for it' in told
+
+
+def test_ephemeral_volumes_in_several_places_are_not_supported() -> None:
+    claims = [bound(f"w-{at}-s", f"pv{at}", owner=f"u{at}") for at in range(2)]
+    known = table(*claims, Volume("pv0", terms=IN_B), Volume("pv1"))
+    own = {"w": [Mount(each.name, "s", each.owner) for each in claims]}
+    assert why(decide(known, group("w", 2, ephemeral("s")), mounts=own)) == (
+        "Unsupported: not supported by Muster; w: "
+        "generic ephemeral volumes that differ between pods of one group"
+    )
+
+
+def test_claims_of_pods_that_nobody_names_are_never_taken_for_satisfied() -> None:
+    asked = gang("g", group("w", 1, ephemeral("s")))
+    [decision] = run_cycle([asked], columns(*NODES), volumes=Volumes(table()))
+    assert why(decision.verdict).startswith("Unsupported")
+
+
+# ---- limits
+
+
+def limited(*counts: int) -> tuple[Limits, ...]:
+    names = ("a1", "a2", "b1")
+    return tuple(Limits(name, ((DISK, count),)) for name, count in zip(names, counts, strict=False))
+
+
+def test_disks_of_a_driver_fit_only_as_often_as_the_node_attaches_them() -> None:
+    claims = [waiting(f"w-{at}-s", owner=f"u{at}") for at in range(9)]
+    known = table(*claims, WAITING, *limited(1, 2, 0))
+    own = [Mount(each.name, "s", each.owner) for each in claims]
+    pods = ephemeral("s")
+    verdict = decide(known, group("w", 3, pods), mounts={"w": own})
+    assert isinstance(verdict, Admitted)
+    [placed] = verdict.placement.assignments
+    assert placed.nodes == (("a1", 1), ("a2", 2))
+    assert dict(placed.requests)["attach:disk.example"] == 1
+    assert why(decide(known, group("w", 4, pods), mounts={"w": own})) == (
+        "InsufficientResources: 3 of 4 w fit: each needs 1 attachable disk.example "
+        "(NodeVolumeLimits) on one node; 0 are free, at most 0 on one node"
+    )
+
+
+def test_a_node_without_a_limit_attaches_any_number() -> None:
+    claims = [waiting(f"w-{at}-s", owner=f"u{at}") for at in range(9)]
+    own = [Mount(each.name, "s", each.owner) for each in claims]
+    known = table(*claims, WAITING, *limited(0, 0))
+    assert where(decide(known, group("w", 4, ephemeral("s")), mounts={"w": own})) == {"b1"}
+
+
+def test_what_is_attached_already_counts_once_however_it_is_told() -> None:
+    known = table(
+        bound("x", "px"), Volume("px", driver=DISK, handle="1"),
+        bound("y", "py"), Volume("py", driver=DISK, handle="2"),
+        Volume("pz", driver=DISK, handle="3"), Volume("plain"),
+        waiting("later"), WAITING,
+        Attachment("1", "a1", DISK, "px"),
+        Attachment("3", "a1", DISK, "pz"),
+        Attachment("4", "a1", DISK, "unknown"),
+        Attachment("5", "a2", DISK, "pz"),
+    )  # fmt: skip
+    for claim in ("x", "x", "y", "later", "missing"):
+        known.use(TEAM, [Mount(claim)], "a1", +1)
+    known.use(TEAM, [Mount("", "awsElasticBlockStore", "uid/v")], "a1", +1)
+    assert known.attached() == {DISK: {"a1": 4, "a2": 1}, "ebs.csi.aws.com": {"a1": 1}}
+    known.use(TEAM, [Mount("x")], "a1", -1)
+    assert known.attached()[DISK]["a1"] == 4
+    known.use(TEAM, [Mount("y")], "a1", -1)
+    assert known.attached()[DISK]["a1"] == 3
+
+
+def test_disks_of_promised_pods_count_too() -> None:
+    known = table(waiting(), WAITING, *limited(1, 1, 1))
+    asked = with_members(gang("g", HEAD))
+    reserved = {"a1": 1, "b1": 1}
+    volumes = Volumes(known, lambda row: reserved if row == "attach:disk.example" else {})
+    [decision] = run_cycle([asked], columns(*NODES), volumes=volumes)
+    assert where(decision.verdict) == {"a2"}
+
+
+def test_the_disk_of_a_bound_claim_counts_by_its_volume() -> None:
+    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(0, 1, 0))
+    assert where(decide(known, HEAD)) == {"a2"}
+    two = group("head", 1, mounting("data", "more"))
+    both = table(bound(), bound("more", "pw"), Volume("pv", driver=DISK, handle="1"),
+                 Volume("pw", driver=DISK, handle="2"), *limited(1, 2, 1))  # fmt: skip
+    assert where(decide(both, two)) == {"a2"}
+
+
+# ---- from cycle to cycle
+
+
+def test_a_refusal_ends_when_the_claim_appears_and_is_kept_for_want_of_room() -> None:
+    asked = with_members(gang("g", HEAD))
+    known, room = table(), columns(*NODES)
+    [refused], memory = next_cycle([asked], room, None, volumes=Volumes(known))
+    assert "does not exist" in why(refused.verdict)
+    known.put(bound())
+    known.put(Volume("pv"))
+    [admitted], _ = next_cycle([asked], room, memory, volumes=Volumes(known))
+    assert where(admitted.verdict)
+
+    large = with_members(gang("g", group("w", 13, mounting("data"))))
+    _, memory = next_cycle([large], room, None, volumes=Volumes(known))
+    _, memory = next_cycle([large], room, memory, volumes=Volumes(known))
+    assert memory.kept == 1
+
+
+def test_who_mounts_nothing_is_decided_as_if_there_were_no_volumes() -> None:
+    asked = gang("g", group("w", 3, shape(cpu=1)))
+    assert Volumes(table()).mounted(asked) is asked
