@@ -17,7 +17,7 @@ from kube.codec import InvalidObject, node, resources_of_class
 from kube.objects import DeviceClass, Gang, Namespace, PriorityClass, RayCluster
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
-from scheduling.company import CompanyTable
+from scheduling.company import CompanyTable, Yielding
 from scheduling.holders import HolderTable, ray_cluster
 from scheduling.model import GangKey, Node
 from scheduling.storage import StorageTable
@@ -110,13 +110,20 @@ class ClusterCache:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
             self.holders.use(pod.holder, pod.holds, pod.used, sign)
-            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+            self._count_company(pod, sign)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
             if pod.mounts:
                 self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
         if pod.gated and pod.member is not None and pod.member.shape is not None:
             self.table.offer(pod.member.shape.requests, sign)
+
+    def _count_company(self, pod: ObservedPod, sign: int) -> None:
+        if pod.nominated is None:
+            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+        else:
+            expected = Yielding(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
+            self.company.nominate(expected, sign)
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None

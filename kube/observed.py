@@ -121,7 +121,7 @@ class ObservedPod:
     def stay(self) -> Stay:
         """How it is on the node where it takes room."""
         if not self.node:
-            return Stay.NOMINATED
+            return Stay.NOMINATED if self.nominated is None else Stay.YIELDING
         return Stay.LEAVING if self.terminating else Stay.BOUND
 
     @property

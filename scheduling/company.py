@@ -7,12 +7,12 @@ single pods. An answer is kept up to date once it was asked for.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from scheduling.model import PodTerm, Requirement
+from scheduling.model import LOWEST_PRIORITY, PodTerm, Requirement
 
 Labels = tuple[tuple[str, str], ...]
 Kind = tuple[str, Labels]
@@ -29,7 +29,21 @@ class Stay(Enum):
 
     BOUND = "bound"
     LEAVING = "being deleted"
-    NOMINATED = "expected after a preemption"
+    NOMINATED = "expected, and nobody can take its room"
+    YIELDING = "expected, and passed over by pods of a higher priority"
+
+
+_SHUNNED = (Stay.BOUND, Stay.LEAVING, Stay.NOMINATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Yielding:
+    """A pod that is expected on a node, in the way there of pods up to its priority."""
+
+    kind: Kind
+    apart: tuple[PodTerm, ...]
+    node: str
+    priority: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,7 @@ class CompanyTable:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._nodes: dict[Stay, dict[Kind, Counter[str]]] = {stay: {} for stay in Stay}
         self._apart: dict[PodTerm, Counter[str]] = {}
+        self._yielding: Counter[Yielding] = Counter()
         self._answers: dict[tuple[PodTerm, ...], dict[Stay, Counter[str]]] = {}
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -87,9 +102,26 @@ class CompanyTable:
         One that is nominated keeps away and is shunned as if it were there, but may never get
         there: nobody can count on its company.
         """
-        _count(self._nodes[stay], kind, node, sign)
         for term in apart:
             _count(self._apart, term, node, sign)
+        self._stand(kind, node, sign, stay)
+
+    def nominate(self, pod: Yielding, sign: int) -> None:
+        """Add (+1) or take back (-1) a pod that is expected on a node and may lose its room there.
+
+        kube-scheduler asks of it only on that node, and only for pods of no higher priority.
+        """
+        self._yielding[pod] += sign
+        if not self._yielding[pod]:
+            del self._yielding[pod]
+        self._stand(pod.kind, pod.node, sign, Stay.YIELDING)
+
+    def yielding(self, priority: int) -> Iterator[Yielding]:
+        """Yield the expected pods that are in the way of pods of a priority."""
+        return (pod for pod in self._yielding if pod.priority >= priority)
+
+    def _stand(self, kind: Kind, node: str, sign: int, stay: Stay) -> None:
+        _count(self._nodes[stay], kind, node, sign)
         for terms, answer in self._answers.items():
             if self.picks(terms, kind):
                 answer[stay][node] += sign
@@ -186,7 +218,8 @@ class Company:
     def nodes_of(self, terms: tuple[PodTerm, ...], *, surely: bool = False) -> set[str]:
         """Return the nodes with pods, bound or promised, that all of the terms (may) pick.
 
-        Pods that are nominated only are left out where it must be sure.
+        Pods that are nominated only are left out where it must be sure, and always those that
+        yield: see `yielding`.
         """
         enough = all if surely else any
         promised = {
@@ -194,7 +227,7 @@ class Company:
             for each in self._promised
             if enough(self.picks(terms, kind) for kind in each.kinds)
         }
-        stays = (Stay.BOUND, Stay.LEAVING) if surely else Stay
+        stays = (Stay.BOUND, Stay.LEAVING) if surely else _SHUNNED
         return self._table.nodes_of(terms, stays) | promised
 
     def keepers(self) -> dict[PodTerm, set[str]]:
@@ -207,12 +240,17 @@ class Company:
 
     def is_minded(self) -> bool:
         """Say whether anybody minds who comes; where not, only a gang's own terms count."""
-        return bool(self._table.keepers()) or self._minding
+        yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
+        return bool(self._table.keepers()) or self._minding or yielding
+
+    def yielding(self, priority: int) -> Iterator[Yielding]:
+        """Yield the expected pods that are in the way of pods of a priority, each on its node."""
+        return self._table.yielding(priority)
 
     def headcount(self, term: PodTerm) -> Headcount:
         """Count the pods that a spread constraint counts; those being deleted are not."""
         counts = self._table.counts((term,))
-        due, perhaps = Counter[str](), Counter(counts[Stay.NOMINATED])
+        due, perhaps = Counter[str](), counts[Stay.NOMINATED] + counts[Stay.YIELDING]
         for each in self._promised:
             picked = {self.picks((term,), kind) for kind in each.kinds}
             if True in picked:

@@ -16,7 +16,7 @@ import numpy as np
 
 from scheduling.columns import Columns, Mask, Traits
 from scheduling.counting import pods_per_node
-from scheduling.model import NodeTerm, PodShape, Reach, Requirement, Taint, Toleration
+from scheduling.model import NODE_NAME, NodeTerm, PodShape, Reach, Requirement, Taint, Toleration
 
 
 class Predicate(StrEnum):
@@ -140,7 +140,10 @@ def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for bound in bounds:
         values = frozenset(bound.values)
-        inside = traits.label(bound.key).where(values.__contains__)
+        if bound.key == NODE_NAME:
+            inside = np.array([name in values for name in traits.names], dtype=np.bool_)
+        else:
+            inside = traits.label(bound.key).where(values.__contains__)
         mask &= inside if bound.operator == "In" else ~inside
     return mask
 

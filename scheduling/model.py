@@ -42,6 +42,10 @@ class Toleration:
     effect: str
 
 
+NODE_NAME = ""
+"""In a bound: the name of the node, and not one of its labels, whose keys are never empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One expression of a node selector term: In, NotIn, Exists, DoesNotExist, Gt or Lt."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from scheduling.columns import Columns
 from scheduling.company import Company, Kind, Promised
 from scheduling.model import (
+    NODE_NAME,
     Group,
     PendingGang,
     Placement,
@@ -130,6 +131,7 @@ class _Look:
         self._units = units
         self._company = company
         self._columns = columns
+        self._priority = gang.pod_priority
         self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
         for each in gang.members:
             if (each.pod_set, each.shape) in self._kinds:
@@ -149,8 +151,26 @@ class _Look:
         out = {
             Requirement(term.key, "NotIn", self._values(term.key, nodes)) for term, nodes in shunned
         }
+        if shape.near or shape.apart or any(each.values for each in out) or self._is_shunned(at):
+            out.add(Requirement(NODE_NAME, "NotIn", self._expecting(at)))
         wanted = self._wanted(at) if shape.near else ()
         return (*sorted((each for each in out if each.values), key=repr), *wanted)
+
+    def _is_shunned(self, at: int) -> bool:
+        """Say whether another unit keeps this one away; where nobody minds it no plugin asks."""
+        return any(self._picked((term,), at) for _, shape in self._units for term in shape.apart)
+
+    def _expecting(self, at: int) -> tuple[str, ...]:
+        """Return the nodes where a pod is expected that minds the unit, or that it minds."""
+        apart = self._units[at][1].apart
+        return tuple(
+            sorted(
+                pod.node
+                for pod in self._company.yielding(self._priority)
+                if any(self._company.picks((term,), pod.kind) for term in apart)
+                or any(self._picked((term,), at) for term in pod.apart)
+            )
+        )
 
     def _wanted(self, at: int) -> tuple[Requirement, ...]:
         """Return where affinity draws a unit, unless its own gang has a say in that."""

@@ -48,6 +48,13 @@ class Ingredient:
         """Say whether kube-scheduler would refuse the pod, as it came, on the node now."""
         return False
 
+    def is_asked(self, pod: Json, scene: Scene) -> bool:
+        """Say whether kube-scheduler runs the plugin for the pod at all (PreFilter: Skip).
+
+        Where not, nominated pods do not matter to it either.
+        """
+        return True
+
     def without(self, scene: Scene) -> Scene:
         """Return the scene as it would be if the constraint did not exist."""
         return replace(scene, ignored=scene.ignored | {self.name})

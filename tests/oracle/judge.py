@@ -29,9 +29,9 @@ def refusals(
     before = [(other, where) for other, where in scene.nominated if where is node]
     before = [bound for bound in before if priority_of(bound[0]) >= priority_of(pod)]
     if before:
-        yield from refusals(
-            pod, node, replace(scene, bound=[*scene.bound, *before], nominated=[]), of
-        )
+        asked = [each for each in of if each.is_asked(pod, scene)]
+        crowded = replace(scene, bound=[*scene.bound, *before], nominated=[])
+        yield from refusals(pod, node, crowded, asked)
 
 
 def with_pod(scene: Scene, pod: Json, node: Json) -> Scene:

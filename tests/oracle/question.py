@@ -31,7 +31,8 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
     members = tuple(Member(pod_set_of(pod), shape, _labels(pod)) for pod, shape in shapes)
     key = GangKey(world.namespaces[0], "gang")
-    gang = PendingGang(key, 0, 0.0, groups, members=members)
+    priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
+    gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
     [decision] = run_cycle([gang], cache.columns(), company=Company(cache.company))
     match decision.verdict:
         case Admitted() as admitted:

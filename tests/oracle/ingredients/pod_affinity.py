@@ -25,6 +25,9 @@ class PodAffinity(Ingredient):
         if draw.happens(0.35):
             _add_terms(draw, pod["spec"], _NEAR)
 
+    def is_asked(self, pod: Json, scene: Scene) -> bool:
+        return _is_asked(pod, scene)
+
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         terms = _terms(pod, _NEAR)
         labels = node["metadata"]["labels"]
@@ -54,6 +57,9 @@ class PodAntiAffinity(Ingredient):
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         if draw.happens(0.5):
             _add_terms(draw, pod["spec"], _APART)
+
+    def is_asked(self, pod: Json, scene: Scene) -> bool:
+        return _is_asked(pod, scene)
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         for other, where in scene.bound:
@@ -104,6 +110,15 @@ def _selector(draw: Draw) -> Json:
 
 
 # ---- how it is judged
+
+
+def _is_asked(pod: Json, scene: Scene) -> bool:
+    """Say whether the pod minds anybody, or anybody bound minds it somewhere."""
+    return bool(_terms(pod, _NEAR) or _terms(pod, _APART)) or any(
+        term["topologyKey"] in where["metadata"]["labels"] and _picks(term, other, pod, scene)
+        for other, where in scene.bound
+        for term in _terms(other, _APART)
+    )
 
 
 def _terms(pod: Json, kind: str) -> list[Json]:

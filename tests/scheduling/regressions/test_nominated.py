@@ -1,0 +1,77 @@
+"""Pods that are nominated to a node and mind others, or are minded: what the oracle has taught.
+
+kube-scheduler adds a nominated pod to what it knows of that one node, while it looks at that node,
+and only for pods of no higher priority.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduling.company import Company, CompanyTable, Yielding
+from scheduling.cycle import run_cycle
+from scheduling.model import Group, Member, PodShape, PodTerm
+from scheduling.verdict import Admitted
+from tests.builders import columns, gang, group, node, require, shape
+
+WEB = ("team", (("app", "web"),))
+EVERYBODY, WEBS = (require("app", "Exists"),), (require("app", "In", "web"),)
+ZONE = columns(*(node(name, cpu=1, labels={"host": name, "zone": "x"}) for name in ("n0", "n1")))
+
+
+def admitted(asked: Group, *expected: Yielding, priority: int = 0) -> bool:
+    """Say whether a gang of one pod set gets its place beside pods that are expected."""
+    table = CompanyTable()
+    for pod in expected:
+        table.nominate(pod, +1)
+    pending = gang("g", asked)
+    members = (Member(asked.pod_set, asked.shape, (("app", asked.pod_set),)),)
+    whole = replace(pending, members=members, pod_priority=priority)
+    [decision] = run_cycle([whole], ZONE, company=Company(table))
+    return isinstance(decision.verdict, Admitted)
+
+
+def apart(key: str) -> PodTerm:
+    return PodTerm(key, EVERYBODY, ("team",))
+
+
+def shunning(key: str) -> PodShape:
+    return shape(cpu=1, apart=[PodTerm(key, WEBS, ("team",))])
+
+
+@pytest.mark.parametrize(("priority", "fits"), [(5, False), (10, False), (11, True)])
+def test_one_of_lower_priority_keeps_nobody_away(priority: int, fits: bool) -> None:
+    """Oracle 8/898: two of three workers were said to fit, the third kept away by such a pod."""
+    expected = [Yielding(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
+    asked = group("worker", 1, shunning("host"))
+    assert admitted(asked, *expected, priority=priority) is fits
+
+
+def test_it_keeps_away_from_its_node_not_from_its_domain() -> None:
+    """Oracle 8/59: the head was kept out of a zone to which a web pod was nominated.
+
+    kube-scheduler bound it to the other node of the zone.
+    """
+    expected = Yielding(WEB, (apart("zone"),), "n0", 10)
+    assert admitted(group("head", 1, shunning("zone")), expected)
+    assert not admitted(group("head", 2, shunning("zone")), expected)
+
+
+def test_who_minds_nobody_and_is_minded_by_nobody_bound_is_not_asked() -> None:
+    """Oracle 8/469: kube-scheduler bound the head to a node that was promised to a pod against it.
+
+    With no term of its own, and none of a bound pod that picks it, the head skips the plugin.
+    """
+    expected = [Yielding(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
+    assert admitted(group("head", 1, shape(cpu=1)), *expected)
+
+
+def test_once_a_bound_pod_minds_it_the_expected_ones_do_too() -> None:
+    table = CompanyTable()
+    table.use(WEB, (apart("host"),), "n0", +1)
+    table.nominate(Yielding(WEB, (apart("host"),), "n1", 10), +1)
+    pending = gang("g", group("head", 1, shape(cpu=1)))
+    members = (Member("head", pending.minimum[0].shape, (("app", "head"),)),)
+    whole = replace(pending, members=members)
+    [decision] = run_cycle([whole], ZONE, company=Company(table))
+    assert not isinstance(decision.verdict, Admitted)
