@@ -83,12 +83,14 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
     """Reduce a pod, as admitted, to what matters to its scheduler, one of the `profiles`.
 
-    One with too many node selection terms is not supported, and no node matches its shape.
+    One with too many terms of a sort is not supported; of too many node selection terms none is
+    read, and no node matches its shape.
     """
     spec = pod.spec
     profile = profiles.get(spec.scheduler_name or DEFAULT_SCHEDULER)
     off = profile.off if profile else frozenset()
     readable = _selection_terms(spec) <= _MOST_TERMS
+    minds = COMPANY not in off and _company_terms(spec) <= _MOST_TERMS
     containers = _asked(spec.containers, "spec.containers")
     init_containers = _asked(spec.init_containers, "spec.initContainers")
     constraints = spec.topology_spread_constraints
@@ -106,8 +108,8 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         added_affinity=profile.added if profile else None,
         features=tuple(sorted(_features(spec))),
         unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
-        near=() if COMPANY in off else _affinity_terms(pod),
-        apart=() if COMPANY in off else anti_affinity_terms(pod),
+        near=_affinity_terms(pod) if minds else (),
+        apart=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
         volumes=_volume_names(mounts(pod)),
     )
@@ -339,6 +341,8 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
         yield f"more than {_MOST_TERMS} node selection terms"
     else:
         yield from _tolerations(spec)
+    if not (profile and COMPANY in profile.off) and _company_terms(spec) > _MOST_TERMS:
+        yield f"more than {_MOST_TERMS} terms of affinity between pods"
     spread_is_off = profile is not None and SPREAD in profile.off
     if not spread_is_off and len(spec.topology_spread_constraints) > _MOST_SPREADS:
         yield f"more than {_MOST_SPREADS} topologySpreadConstraints"
@@ -423,6 +427,18 @@ def anti_affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:
     affinity = pod.spec.affinity
     found = affinity.pod_anti_affinity.required if affinity and affinity.pod_anti_affinity else ()
     return tuple(_pod_term(term, pod.metadata.namespace) for term in found)
+
+
+def _company_terms(spec: PodSpec) -> int:
+    """Count what must be asked of other pods."""
+    affinity = spec.affinity
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return sum(_expressions(term) for side in sides if side for term in side.required)
+
+
+def _expressions(term: objects.PodAffinityTerm) -> int:
+    selectors = (term.label_selector, term.namespace_selector)
+    return 1 + sum(len(s.match_labels) + len(s.match_expressions) for s in selectors if s)
 
 
 def _affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:

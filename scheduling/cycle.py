@@ -164,6 +164,9 @@ def _minds(gang: PendingGang) -> bool:
 
 def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
     """Choose the domain of the gang, in it those of its replicas, and place it there."""
+    refusal = explain.too_many_kinds(gang)
+    if refusal is not None:
+        return Turn(refusal, room)
     if gang.topology is None:
         return decide(gang, room, steps)
     return decide_together(gang, room, steps, partial(decide_by_replica, decide=decide))

@@ -14,7 +14,7 @@ from scheduling.columns import Columns
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.holders import Held, Holders
-from scheduling.model import CPU, MEMORY, PODS, Group, PodShape, SpreadConstraint
+from scheduling.model import CPU, MEMORY, PODS, Group, PendingGang, PodShape, SpreadConstraint
 from scheduling.packing import is_device
 from scheduling.ports import is_port, spoken
 from scheduling.room import Room
@@ -50,6 +50,10 @@ _SPEAKS_AGAINST = {
     ),
 }
 
+MOST_KINDS = 256
+MOST_MINDING = 64
+"""How many kinds of pods (pod set and shape) a gang may have, and where they mind each other."""
+
 MOST_HOLDERS = 3
 """How many of those who hold what is short are named."""
 
@@ -71,6 +75,23 @@ def unsupported(groups: Iterable[Group]) -> Refusal | None:
         return None
     said = [f"{pod_set}: {', '.join(sorted(names))}" for pod_set, names in asked.items()]
     return Refusal(Reason.UNSUPPORTED, _bounded(["not supported by Muster", *said], "; "))
+
+
+def too_many_kinds(gang: PendingGang) -> Refusal | None:
+    """Refuse a gang with more kinds of pods than can be judged in a moment, none where it is fine.
+
+    Each kind costs a look at all nodes, and at all other kinds where they mind each other.
+    """
+    if 1 + len(gang.minimum) + sum(map(len, gang.surplus)) <= MOST_MINDING:
+        return None
+    kinds = {(group.pod_set, group.shape) for group in gang.groups()}
+    minding = any(shape.near or shape.apart or shape.spread for _, shape in kinds)
+    if len(kinds) <= (MOST_MINDING if minding else MOST_KINDS):
+        return None
+    said = f"{len(kinds)} kinds of pods, more than {MOST_KINDS}"
+    if minding:
+        said = f"{len(kinds)} kinds of pods that mind each other, more than {MOST_MINDING}"
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
 
 
 def no_fit(groups: Iterable[Group], room: Room) -> Refusal:

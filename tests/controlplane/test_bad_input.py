@@ -7,6 +7,7 @@ from testbed.errors import TestbedError
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_cluster, requests, template
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BAD_MINIMUMS = [
     ("nobody=1", "GROUP a worker group: workers"),
     ("workers", "a whole number from 0 on for workers"),
@@ -157,6 +158,58 @@ def test_the_api_server_refuses_requests_that_do_not_parse(plot: Plot, bad: str)
     """Such a RayCluster never comes to be, so there is nothing to explain."""
     with pytest.raises(TestbedError, match="Invalid value"):
         plot.create(gang("bad", group(replicas=1, resources=requests(cpu=bad))))
+
+
+OWN_KIND = {
+    "labelSelector": {"matchLabels": {"ray.io/group": "workers"}},
+    "topologyKey": "kubernetes.io/hostname",
+}
+CONTRADICTIONS: list[tuple[Json, str]] = [
+    (
+        {"podAffinity": {REQUIRED: [OWN_KIND]}, "podAntiAffinity": {REQUIRED: [OWN_KIND]}},
+        "NoFeasibleNode",
+    ),
+    (
+        {
+            "nodeAffinity": {
+                REQUIRED: {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "disk", "operator": "Exists"},
+                                {"key": "disk", "operator": "DoesNotExist"},
+                            ]
+                        }
+                    ]
+                }
+            }
+        },
+        "NoFeasibleNode",
+    ),
+    (
+        {
+            "podAntiAffinity": {
+                REQUIRED: [
+                    {**OWN_KIND, "labelSelector": {"matchLabels": {"app": f"a{at}"}}}
+                    for at in range(101)
+                ]
+            }
+        },
+        "Unsupported",
+    ),
+]
+
+
+@pytest.mark.parametrize(("affinity", "reason"), CONTRADICTIONS)
+def test_affinity_that_contradicts_itself_or_has_no_end_gets_a_verdict_and_holds_nobody_up(
+    plot: Plot, affinity: Json, reason: str
+) -> None:
+    plot.add_node(8)
+    plot.create(gang("absurd", group(replicas=3, affinity=affinity)))
+    plot.wait_phase("absurd", "Queued", reason)
+    plot.create(gang("good", group(replicas=2)))
+    plot.wait_running("good", 3)
+    assert all(is_held(pod) for pod in plot.wait_pods("absurd", 4))
 
 
 def ray_cluster_uid(plot: Plot, name: str) -> str:

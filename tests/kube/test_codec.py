@@ -340,6 +340,38 @@ def test_more_node_selection_terms_are_named_and_match_no_node(
     assert (found.node_selector, found.node_affinity, found.tolerations) == ((), (), ())
 
 
+def sociable(near: int, apart: int) -> Json:
+    """Each term counts as two: itself and its one label."""
+    terms = [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": f"a{at}"}}}
+        for at in range(near + apart)
+    ]
+    return {
+        "affinity": {
+            "podAffinity": {REQUIRED: terms[:near]},
+            "podAntiAffinity": {REQUIRED: terms[near:]},
+        }
+    }
+
+
+@pytest.mark.parametrize("counts", [(100, 0), (0, 100), (50, 50)])
+def test_two_hundred_terms_between_pods_are_supported(counts: tuple[int, int]) -> None:
+    found = pod_shape(pod(sociable(*counts)))
+    assert (found.unsupported, len(found.near), len(found.apart)) == ((), *counts)
+
+
+@pytest.mark.parametrize("counts", [(101, 0), (0, 101), (51, 50)])
+def test_more_terms_between_pods_are_named_and_read_of_pods_that_stand_only(
+    counts: tuple[int, int],
+) -> None:
+    """What keeps away from a pod on its node must count, however much it is."""
+    found = pod(sociable(*counts))
+    shape = pod_shape(found)
+    assert shape.unsupported == ("more than 200 terms of affinity between pods",)
+    assert (shape.near, shape.apart) == ((), ())
+    assert len(anti_affinity_terms(found)) == counts[1]
+
+
 def test_only_pods_of_schedulers_with_a_profile_are_supported() -> None:
     profiles = {"gpu-scheduler": Profile("gpu-scheduler")}
     assert pod_shape(pod({"schedulerName": "gpu-scheduler"}), profiles).unsupported == ()

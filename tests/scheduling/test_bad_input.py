@@ -1,0 +1,112 @@
+"""Does every gang get a verdict, however absurd, and does the next one get its turn?"""
+
+import pytest
+
+from scheduling.columns import Columns
+from scheduling.company import Company, CompanyTable
+from scheduling.cycle import run_cycle
+from scheduling.explain import MOST_KINDS, MOST_MINDING
+from scheduling.model import Group, NodeTerm, PodTerm
+from scheduling.verdict import Admitted, Reason, Verdict
+from tests.builders import columns, group, node, require, shape
+from tests.scheduling.test_together import HOST, ZONE, asking, minding, term
+
+WORLD = columns(
+    *(
+        node(f"n{at:03}", cpu=64, labels={HOST: f"n{at:03}", ZONE: f"z{at % 9}"})
+        for at in range(200)
+    )
+)
+MODEST = asking(group("head", 1, shape(cpu=1)), name="modest")
+
+
+def verdict(*groups: Group, on: Columns = WORLD) -> Verdict:
+    """The verdict for a gang of these groups; a modest one behind it is admitted in any case."""
+    first = asking(*groups, name="absurd")
+    decisions = run_cycle([first, MODEST], on, company=Company(CompanyTable()))
+    found = {each.key.name: each.verdict for each in decisions}
+    assert isinstance(found["modest"], Admitted)
+    return found["absurd"]
+
+
+def reason(*groups: Group) -> str:
+    found = verdict(*groups)
+    return "Admitted" if isinstance(found, Admitted) else found.reason
+
+
+def workers(near: list[PodTerm], apart: list[PodTerm]) -> Group:
+    return group("w", 5000, minding(near, apart))
+
+
+OWN_ZONE, OWN_HOST, OTHERS = term("w", ZONE), term("w", HOST), term("x", ZONE)
+
+
+@pytest.mark.parametrize(
+    ("near", "apart", "expected"),
+    [
+        ([], [OWN_HOST], Reason.NO_FEASIBLE_NODE),
+        ([OWN_HOST], [OWN_HOST], Reason.NO_FEASIBLE_NODE),
+        ([OWN_HOST], [OWN_ZONE], Reason.NO_FEASIBLE_NODE),
+        ([OTHERS], [], Reason.NO_FEASIBLE_NODE),
+        ([OWN_ZONE], [], Reason.UNDECIDED),
+        ([term("w", f"k{at}") for at in range(100)], [], Reason.NO_FEASIBLE_NODE),
+        ([], [term(f"x{at}", HOST) for at in range(100)], "Admitted"),
+    ],
+)
+def test_five_thousand_pods_with_absurd_affinity_get_a_verdict(
+    near: list[PodTerm], apart: list[PodTerm], expected: str
+) -> None:
+    assert reason(workers(near, apart)) == expected
+
+
+def circle(kinds: int) -> list[Group]:
+    """Each pod set is drawn to the next one, the last to the first."""
+    return [group(f"s{at}", 10, minding([term(f"s{(at + 1) % kinds}")])) for at in range(kinds)]
+
+
+def test_pod_sets_that_are_drawn_to_each_other_in_a_circle_get_a_verdict() -> None:
+    assert reason(*circle(MOST_MINDING)) == Reason.UNDECIDED
+
+
+def test_more_kinds_of_pods_that_mind_each_other_than_can_be_judged_are_unsupported() -> None:
+    found = verdict(*circle(MOST_MINDING + 1))
+    assert not isinstance(found, Admitted)
+    assert found.reason is Reason.UNSUPPORTED
+    assert found.message == (
+        "not supported by Muster; 65 kinds of pods that mind each other, more than 64"
+    )
+
+
+def test_more_kinds_of_pods_than_can_be_judged_are_unsupported() -> None:
+    many = [group(f"s{at:03}", 1, shape(cpu=f"{at + 1}m")) for at in range(MOST_KINDS + 1)]
+    assert reason(*many[:-1]) == "Admitted"
+    found = verdict(*many)
+    assert not isinstance(found, Admitted)
+    assert found.message == "not supported by Muster; 257 kinds of pods, more than 256"
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (NodeTerm((require("zone", "In", "z1"), require("zone", "NotIn", "z1"))),),
+        (NodeTerm((require("zone", "Exists"), require("zone", "DoesNotExist"))),),
+        (NodeTerm((require("zone", "Gt", "1"), require("zone", "Lt", "2"))),),
+        (NodeTerm((require("zone", "Gt", "1e400"),)),),
+        (NodeTerm((require("zone", "In"),)),),
+        (NodeTerm((require("zone", "Sometimes", "z1"),)),),
+        (NodeTerm((), (require("metadata.name", "In", "n000", "n001"),)),),
+        (),
+        (NodeTerm(), NodeTerm()),
+    ],
+)
+def test_node_affinity_that_contradicts_itself_or_means_nothing_leaves_no_node(
+    terms: tuple[NodeTerm, ...],
+) -> None:
+    assert reason(group("w", 2, shape(cpu=1, affinity=terms))) == Reason.NO_FEASIBLE_NODE
+
+
+def test_nodes_that_offer_nothing_hold_nobody_and_break_nothing() -> None:
+    silent = node("silent", cpu=0, memory=0, pods=0)
+    assert isinstance(
+        verdict(group("w", 1, shape(cpu=63)), on=columns(silent, node("n"))), Admitted
+    )
