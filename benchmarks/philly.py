@@ -27,7 +27,7 @@ from scheduling import fit
 from scheduling.columns import Amounts, NodeTable, Positions
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Node, PendingGang, Placement, PodShape
-from scheduling.packing import order_nodes
+from scheduling.packing import Cost, best_nodes
 from scheduling.room import Room
 from scheduling.verdict import Admitted
 
@@ -38,7 +38,7 @@ GIBIBYTE = 2**30
 MACHINE = {"cpu": 96_000, "memory": 1024 * GIBIBYTE, GPU: GPUS, "pods": 110}
 HEAD = PodShape((("cpu", 2_000), ("memory", 8 * GIBIBYTE), ("pods", 1)))
 
-Order = Callable[[PodShape, Room, Positions, Amounts, int], Positions]
+Order = Callable[[PodShape, Room, Positions, Cost, int], Positions]
 
 
 # --- the jobs -------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def gang_of(job: Job) -> PendingGang:
 
 
 def first_fit(
-    shape: PodShape, room: Room, nodes: Positions, cost: Amounts, count: int = 1
+    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Take nodes by name."""
     del shape, room, cost, count
@@ -95,16 +95,14 @@ def first_fit(
 
 
 def best_fit(
-    shape: PodShape, room: Room, nodes: Positions, cost: Amounts, count: int = 1
+    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Take the fullest node first: what is left of CPU and GPUs, as shares of a node."""
     del shape, cost, count
     return nodes[np.argsort(_left(room)[nodes], kind="stable")]
 
 
-def spread(
-    shape: PodShape, room: Room, nodes: Positions, cost: Amounts, count: int = 1
-) -> Positions:
+def spread(shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1) -> Positions:
     """Take the emptiest node first, as kube-scheduler does unless told otherwise."""
     del shape, cost, count
     return nodes[np.argsort(-_left(room)[nodes], kind="stable")]
@@ -121,7 +119,7 @@ RULES: Mapping[str, Order] = {
     "first fit": first_fit,
     "best fit": best_fit,
     "spread": spread,
-    "Muster": order_nodes,
+    "Muster": best_nodes,
 }
 
 
@@ -244,7 +242,7 @@ class Result:
 
 def measured(trace: str, jobs: Sequence[Job], nodes: int, rule: str) -> Result:
     """Replay the jobs with one rule in the place of the product's own."""
-    with patch.object(fit, "order_nodes", RULES[rule]):
+    with patch.object(fit, "best_nodes", RULES[rule]):
         seen = Replay(nodes).run(jobs)
     return Result(
         trace,

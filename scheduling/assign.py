@@ -23,18 +23,18 @@ class Assignments:
 
     def hand_out(self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Spread]) -> None:
         """Give every group as many nodes as it has pods; the spreads hold exactly that many."""
-        nodes = {
-            shape: self._one_by_one(spread)
-            for (shape, _), spread in zip(demand, spreads, strict=True)
+        stock = {
+            shape: self._stock(spread) for (shape, _), spread in zip(demand, spreads, strict=True)
         }
         for group in in_order(groups):
             taken = self._taken.setdefault((group.pod_set, group.replica, group.shape), Counter())
-            taken.update(next(nodes[group.shape]) for _ in range(group.count))
+            for node, pods in _dealt(stock[group.shape], group.count):
+                taken[node] += pods
 
-    def _one_by_one(self, spread: Spread) -> Iterator[str]:
-        for node, pods in zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True):
-            for _ in range(pods):
-                yield self._names[node]
+    def _stock(self, spread: Spread) -> list[tuple[str, int]]:
+        """Return nodes with their pods, the first to be handed out last."""
+        pairs = zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True)
+        return [(self._names[node], pods) for node, pods in pairs][::-1]
 
     def placement(self) -> Placement:
         """Return all that was handed out, sorted by name."""
@@ -47,3 +47,14 @@ class Assignments:
                 if on
             )
         )
+
+
+def _dealt(stock: list[tuple[str, int]], count: int) -> Iterator[tuple[str, int]]:
+    """Take so many pods off the stock."""
+    while count:
+        node, pods = stock.pop()
+        if pods > count:
+            stock.append((node, pods - count))
+            pods = count
+        count -= pods
+        yield node, pods

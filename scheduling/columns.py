@@ -153,6 +153,11 @@ class Columns:
             given[rows, nodes] = np.array(list(cells.values()), dtype=np.int64)
         return given
 
+    def nominated(self) -> Positions:
+        """Return the nodes with room that some pods pass over a nomination for."""
+        nodes = {node for _, cells in self._ceded for _, node in cells}
+        return np.array(sorted(nodes), dtype=np.intp)
+
     @classmethod
     def of(
         cls,

@@ -3,10 +3,13 @@
 One cycle, on one picture of the nodes. The built-in queue is best effort: a gang that does not
 fit is refused with its reason and does not block those behind it.
 
-A cycle may be told what the one before it found (`Memory`). A gang stays refused while one of its
-shapes, asked for `n` times, fits less than `n` times into the room at its turn: that is certain,
-and takes one look at a kept sum. Who is admitted, and where, is the same as without a memory; the
-numbers in a refusal that was kept are those of the cycle that gave it.
+A cycle may be told what the one before it found (`Memory`). A verdict follows from the gang, from
+what the pods around mean to it (`Around`), and from the room at its turn. So a gang stays refused
+while the first two are equal and no node has got room that one of its pods could use, and at any
+rate while sums over the nodes show that it cannot fit. Who is admitted, and
+where, is the same as without a memory, but for gangs that had to wait for the steps of a search:
+those that are refused still need none. The numbers in a refusal that was kept are those of the
+cycle that gave it; where pods mind company, so is its reason.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +23,17 @@ from scheduling.assign import Assignments
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.domains import Decide
-from scheduling.fit import NoFit, Placed, Undecided, demand_of, place
+from scheduling.feasibility import any_feasible
+from scheduling.fit import NoFit, Placed, Undecided, cannot_fit, demand_of, place
 from scheduling.holders import Holders
 from scheduling.model import GangKey, Group, PendingGang, PodShape
-from scheduling.neighbours import AwaitedError, ToldApartError, neighbours, promised
+from scheduling.neighbours import (
+    AwaitedError,
+    Neighbours,
+    ToldApartError,
+    neighbours,
+    promised,
+)
 from scheduling.ordering import in_order
 from scheduling.replicas import decide_by_replica
 from scheduling.room import Room
@@ -46,19 +56,38 @@ class Settings:
     """What all searches of a cycle may take together."""
 
 
+Around = Neighbours | str | None
+"""What the pods around mean to a gang, all of it, or why that cannot be said; None if nothing.
+
+Whatever a verdict takes from outside belongs in here or, as volumes do, into the shapes of the
+gang that is compared, or a refusal would outlive it.
+"""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Kept:
-    """A refusal, and the shape that alone does not fit as often as the gang asks for it."""
+    """A refusal with all that it follows from but the room, and the steps it might take.
+
+    `reachable` says per group whether any node is feasible for it: why a gang does not fit follows
+    from that.
+    """
 
     gang: PendingGang
+    demand: Demand
+    around: Around
+    reachable: tuple[bool, ...]
     refusal: Refusal
-    shape: PodShape
-    count: int
+    steps: int
+
+    @property
+    def is_certain(self) -> bool:
+        """Say whether the gang did not fit, and no search was given up."""
+        return self.refusal.reason in (Reason.INSUFFICIENT_RESOURCES, Reason.NO_FEASIBLE_NODE)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Memory:
-    """What a cycle leaves to the next: who was refused for one shape alone, and the room.
+    """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
     `kept` says how many of the refusals were taken over from the cycle before.
     """
@@ -93,37 +122,108 @@ def next_cycle(
     volumes: Volumes | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
-    settings, company = settings or Settings(), company or Company(CompanyTable())
-    volumes = volumes or Volumes(StorageTable())
-    if _somebody_mounts(pending):
-        columns = volumes.with_limits(columns)
-    before = memory if memory and memory.room.columns.traits is columns.traits else None
-    start = room = before.room.moved_to(columns) if before else Room.of(columns)
-    known = before.refused if before else {}
-    steps, kept = settings.cycle_search_steps, 0
-    decide = (
-        partial(_decided_in_company, company) if _somebody_minds(pending, company) else _decided
-    )
-    decisions, refused = [], {}
-    for gang in map(volumes.mounted, in_order(pending)):
-        room = room.facing(gang.pod_priority)
-        same = known.get(gang.key)
-        if same and room.total(same.shape) < same.count and same.gang == gang:
-            decisions.append(Decision(gang.key, same.refusal))
-            refused[gang.key] = same
-            kept += 1
-            continue
-        turn = _decided_in_domains(gang, room, min(steps, settings.search_steps), decide)
-        if holders:
-            turn = replace(turn, verdict=_with_holders(gang, turn, holders))
-        decisions.append(Decision(gang.key, turn.verdict))
-        room, steps = turn.room, steps - turn.steps
-        if isinstance(turn.verdict, Admitted):
-            volumes.promise(gang, turn.verdict.placement)
-        lack = _lack(gang, turn)
-        if lack:
-            refused[gang.key] = lack
-    return tuple(decisions), Memory(start, refused, kept)
+    company, volumes = company or Company(CompanyTable()), volumes or Volumes(StorageTable())
+    cycle = _Cycle(company, holders, volumes, settings or Settings())
+    return cycle.run(pending, columns, memory)
+
+
+class _Cycle:
+    """One cycle: who and what is around, and the steps that are left."""
+
+    def __init__(
+        self, company: Company, holders: Holders | None, volumes: Volumes, settings: Settings
+    ) -> None:
+        self._company, self._holders, self._volumes = company, holders, volumes
+        self._left, self._most = settings.cycle_search_steps, settings.search_steps
+        self._minded = self._same_nodes = False
+
+    def run(
+        self, pending: Sequence[PendingGang], columns: Columns, memory: Memory | None
+    ) -> tuple[tuple[Decision, ...], Memory]:
+        """Decide all, each in the room that those before it leave."""
+        self._minded = _somebody_minds(pending, self._company)
+        if _somebody_mounts(pending):
+            columns = self._volumes.with_limits(columns)
+        room = memory.room.moved_to(columns) if memory else Room.of(columns)
+        known = memory.refused if memory else {}
+        self._same_nodes = bool(memory and memory.room.columns.traits is columns.traits)
+        decisions, refused, kept = [], {}, 0
+        for gang in map(self._volumes.mounted, in_order(pending)):
+            room = room.facing(gang.pod_priority)
+            same = known.get(gang.key)
+            if same and self._still_holds(same, gang, room):
+                decisions.append(Decision(gang.key, same.refusal))
+                refused[gang.key] = same
+                kept += 1
+                continue
+            steps = self._steps
+            turn = self._decided(gang, room, steps)
+            decisions.append(Decision(gang.key, turn.verdict))
+            room = turn.room
+            match turn.verdict:
+                case Admitted(placement):
+                    self._volumes.promise(gang, placement)
+                case Refusal() as refusal:
+                    refused[gang.key] = self._to_keep(gang, refusal, room, steps)
+        return tuple(decisions), Memory(room, refused, kept)
+
+    @property
+    def _steps(self) -> int:
+        """How many steps the next gang may take."""
+        return min(self._left, self._most)
+
+    def _decided(self, gang: PendingGang, room: Room, steps: int) -> Turn:
+        decide = partial(_decided_in_company, self._company) if self._minded else _decided
+        turn = _decided_in_domains(gang, room, steps, decide)
+        self._left -= turn.steps
+        if self._holders is None:
+            return turn
+        return replace(turn, verdict=_with_holders(gang, turn, self._holders))
+
+    def _to_keep(self, gang: PendingGang, refusal: Refusal, room: Room, steps: int) -> Kept:
+        demand, around = demand_of(gang.minimum), self._around(gang, room)
+        return Kept(gang, demand, around, _reachable(gang, room), refusal, steps)
+
+    def _still_holds(self, same: Kept, gang: PendingGang, room: Room) -> bool:
+        """Say whether the refusal is what deciding anew would say, in other numbers at most.
+
+        What company and domains mean also follows from nodes that have no room.
+        """
+        if same.gang is not gang and same.gang != gang:
+            return False
+        if not self._same_nodes and same.reachable != _reachable(gang, room):
+            return False
+        if same.is_certain and cannot_fit(same.demand, room):
+            return True
+        return (
+            (self._same_nodes or not (self._minded or gang.topology))
+            and not _has_grown_for(gang, room)
+            and (same.is_certain or self._steps <= same.steps)
+            and same.around == self._around(gang, room)
+        )
+
+    def _around(self, gang: PendingGang, room: Room) -> Around:
+        if not self._minded or not (_minds(gang) or self._company.is_minded()):
+            return None
+        try:
+            return neighbours(gang, self._company, room.columns)
+        except ToldApartError as problem:
+            return str(problem)
+        except AwaitedError:
+            return AwaitedError.__name__
+
+
+def _reachable(gang: PendingGang, room: Room) -> tuple[bool, ...]:
+    return tuple(any_feasible(group.shape, room.columns) for group in gang.minimum)
+
+
+def _has_grown_for(gang: PendingGang, room: Room) -> bool:
+    """Say whether a pod of the gang could go where there is more room than a cycle ago."""
+    return any(_has_grown(group.shape, room) for group in gang.minimum)
+
+
+def _has_grown(shape: PodShape, room: Room) -> bool:
+    return room.remembered(("has grown", shape), lambda: bool(room.counts(shape)[room.grown].any()))
 
 
 def _with_holders(gang: PendingGang, turn: Turn, holders: Holders) -> Verdict:
@@ -137,16 +237,6 @@ def _with_holders(gang: PendingGang, turn: Turn, holders: Holders) -> Verdict:
         case Admitted(placement=placement):
             holders.promise(gang.key, placement)
     return turn.verdict
-
-
-def _lack(gang: PendingGang, turn: Turn) -> Kept | None:
-    """Return what makes the refusal certain at a glance, if anything does."""
-    if not isinstance(turn.verdict, Refusal) or turn.verdict.reason == Reason.UNSUPPORTED:
-        return None
-    for shape, count in demand_of(gang.minimum):
-        if turn.room.total(shape) < count:
-            return Kept(gang, turn.verdict, shape, count)
-    return None
 
 
 def _somebody_mounts(pending: Iterable[PendingGang]) -> bool:

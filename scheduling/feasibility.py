@@ -59,6 +59,12 @@ def feasible(shape: PodShape, columns: Columns) -> Mask:
     )
 
 
+def any_feasible(shape: PodShape, columns: Columns) -> bool:
+    """Say whether there is a node that no predicate but room refuses."""
+    key = ("any feasible", told_apart_by(shape))
+    return columns.traits.remembered(key, lambda: bool(feasible(shape, columns).any()))
+
+
 def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity

@@ -17,10 +17,10 @@ from typing import assert_never
 
 import numpy as np
 
-from scheduling.columns import Amounts, Columns
+from scheduling.columns import Amounts, Columns, Positions
 from scheduling.counting import exact_sum
 from scheduling.model import Group, PodShape
-from scheduling.packing import order_nodes
+from scheduling.packing import best_nodes, no_cost
 from scheduling.room import Room, Spread
 from scheduling.search import Demand, Found, Nothing, OutOfSteps, search
 
@@ -71,7 +71,7 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 
 def place(demand: Demand, room: Room, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
-    if any(room.total(shape) < count for shape, count in demand):
+    if cannot_fit(demand, room):
         return NoFit()
     if len(demand) <= 1:
         return _placed_in_turn(demand, room) or NoFit()
@@ -99,24 +99,40 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
     """
     head, others = demand[at][0], (*demand[:at], *demand[at + 1 :])
     nodes = np.flatnonzero(room.counts(head))
-    bearable, lost = np.ones(len(nodes), dtype=np.bool_), np.zeros(len(nodes), dtype=np.int64)
     for shape, count in others:
-        loss = room.remembered(("cost", head, shape), partial(_head_cost, head, shape, room))
-        bearable &= loss <= room.total(shape) - count
-        lost += loss
-    if not bearable.any():
+        nodes = _bearable(nodes, head, shape, room.total(shape) - count, room)
+    if not len(nodes):
         return NoFit()
-    best = order_nodes(head, room, nodes[bearable], lost[bearable])[:1]
+    best = best_nodes(head, room, nodes, partial(_lost_by_all, others, head, room))[:1]
     spread = Spread(best, np.ones(1, dtype=np.int64))
     rest = _placed_in_turn(others, room.without(head, spread))
     assert rest is not None, "the formula promised room for the others"
     return Placed((*rest.spreads[:at], spread, *rest.spreads[at:]), rest.room)
 
 
-def _head_cost(head: PodShape, shape: PodShape, room: Room) -> Amounts:
-    """Return how many pods of the shape the head displaces on each of the nodes that take it."""
-    nodes = np.flatnonzero(room.counts(head))
-    return (room.counts(shape) - room.counts(shape, beside=head))[nodes]
+def _bearable(
+    nodes: Positions, head: PodShape, shape: PodShape, spare: int, room: Room
+) -> Positions:
+    """Return the nodes where the head displaces no more pods of the shape than can be spared."""
+    if spare >= room.counts(shape).max(initial=0):
+        return nodes
+    return nodes[displaced(shape, head, nodes, room) <= spare]
+
+
+def _lost_by_all(others: Demand, head: PodShape, room: Room, nodes: Positions) -> Amounts:
+    """Return how many pods of all the others the head displaces on each of the nodes."""
+    lost = np.zeros(len(nodes), dtype=np.int64)
+    for shape, _ in others:
+        lost += displaced(shape, head, nodes, room)
+    return lost
+
+
+def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:
+    """Return how many pods of the shape lose their place to the head on each of the nodes."""
+    loss = room.counts(shape)[nodes]
+    some = np.flatnonzero(loss)
+    loss[some] -= room.counted(shape, nodes[some], beside=head)
+    return loss
 
 
 def _placed_greedily(demand: Demand, room: Room) -> Placed | None:
@@ -160,16 +176,13 @@ def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Place
 def filled(shape: PodShape, count: int, room: Room) -> Spread:
     """Spread as many of `count` pods as fit over the nodes, in the order of the packing rule."""
     counts = room.counts(shape)
-    nodes = np.flatnonzero(counts)
-    nodes = order_nodes(shape, room, nodes, np.zeros(len(nodes), dtype=np.int64), count)
+    nodes = best_nodes(shape, room, np.flatnonzero(counts), no_cost, count)
     before = np.cumsum(counts[nodes]) - counts[nodes]
     pods = np.clip(count - before, 0, counts[nodes])
     return Spread(nodes[pods > 0], pods[pods > 0])
 
 
 def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
-    if _lacks_in_sum(demand, room):
-        return NoFit()
     match search(demand, room, steps):
         case Found(spreads, spent):
             for (shape, _), spread in zip(demand, spreads, strict=True):
@@ -183,14 +196,33 @@ def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
             assert_never(other)
 
 
-def _lacks_in_sum(demand: Demand, room: Room) -> bool:
-    """Say whether some resource is short even in the sum over all nodes that take any pod."""
-    useful = np.any([room.counts(shape) for shape, _ in demand], axis=0)
+def cannot_fit(demand: Demand, room: Room) -> bool:
+    """Say whether there is certainly no placement, as far as sums over the nodes show it."""
+    if any(room.total(shape) < count for shape, count in demand):
+        return True
+    return len(demand) > 1 and any(
+        _most_used(resource, demand, room) < amount for resource, amount in _needed(demand).items()
+    )
+
+
+def _needed(demand: Demand) -> dict[str, int]:
+    """Return what all pods take together, by resource."""
     needed: dict[str, int] = {}
     for shape, count in demand:
         for resource, amount in shape.requests:
             needed[resource] = needed.get(resource, 0) + count * amount
-    return any(
-        exact_sum(np.maximum(room.free[room.columns.row[resource]][useful], 0)) < amount
-        for resource, amount in needed.items()
-    )
+    return needed
+
+
+def _most_used(resource: str, demand: Demand, room: Room) -> int:
+    """Return how much of a resource the pods could take if each shape came alone to each node.
+
+    On no node more than is free there, so that what is too little for any one pod does not count.
+    """
+    used = np.zeros(len(room.columns.names), dtype=np.int64)
+    for shape, count in demand:
+        asked = dict(shape.requests).get(resource, 0)
+        if asked:
+            used += np.minimum(room.counts(shape), count) * asked
+    free = np.maximum(room.free[room.columns.row[resource]], 0)  # below where overcommitted
+    return exact_sum(np.minimum(used, free))

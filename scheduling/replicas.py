@@ -16,7 +16,7 @@ import numpy as np
 from scheduling import explain
 from scheduling.columns import Amounts, Positions
 from scheduling.domains import ELSEWHERE, STEPS_PER_TRY, Decide, Domains, confined
-from scheduling.fit import demand_of
+from scheduling.fit import demand_of, displaced
 from scheduling.model import Group, Member, PendingGang, PodShape, Requirement, Topology
 from scheduling.room import Room
 from scheduling.search import Demand
@@ -207,9 +207,8 @@ class _Allotment:
         [kind] = self._kinds
         [(shape, pods)] = kind.demand
         head = self._others[0][0]
-        counts = self._room.counts(shape)
         nodes = np.flatnonzero(self._room.counts(head))
-        loss = (counts - self._room.counts(shape, beside=head))[nodes]
+        loss = displaced(shape, head, nodes, self._room)
         at = self._domains.of[nodes]
         fits, sums = kind.fits(self._sums), self._sums[shape]
         cost = np.maximum(fits[at] - (sums[at] - loss) // pods, 0) * (at != ELSEWHERE)

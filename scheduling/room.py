@@ -1,9 +1,10 @@
 """What is left on the nodes while a cycle admits one gang after the other?
 
 A `Room` is a value: taking from it makes another one, so an attempt that fails leaves nothing to
-undo. What follows from a room (how many pods of a shape fit, why a gang does not) is remembered
-in it; counts are handed on to the rooms made from it and brought up to date only at the nodes
-that changed, so a cycle divides each column once per shape and not once per gang.
+undo. What follows from a room is worked out once: what holds for each node alone (how many pods of
+a shape fit, what is in use beside a device) is handed on to the rooms made from it, even to those
+of the next cycle, and brought up to date only at the nodes that changed; what holds for the whole
+(a sum, why a gang does not fit) is remembered in the room.
 """
 
 from collections.abc import Callable, Hashable
@@ -12,12 +13,22 @@ from typing import TypeVar
 
 import numpy as np
 
-from scheduling.columns import LIMIT, Amounts, Columns, Positions
+from scheduling.columns import LIMIT, Amounts, Columns, Mask, Positions
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import feasible
-from scheduling.model import PodShape
+from scheduling.model import LOWEST_PRIORITY, PodShape
 
 T = TypeVar("T")
+At = Positions | slice
+"""Some of the nodes, by position."""
+
+BLOCK = 8192
+"""Nodes looked at together; a row of them is 64 KiB."""
+
+KNOWN_KEPT = 256
+"""Answers for all nodes that are handed on to the next cycle: 10 MB at 5,000 nodes."""
+
+NOWHERE: Positions = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,13 +40,18 @@ class Spread:
 
 
 class Room:
-    """The free amounts, the counts known so far, and which nodes changed since each was made."""
+    """The free amounts, what is known of each node, and which nodes changed since it was learnt.
 
-    def __init__(self, columns: Columns, free: Amounts) -> None:
+    `grown` are the nodes that may hold more than in the room that this one was moved from.
+    """
+
+    def __init__(self, columns: Columns, free: Amounts, grown: Positions = NOWHERE) -> None:
         self.columns = columns
-        self.free = free
+        self.grown = grown
+        self._free: Amounts | _Taken = free
         self._changed: tuple[Positions, ...] = ()
-        self._counts: dict[tuple[PodShape, PodShape | None], tuple[Amounts, int]] = {}
+        self._known: dict[Hashable, tuple[Amounts, int]] = {}
+        self._asked: dict[Hashable, None] = {}
         self._remembered: dict[Hashable, object] = {}
         self._rank = 0
 
@@ -44,28 +60,59 @@ class Room:
         """Return all the room that the nodes have."""
         return cls(columns, columns.free)
 
-    def counts(self, shape: PodShape, beside: PodShape | None = None) -> Amounts:
-        """Return how many pods of the shape fit on each node, next to one pod of `beside`.
+    @property
+    def free(self) -> Amounts:
+        """Return what is free, resources x nodes; never to be written."""
+        if isinstance(self._free, _Taken):
+            self._free = self._free.left()
+        return self._free
+
+    def counts(self, shape: PodShape) -> Amounts:
+        """Return how many pods of the shape fit on each node.
 
         The array is shared, never to be written.
         """
-        known, seen = self._counts.get((shape, beside), (None, 0))
+        return self.per_node(shape, lambda at: self.counted(shape, at))
+
+    def _derived(self, derive: Callable[[At], Amounts]) -> Amounts:
+        """Ask for all nodes, in blocks small enough for what is derived on the way to be cached."""
+        nodes = self.columns.allocatable.shape[1]
+        if nodes <= BLOCK:
+            return derive(slice(None))
+        blocks = [derive(slice(at, at + BLOCK)) for at in range(0, nodes, BLOCK)]
+        return np.concatenate(blocks, axis=-1)
+
+    def counted(self, shape: PodShape, at: At, beside: PodShape | None = None) -> Amounts:
+        """Return how many pods of the shape fit on some nodes, next to one pod of `beside`."""
+        taken = () if beside is None else tuple((n, min(a, LIMIT)) for n, a in beside.requests)
+        fitting = pods_per_node(shape.requests, self.columns.row, self.free[:, at], taken)
+        mask = feasible(shape, self.columns)[at]
+        return fitting if mask.all() else fitting * mask
+
+    def per_node(self, key: Hashable, derive: Callable[[At], Amounts]) -> Amounts:
+        """Return what `derive` says of each node (the last axis), asked anew where it changed.
+
+        What it says may depend on the node and its free amounts alone, and on nothing that the
+        key does not name: it is handed on to rooms with other nodes. The array is shared.
+        """
+        known, seen = self._known.get(key, (None, 0))
         if known is None:
-            known = self._counted(shape, beside, slice(None))
+            known = self._derived(derive)
         elif seen < len(self._changed):
-            at = np.concatenate(self._changed[seen:])
-            known = known.copy()
-            known[at] = self._counted(shape, beside, at)
-        self._counts[shape, beside] = known, len(self._changed)
+            known = self._renewed(known, self._changed[seen:], derive)
+        self._known[key] = known, len(self._changed)
+        self._asked[key] = None
         return known
 
-    def _counted(self, shape: PodShape, beside: PodShape | None, at: Positions | slice) -> Amounts:
-        free = self.free[:, at]
-        if beside is not None:
-            free = free - self._column(beside)[:, None]
-        fitting = pods_per_node(shape.requests, self.columns.row, free)
-        fitting *= feasible(shape, self.columns)[at]
-        return fitting
+    def _renewed(
+        self, known: Amounts, changed: tuple[Positions, ...], derive: Callable[[At], Amounts]
+    ) -> Amounts:
+        if sum(map(len, changed)) >= known.shape[-1]:
+            return self._derived(derive)
+        at = np.concatenate(changed)
+        known = known.copy()
+        known[..., at] = derive(at)
+        return known
 
     def _column(self, shape: PodShape) -> Amounts:
         """Return what one pod takes, row by row; a resource without a row fits nowhere anyway."""
@@ -81,9 +128,8 @@ class Room:
 
     def without(self, shape: PodShape, spread: Spread) -> "Room":
         """Return what is left when these pods have taken theirs."""
-        free = self.free.copy()
-        free[:, spread.nodes] -= self._column(shape)[:, None] * spread.pods
-        return self._changed_to(free, spread.nodes, self._rank)
+        taken = _Taken(self.free, spread, self._column(shape))
+        return self._changed_to(taken, spread.nodes, self._rank)
 
     def facing(self, priority: int) -> "Room":
         """Return the room as pods of this priority find it: they pass over lower nominations."""
@@ -93,27 +139,38 @@ class Room:
         given = self.columns.ceded(rank) - self.columns.ceded(self._rank)
         return self._changed_to(self.free + given, np.flatnonzero(given.any(axis=0)), rank)
 
-    def _changed_to(self, free: Amounts, at: Positions, rank: int) -> "Room":
-        changed = Room(self.columns, free)
+    def _changed_to(self, free: "Amounts | _Taken", at: Positions, rank: int) -> "Room":
+        changed = Room(self.columns, self.columns.free, self.grown)
+        changed._free = free
         changed._rank = rank
         changed._changed = (*self._changed, at)
-        changed._counts = dict(self._counts)
+        changed._known = dict(self._known)
+        changed._asked = self._asked
         return changed
 
     def moved_to(self, columns: Columns) -> "Room":
-        """Return the room that these columns leave; counts used here are handed on to it.
+        """Return the room that these columns leave, with what is still known of each node.
 
-        What is no longer asked for is forgotten; so is all where nodes are not what they were,
-        since what a node refuses follows from its traits.
+        What nobody asked for since the last move is forgotten; so is all where other resources
+        are counted.
         """
-        moved = Room(columns, columns.free)
-        before = self.columns
-        if columns.traits is before.traits and columns.resources == before.resources:
-            latest = len(self._changed)
-            moved._changed = (np.flatnonzero((columns.free != self.free).any(axis=0)),)
-            moved._counts = {
-                key: (counts, 0) for key, (counts, seen) in self._counts.items() if seen == latest
-            }
+        if self._rank:
+            return self.facing(LOWEST_PRIORITY).moved_to(columns)
+        if columns.resources != self.columns.resources:
+            return Room(columns, columns.free, np.arange(len(columns.names)))
+        same = _SameNodes.of(self.columns, columns)
+        was = same.carried(self.free)
+        more: Mask = np.any(columns.free > was, axis=0)
+        more[columns.nominated()] = more[same.found(self.columns.nominated())] = True
+        moved = Room(columns, columns.free, same.others_and(more))
+        asked = [key for key in self._asked if key in self._known][-KNOWN_KEPT:]
+        seen = {key: self._known[key][1] for key in asked}
+        oldest = min(seen.values(), default=len(self._changed))
+        changed = same.others_and(np.any(columns.free != was, axis=0))
+        moved._changed = (*(same.found(each) for each in self._changed[oldest:]), changed)
+        moved._known = {
+            key: (same.carried(self._known[key][0]), seen[key] - oldest) for key in asked
+        }
         return moved
 
     def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
@@ -121,3 +178,67 @@ class Room:
         if key not in self._remembered:
             self._remembered[key] = derive()
         return self._remembered[key]  # type: ignore[return-value] # a key names one derivation
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Taken:
+    """A room's free amounts before it is asked for them; the last of a cycle never is."""
+
+    free: Amounts
+    spread: Spread
+    column: Amounts
+
+    def left(self) -> Amounts:
+        left = self.free.copy()
+        left[:, self.spread.nodes] -= self.column[:, None] * self.spread.pods
+        return left
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _SameNodes:
+    """The nodes that stayed what they are: their positions before and now, both rising.
+
+    Both are None where no node changed at all.
+    """
+
+    before: Positions | None
+    now: Positions | None
+    nodes_before: int
+    nodes_now: int
+
+    @classmethod
+    def of(cls, before: Columns, now: Columns) -> "_SameNodes":
+        if before.traits is now.traits:
+            return cls(None, None, len(before.names), len(now.names))
+        index, known = before.index, before.nodes
+        pairs = [
+            (index[node.name], at)
+            for at, node in enumerate(now.nodes)
+            if node.name in index and known[index[node.name]] is node
+        ]
+        positions = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        return cls(positions[:, 0], positions[:, 1], len(before.names), len(now.names))
+
+    def carried(self, known: Amounts) -> Amounts:
+        """Return what was known of each node (the last axis) at its place of now, else zeros."""
+        if self.before is None:
+            return known
+        carried = np.zeros((*known.shape[:-1], self.nodes_now), dtype=known.dtype)
+        carried[..., self.now] = known[..., self.before]
+        return carried
+
+    def found(self, at: Positions) -> Positions:
+        """Return where nodes of before are now; those that are gone are left out."""
+        if self.before is None or self.now is None:
+            return at
+        places = np.full(self.nodes_before, -1, dtype=np.intp)
+        places[self.before] = self.now
+        return places[at][places[at] >= 0]
+
+    def others_and(self, mask: Mask) -> Positions:
+        """Return the nodes of the mask, and all that are new or not what they were."""
+        if self.now is not None:
+            fresh = np.ones(self.nodes_now, dtype=np.bool_)
+            fresh[self.now] = False
+            mask = mask | fresh
+        return np.flatnonzero(mask)

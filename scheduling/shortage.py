@@ -9,7 +9,7 @@ from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.packing import is_device
 from scheduling.ports import is_port
-from scheduling.room import Room
+from scheduling.room import At, Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,16 @@ def shortage(shape: PodShape, room: Room) -> Shortage:
 
 
 def _shortage(shape: PodShape, room: Room) -> Shortage:
-    nodes = np.flatnonzero(feasible(shape, room.columns))
-    if not len(nodes):
+    mask = feasible(shape, room.columns)
+    if not mask.any():
         return NO_NODE
+    nodes = slice(None) if mask.all() else np.flatnonzero(mask)
     candidates = [_left(resource, shape, room, nodes) for resource, _ in shape.requests]
     return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def _left(
-    resource: str, shape: PodShape, room: Room, nodes: np.ndarray
+    resource: str, shape: PodShape, room: Room, nodes: At
 ) -> tuple[tuple[int, int, bool, str], Shortage]:
     """Return what is left of one resource, and how well it explains that no more pods fit.
 
@@ -52,13 +53,15 @@ def _left(
     equal ones a device is the one people look for.
     """
     each = dict(shape.requests)[resource]
+    fitting = room.counts(shape)[nodes]
     row = room.columns.row.get(resource)
     if row is None:
-        return (len(nodes), 0, True, resource), Shortage(resource, each, 0, 0, offered=False)
-    left = room.free[row, nodes] - room.counts(shape)[nodes] * each
+        return (len(fitting), 0, True, resource), Shortage(resource, each, 0, 0, offered=False)
+    left = room.free[row, nodes] - fitting * each
     if is_port(resource):
         left, each = (left >= each).astype(np.int64), 1
-    free = exact_sum(np.maximum(left, 0))
-    rank = int((left < each).sum()), -(free // each), is_device(resource), resource
+    np.maximum(left, 0, out=left)
+    free = exact_sum(left)
+    rank = int(np.count_nonzero(left < each)), -(free // each), is_device(resource), resource
     offered = bool(room.columns.allocatable[row, nodes].any())
-    return rank, Shortage(resource, each, free, max(int(left.max()), 0), offered)
+    return rank, Shortage(resource, each, free, int(left.max()), offered)

@@ -13,7 +13,7 @@ from scheduling.counting import pods_per_node
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.neighbours import Attraction, Bonds
-from scheduling.packing import order_nodes
+from scheduling.packing import no_cost, order_nodes
 from scheduling.room import Room, Spread
 from scheduling.skew import Limit, Rule, Stop, allowed, level_for, stop_of
 
@@ -78,8 +78,7 @@ class Walk:
     def _ranked(self, at: int) -> Positions:
         ranks = np.full(self._room.free.shape[1], -1, dtype=np.intp)
         nodes = np.flatnonzero(self._room.counts(self._shapes[at]))
-        zeros = np.zeros(len(nodes), dtype=np.int64)
-        order = order_nodes(self._shapes[at], self._room, nodes, zeros, max(self.counts[at], 1))
+        order = order_nodes(self._shapes[at], self._room, nodes, no_cost, max(self.counts[at], 1))
         ranks[order] = np.arange(len(order))
         return ranks
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from scheduling.fit import NoFit, Outcome, Placed, Undecided, count_fit, demand_of, place
+from scheduling.fit import (
+    NoFit,
+    Outcome,
+    Placed,
+    Undecided,
+    cannot_fit,
+    count_fit,
+    demand_of,
+    place,
+)
 from scheduling.model import Group, Node
 from scheduling.room import Room
 from tests.builders import GPU, columns, group, node, shape, taint
@@ -182,3 +191,20 @@ def test_ties_go_by_name() -> None:
     """Equal nodes are taken in order of name."""
     nodes = [node("c"), node("a"), node("b")]
     assert where(nodes, group("workers", 1, shape(cpu=40))) == {"workers": {"a": 1}}
+
+
+def test_what_is_lacking_on_an_overcommitted_node_is_no_ones_loss() -> None:
+    """Sums over the nodes count no node below zero."""
+    world = columns(node("a", cpu=1), node("b", cpu=3), used={"a": {"cpu": 2_000}})
+    demand = ((shape(cpu=1), 1), (shape(cpu=2), 1))
+    assert not cannot_fit(demand, Room.of(world))
+    assert isinstance(place(demand, Room.of(world), 0), Placed)
+
+
+def test_a_head_goes_only_where_the_others_can_bear_it() -> None:
+    """The node without idle devices would be its own choice, but there it displaces two workers."""
+    world = columns(node("a", cpu=4), node("b", cpu=9, gpu=8))
+    head, worker = shape(cpu=3), shape(cpu=2)
+    placed = place(((head, 1), (worker, 5)), Room.of(world), 0)
+    assert isinstance(placed, Placed)
+    assert placed.spreads[0].nodes.tolist() == [1]

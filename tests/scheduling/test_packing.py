@@ -12,6 +12,7 @@ from scheduling.packing import (
     POINTS,
     in_lexical_order,
     is_device,
+    no_cost,
     order_nodes,
     points,
     stranded,
@@ -59,7 +60,8 @@ from tests.builders import GPU, columns, node, shape
 def test_order_nodes(of: PodShape, nodes: list[Node], cost: list[int], expected: str) -> None:
     """Stranded devices, the share that is idle, cost, tightness, name."""
     room = Room.of(columns(*nodes))
-    order = order_nodes(of, room, np.arange(len(nodes)), np.array(cost, dtype=np.int64))
+    costs = np.array(cost, dtype=np.int64)
+    order = order_nodes(of, room, np.arange(len(nodes)), costs.__getitem__)
     assert "".join(room.columns.names[at] for at in order) == expected
 
 
@@ -86,7 +88,7 @@ def test_a_hungry_pod_goes_where_cpu_abounds_and_a_frugal_one_where_it_is_short(
         node("rich", cpu=128, gpu=8),
         used={"busy": {"cpu": 64_000, GPU: 8}},
     )
-    room, nodes, cost = Room.of(world), np.array([1, 2]), np.zeros(2, dtype=np.int64)
+    room, nodes, cost = Room.of(world), np.array([1, 2]), no_cost
     hungry, frugal = shape(cpu=16, gpu=1), shape(cpu=2, gpu=1)
     assert [world.names[at] for at in order_nodes(hungry, room, nodes, cost)] == ["rich", "poor"]
     assert [world.names[at] for at in order_nodes(frugal, room, nodes, cost)] == ["poor", "rich"]
@@ -97,7 +99,7 @@ def test_the_smallest_share_of_idle_devices_comes_first_not_the_smallest_node() 
     world = columns(
         node("large", gpu=8), node("small", gpu=2), used={"large": {GPU: 5}, "small": {GPU: 1}}
     )
-    order = order_nodes(shape(gpu=1), Room.of(world), np.arange(2), np.zeros(2, dtype=np.int64))
+    order = order_nodes(shape(gpu=1), Room.of(world), np.arange(2), no_cost)
     assert [world.names[at] for at in order] == ["large", "small"]
 
 
@@ -162,7 +164,7 @@ def test_points_follow_the_order() -> None:
     world = columns(*(node(f"n{at}", cpu=8, gpu=(5 * at) % 8 + 1) for at in range(8)))
     room, nodes = Room.of(world), np.arange(8)
     one = shape(cpu=1, gpu=1)
-    order = order_nodes(one, room, nodes, np.zeros(8, dtype=np.int64))
+    order = order_nodes(one, room, nodes, no_cost)
     falling = points(one, room, nodes)[order]
     assert (np.diff(falling) <= 0).all()
     assert falling[0] == POINTS
