@@ -1,15 +1,17 @@
-"""`python -m certs issue | bootstrap`: certificates into a directory, or into the cluster."""
+"""`python -m certs issue | bootstrap | secret`: certificates into a directory or the cluster."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from certs.bootstrap import BootstrapError, Target, bootstrap
+from certs.bootstrap import Target, bootstrap
 from certs.chain import (
     CertificateError,
     ServerNames,
@@ -17,12 +19,16 @@ from certs.chain import (
     issue_client,
     issue_leaf,
     new_authority,
+    service_names,
 )
 from certs.files import write_client, write_pair
+from certs.secret import BootstrapError, Wanted, ensure_secret
 from kube.auth import load_access
 from kube.client import Client
 from kube.errors import KubeError
 from kube.names import DEFAULT_NAMESPACE
+
+T = TypeVar("T")
 
 
 @click.group()
@@ -42,7 +48,7 @@ def issue(
 
     With --client also client.crt and client.key, for a server that asks its callers for one.
     """
-    now = datetime.now(UTC)
+    now = _now()
     try:
         names = ServerNames(dns, tuple(_address(text) for text in addresses))
         authority = new_authority("muster-ca", now)
@@ -66,17 +72,54 @@ def into_the_cluster(
 ) -> None:
     """Create the Secret unless it is there, and fill caBundle of the webhook configuration."""
     target = Target(namespace, service, secret, configuration)
+    click.echo("\n".join(_run(kubeconfig, lambda client: bootstrap(client, target, _now()))))
+
+
+@main.command("secret")
+@click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True)
+@click.option("--service", default="muster-extender", show_default=True)
+@click.option("--secret", default="muster-extender-tls", show_default=True)
+@click.option("--client", default="system:kube-scheduler", show_default=True)
+@click.option("--ip", "addresses", multiple=True, help="An address of the server; repeatable.")
+@click.option("--kubeconfig", help="Default: KUBECONFIG, then the service account.")
+def into_a_secret(
+    *,
+    namespace: str,
+    service: str,
+    secret: str,
+    client: str,
+    addresses: tuple[str, ...],
+    kubeconfig: str | None,
+) -> None:
+    """Create the Secret of a server that asks its callers for a certificate, unless it is there.
+
+    It holds what `issue --client` writes, for the Service's names and further addresses.
+    """
     try:
-        done = asyncio.run(_bootstrap(target, kubeconfig))
+        called = service_names(service, namespace).dns
+        names = ServerNames(called, tuple(_address(text) for text in addresses))
+    except CertificateError as error:
+        raise click.ClickException(str(error)) from error
+    wanted = Wanted(namespace, secret, names, client)
+    click.echo(_run(kubeconfig, lambda to: ensure_secret(to, wanted, _now())).said(wanted))
+
+
+def _run(kubeconfig: str | None, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """Do something in the cluster; what goes wrong is said without a trace."""
+
+    async def connected() -> T:
+        access = await load_access(kubeconfig)
+        async with Client(access, user_agent="muster-certs") as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(connected())
     except (KubeError, CertificateError, BootstrapError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo("\n".join(done))
 
 
-async def _bootstrap(target: Target, kubeconfig: str | None) -> list[str]:
-    access = await load_access(kubeconfig)
-    async with Client(access, user_agent="muster-certs") as client:
-        return await bootstrap(client, target, datetime.now(UTC))
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

@@ -143,6 +143,12 @@ def serves(certificate: bytes, names: ServerNames) -> bool:
     return held.issuperset([*names.dns, *names.addresses])
 
 
+def is_named(certificate: bytes, name: str) -> bool:
+    """Tell whether the certificate is of who bears this common name."""
+    held = load_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return [attribute.value for attribute in held] == [name]
+
+
 def belong_together(pair: Pair) -> bool:
     """Tell whether the key is the certificate's."""
     public = load_certificate(pair.certificate).public_key()

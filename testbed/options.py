@@ -45,7 +45,7 @@ class Options:
 def scheduler_configuration(
     given: SchedulerConfig | Path | None, kubeconfig: Path
 ) -> Mapping[str, object]:
-    """Complete a KubeSchedulerConfiguration with the connection, and no leader election."""
+    """Complete a KubeSchedulerConfiguration with the connection; no election unless it says so."""
     loaded = yaml.safe_load(given.read_text()) if isinstance(given, Path) else dict(given or {})
     if not isinstance(loaded, dict):
         raise TestbedError(f"not a KubeSchedulerConfiguration: {given}")
@@ -53,7 +53,7 @@ def scheduler_configuration(
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
         **loaded,
         "clientConnection": connection,
-        "leaderElection": {"leaderElect": False},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,8 +15,18 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from certs.bootstrap import BootstrapError, Target, bootstrap
-from certs.chain import Pair, belong_together, issue_leaf, new_authority, serves, signed_by
+from certs.bootstrap import Target, bootstrap
+from certs.chain import (
+    Pair,
+    belong_together,
+    is_named,
+    issue_client,
+    issue_leaf,
+    new_authority,
+    serves,
+    signed_by,
+)
+from certs.secret import BootstrapError, ensure_secret
 from kube.auth import open_access
 from kube.client import Client
 from kube.errors import Forbidden, Invalid, KubeError, NotFound
@@ -24,6 +35,7 @@ Json = dict[str, Any]
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TARGET = Target("muster-system", "muster-webhook", "muster-webhook-tls", "muster-webhook")
+WITH_CALLER = dataclasses.replace(TARGET.wanted, client="caller")
 
 
 def _status(code: int, reason: str) -> web.Response:
@@ -114,7 +126,7 @@ async def test_the_first_run_makes_a_pair_that_serves(cluster: Cluster, client: 
     done = await bootstrap(client, TARGET, NOW)
     pair = Pair(cluster.content("tls.crt"), cluster.content("tls.key"))
     assert belong_together(pair)
-    assert serves(pair.certificate, TARGET.names)
+    assert serves(pair.certificate, TARGET.wanted.names)
     assert signed_by(pair.certificate, cluster.content("ca.crt"))
     assert cluster.secret is not None
     assert cluster.secret["type"] == "kubernetes.io/tls"
@@ -160,7 +172,7 @@ async def test_two_at_once_agree(cluster: Cluster, client: Client) -> None:
 
 def _data(**replaced: bytes) -> dict[str, bytes]:
     authority = new_authority("ca", NOW)
-    leaf = issue_leaf(authority, TARGET.names, NOW)
+    leaf = issue_leaf(authority, TARGET.wanted.names, NOW)
     data = {"ca.crt": authority.certificate, "tls.crt": leaf.certificate, "tls.key": leaf.key}
     return {**data, **{name.replace("_", "."): content for name, content in replaced.items()}}
 
@@ -193,6 +205,36 @@ async def test_a_secret_for_another_service_is_named(cluster: Cluster, client: C
     other = Target("muster-system", "other", "muster-webhook-tls", "muster-webhook")
     with pytest.raises(BootstrapError, match="is not for other"):
         await bootstrap(client, other, NOW)
+
+
+async def test_a_caller_gets_a_certificate_of_the_same_authority(
+    cluster: Cluster, client: Client
+) -> None:
+    kept = await ensure_secret(client, WITH_CALLER, NOW)
+    pair = Pair(cluster.content("client.crt"), cluster.content("client.key"))
+    assert kept.created
+    assert belong_together(pair)
+    assert is_named(pair.certificate, "caller")
+    assert signed_by(pair.certificate, kept.authority)
+    assert signed_by(cluster.content("tls.crt"), kept.authority)
+    assert not (await ensure_secret(client, WITH_CALLER, NOW)).created
+    assert cluster.writes == ["secret"]
+
+
+async def test_a_callers_certificate_that_cannot_be_used_is_named(
+    cluster: Cluster, client: Client
+) -> None:
+    await ensure_secret(client, WITH_CALLER, NOW)
+    other = dataclasses.replace(WITH_CALLER, client="another")
+    with pytest.raises(BootstrapError, match=r"client\.crt is not that of another"):
+        await ensure_secret(client, other, NOW)
+    cluster.secret = _secret(_data())
+    with pytest.raises(BootstrapError, match=r"client\.crt is missing"):
+        await ensure_secret(client, WITH_CALLER, NOW)
+    strange = issue_client(new_authority("other", NOW), "caller", NOW)
+    cluster.secret = _secret(_data(client_crt=strange.certificate, client_key=strange.key))
+    with pytest.raises(BootstrapError, match=r"ca\.crt did not sign client\.crt"):
+        await ensure_secret(client, WITH_CALLER, NOW)
 
 
 async def test_an_expired_secret_is_named(cluster: Cluster, client: Client) -> None:

@@ -43,6 +43,12 @@ def test_a_name_that_no_certificate_holds_is_refused(name: str) -> None:
         issue_client(new_authority("ca", NOW), name, NOW)
 
 
+def test_a_wrong_address_is_said_before_anything_is_made() -> None:
+    done = CliRunner().invoke(main, ["secret", "--ip", "127.0.0"])
+    assert done.exit_code == 1
+    assert "--ip '127.0.0'" in done.output
+
+
 def test_it_is_written_beside_the_servers(tmp_path: Path) -> None:
     asked = ["issue", "--ip", "127.0.0.1", "--client", "somebody", "--dir", str(tmp_path / "tls")]
     assert CliRunner().invoke(main, asked).exit_code == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from certs.__main__ import into_a_secret
 from extender.settings import PREFIX, Settings
 from extender.wake import WAKE_NAME
 from kube import names
@@ -23,6 +24,7 @@ def documents(path: Path) -> list[Json]:
 
 
 OBJECTS = [each for name in ("rbac", "extender") for each in documents(EXTENDER / f"{name}.yaml")]
+CERTS = documents(EXTENDER / "certs.yaml")
 SECOND = documents(SCHEDULER / "second-scheduler.yaml")
 
 
@@ -70,6 +72,60 @@ def test_it_may_read_what_it_watches_and_write_one_object() -> None:
     assert [rule["resources"] for rule in created] == [["csistoragecapacities"]]
 
 
+def test_the_certificates_are_made_for_these_very_objects() -> None:
+    default = {option.name: option.default for option in into_a_secret.params}
+    program, command, *arguments = container(one("Job", CERTS), "certs")["args"]
+    assert (program, command) == ("certs", into_a_secret.name)
+    assert arguments == ["--ip", "127.0.0.1"]
+    assert default["namespace"] == names.DEFAULT_NAMESPACE
+    assert default["service"] == one("Service")["metadata"]["name"]
+    assert default["client"] == Settings().client_name
+    (rule,) = [rule for rule in one("Role", CERTS)["rules"] if "resourceNames" in rule]
+    assert rule == {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": [default["secret"]],
+        "verbs": ["get"],
+    }
+    for deployment in (one("Deployment"), one("Deployment", SECOND)):
+        volumes = deployment["spec"]["template"]["spec"]["volumes"]
+        (volume,) = [each for each in volumes if each["name"] == "tls"]
+        assert volume["secret"]["secretName"] == default["secret"]
+
+
+def test_whoever_makes_the_certificates_may_do_nothing_else() -> None:
+    granted = {
+        (resource, verb)
+        for rule in one("Role", CERTS)["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted == {("secrets", "create"), ("secrets", "get")}
+    account = one("ServiceAccount", CERTS)["metadata"]["name"]
+    assert one("Job", CERTS)["spec"]["template"]["spec"]["serviceAccountName"] == account
+    assert [each["name"] for each in one("RoleBinding", CERTS)["subjects"]] == [account]
+    assert {each["kind"] for each in CERTS} == {"ServiceAccount", "Role", "RoleBinding", "Job"}
+
+
+def test_the_second_scheduler_has_an_account_of_its_own() -> None:
+    account = one("ServiceAccount", SECOND)["metadata"]["name"]
+    assert account != one("ServiceAccount")["metadata"]["name"]
+    assert one("Deployment", SECOND)["spec"]["template"]["spec"]["serviceAccountName"] == account
+    bindings = [each for each in SECOND if each["kind"].endswith("Binding")]
+    assert {each["name"] for binding in bindings for each in binding["subjects"]} == {account}
+    assert {binding["roleRef"]["name"] for binding in bindings} == {
+        "system:kube-scheduler",
+        "system:volume-scheduler",
+        "extension-apiserver-authentication-reader",
+        "muster-scheduler",
+        "muster-extender",
+    }
+    kinds = [
+        binding["kind"] for binding in bindings if binding["roleRef"]["name"] == "muster-extender"
+    ]
+    assert sorted(kinds) == ["ClusterRoleBinding", "RoleBinding"]
+
+
 @pytest.mark.parametrize("deployment", [one("Deployment"), one("Deployment", SECOND)])
 def test_settings_exist_and_are_taken(deployment: Json) -> None:
     given: Json = {}
@@ -81,7 +137,9 @@ def test_settings_exist_and_are_taken(deployment: Json) -> None:
     assert {*given} <= {*Settings.model_fields}
 
 
-@pytest.mark.parametrize("deployment", [one("Deployment"), one("Deployment", SECOND)])
+@pytest.mark.parametrize(
+    "deployment", [one("Deployment"), one("Deployment", SECOND), one("Job", CERTS)]
+)
 def test_it_can_do_nothing_to_its_host(deployment: Json) -> None:
     for each in deployment["spec"]["template"]["spec"]["containers"]:
         assert each["securityContext"] == {
@@ -91,7 +149,9 @@ def test_it_can_do_nothing_to_its_host(deployment: Json) -> None:
         }
     context = deployment["spec"]["template"]["spec"]["securityContext"]
     assert context["runAsNonRoot"] is True
-    assert context["fsGroup"]  # without it nobody but root can read the key
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    mounted = deployment["spec"]["template"]["spec"].get("volumes")
+    assert bool(context.get("fsGroup")) == bool(mounted)  # else only root can read the key
 
 
 def test_ports_and_files_are_those_of_the_settings() -> None:

@@ -51,12 +51,6 @@ def test_with_managed_resources_only_gpus_are_guarded(plot: Plot) -> None:
     plot.wait_bound("cpu")  # in reserved room: what this variant does not guard
 
 
-def test_a_second_scheduler_guards_against_its_own_pods(plot: Plot) -> None:
-    schedule(plot, "second-scheduler")
-    plot.create(pod("ours", cpu=20, schedulerName="muster-scheduler"))
-    plot.wait_refused("ours", "reserved for a gang")
-
-
 def test_whole_nodes_on_the_wire_are_answered_too(plot: Plot) -> None:
     schedule(plot, nodeCacheCapable=False)
     plot.create(pod("filler", cpu=20))
