@@ -313,12 +313,10 @@ def with_holders(
     """Add who holds the room that is short, with the largest shares, as far as the limit allows."""
     if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
         return refusal
-    shapes = {(pod_set, shape.requests): shape for pod_set, shape, _ in _wanted(groups)}
+    wanted = _wanted(groups)
     short = [each for each in refusal.pod_sets if each.fit < each.wanted] or refusal.pod_sets
     numbers = tuple(
-        replace(each, held=_held(each, shapes[each.pod_set, each.requests], room, holders))
-        if each in short and each.resource in room.columns.row and not is_port(each.resource)
-        else each
+        replace(each, held=_held(each, wanted, room, holders)) if each in short else each
         for each in refusal.pod_sets
     )
     said = [refusal.message, *_first_of_devices(numbers)]
@@ -330,7 +328,22 @@ def with_holders(
     )
 
 
-def _held(each: PodSetRefusal, shape: PodShape, room: Room, holders: Holders) -> Held:
+def _held(
+    each: PodSetRefusal, wanted: Sequence[Wanted], room: Room, holders: Holders
+) -> Held | None:
+    """Return who holds what is short; None where no node has it, or it is made up (ports, disks).
+
+    The pods were judged with what their volumes take beside what they ask for themselves.
+    """
+    asked = set(each.requests)
+    mine = (
+        s for pod_set, s, _ in wanted if pod_set == each.pod_set and asked.issuperset(s.requests)
+    )
+    shape = next(mine, None)
+    if shape is None or each.resource not in dict(shape.requests) or is_port(each.resource):
+        return None
+    if each.resource not in room.columns.row:
+        return None
     return room.remembered(
         ("held", each.resource, told_apart_by(shape)),
         lambda: holders.of(each.resource, feasible(shape, room.columns), room, MOST_HOLDERS),

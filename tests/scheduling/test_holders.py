@@ -1,9 +1,13 @@
 """Who is said to hold the room that a gang lacks?"""
 
+from dataclasses import replace
+
 from scheduling.columns import NodeTable
 from scheduling.cycle import next_cycle
+from scheduling.explain import with_holders
 from scheduling.holders import MOST_RESOURCES, Held, Holder, Holders, HolderTable, Share
 from scheduling.model import Node, PendingGang
+from scheduling.room import Room
 from scheduling.verdict import MESSAGE_LIMIT, Refusal
 from tests.builders import GPU, gang, group, node, shape, taint
 
@@ -113,3 +117,21 @@ def test_invented_resources_take_no_more_than_so_much_memory() -> None:
         table.use(WEB, "a", [(name, 1) for name in names], sign)
     assert table.held(GPU, ["a"]).largest(3) == (Share(JOB, 1),)
     assert table.held(names[-1], ["a"]).largest(3) == ()
+
+
+def test_what_is_judged_with_its_volumes_is_told_of_all_the_same() -> None:
+    """The refusal then has more requests than the pod; what is made up for them is nobody's."""
+    world = World(node("a", gpu=4))
+    world.hold(JOB, "a", gpu=4)
+    asked = gang("g", group("workers", 1, GPUS))
+    plain = world.refusal(asked)
+    room = Room.of(world.table.snapshot())
+    for resource, held in ((GPU, plain.pod_sets[0].held), ("made-up", None)):
+        [numbers] = plain.pod_sets
+        more = replace(
+            numbers, requests=(*numbers.requests, ("made-up", 1)), resource=resource, held=None
+        )
+        judged = replace(plain, message="why", pod_sets=(more,))
+        found = with_holders(judged, asked.minimum, room, Holders(world.holders))
+        assert found.pod_sets[0].held == held
+        assert ("held by Job" in found.message) == (held is not None)
