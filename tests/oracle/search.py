@@ -6,7 +6,7 @@ in whatever order suits. It shares no line with the core.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.oracle.ingredient import Reach
 from tests.oracle.ingredients import INGREDIENTS
@@ -32,6 +32,44 @@ def possible(
         each.reach is Reach.COMPANY and each.name in present - scene.ignored for each in INGREDIENTS
     )
     return _Search(kinds, most, tries, matters).run(scene)
+
+
+def safe(scene: Scene, gang: Sequence[Json], tries: int) -> bool | None:
+    """Say whether pods can be pinned so that all are bound whoever of them goes first.
+
+    None where that takes too many tries.
+    """
+    kinds = _kinds(gang)
+    most = [[_most(kind, node, scene) for node in scene.nodes] for kind in kinds]
+    search = _Search(kinds, most, tries, order_matters=True)
+    hidden = frozenset(each.name for each in INGREDIENTS if each.hidden_by_pin)
+    pinned = replace(scene, ignored=scene.ignored | hidden)
+    found = any(_ends_well(pinned, kinds, each) for each in search.endings(scene))
+    return found or (None if len(search.seen) > tries else False)
+
+
+def _ends_well(scene: Scene, kinds: Sequence["_Kind"], ending: State) -> bool:
+    """Say whether every order of binding, the refused ones tried again, leads to this ending."""
+    known: dict[State, bool] = {}
+
+    def leads(now: Scene, on: State) -> bool:
+        if on not in known:
+            steps = [
+                (kind, node)
+                for kind, row in enumerate(ending)
+                for node, count in enumerate(row)
+                if on[kind][node] < count and accepts(kinds[kind].pod, now.nodes[node], now)
+            ]
+            known[on] = on == ending or (
+                bool(steps)
+                and all(
+                    leads(with_pod(now, kinds[kind].pod, now.nodes[node]), _plus(on, kind, node))
+                    for kind, node in steps
+                )
+            )
+        return known[on]
+
+    return leads(scene, tuple((0,) * len(row) for row in ending))
 
 
 @dataclass(frozen=True)
@@ -72,23 +110,24 @@ class _Search:
     seen: set[State] = field(default_factory=set)
 
     def run(self, scene: Scene) -> bool | None:
-        empty = tuple((0,) * len(scene.nodes) for _ in self.kinds)
-        found = self._search(scene, empty)
+        """Say whether there is a way; None where that takes too many tries."""
+        found = next(self.endings(scene), None) is not None
         return found or (None if len(self.seen) > self.tries else False)
 
-    def _search(self, now: Scene, on: State) -> bool:
-        if all(sum(row) == kind.count for row, kind in zip(on, self.kinds, strict=True)):
-            return True
+    def endings(self, scene: Scene) -> Iterator[State]:
+        """Yield where the pods can end up, as far as the tries go."""
+        return self._from(scene, tuple((0,) * len(scene.nodes) for _ in self.kinds))
+
+    def _from(self, now: Scene, on: State) -> Iterator[State]:
         if on in self.seen or len(self.seen) > self.tries:
-            return False
+            return
         self.seen.add(on)
-        return any(
-            self._search(
-                with_pod(now, self.kinds[kind].pod, now.nodes[node]), _plus(on, kind, node)
-            )
-            for kind, node in self._ways(on)
-            if accepts(self.kinds[kind].pod, now.nodes[node], now)
-        )
+        if all(sum(row) == kind.count for row, kind in zip(on, self.kinds, strict=True)):
+            yield on
+        for kind, node in self._ways(on):
+            if accepts(self.kinds[kind].pod, now.nodes[node], now):
+                then = with_pod(now, self.kinds[kind].pod, now.nodes[node])
+                yield from self._from(then, _plus(on, kind, node))
 
     def _ways(self, on: State) -> Iterator[tuple[int, int]]:
         """Give the kinds and nodes that may come next."""

@@ -16,13 +16,15 @@ class Outcome:
     `possible` is whether there is a way to bind the gang: because it was bound, or because trying
     everything found one; None where that took too long. `judge` says where the slow judgement
     and kube-scheduler are not of one mind, `unanswered` where kube-scheduler did not answer in
-    time, `deciders` are the ingredients without which the answer had been another.
+    time, `safe` whether a gang that was missed can be pinned so that all are bound whoever goes
+    first, `deciders` are the ingredients without which the answer had been another.
     """
 
     seed: str
     answer: str
     present: frozenset[str]
     possible: bool | None = None
+    safe: bool | None = None
     alone: bool | None = None
     deciders: frozenset[str] = frozenset()
     unsound: list[str] = field(default_factory=list)
@@ -63,26 +65,33 @@ class Tally:
         """Cases in which kube-scheduler did other than the oracle's own judgement says."""
         return [each for each in self.outcomes if each.judge]
 
-    def completeness(self) -> tuple[int, int]:
-        """Return how many gangs were admitted, of those that are modelled and possible."""
-        possible = [o for o in self.outcomes if o.possible and o.answer != Reason.UNSUPPORTED]
-        return sum(o.answer == ADMITTED for o in possible), len(possible)
+    @property
+    def possible(self) -> list[Outcome]:
+        """Cases with a way, and nothing in them that is not modelled."""
+        return [o for o in self.outcomes if o.possible and o.answer != Reason.UNSUPPORTED]
+
+    @property
+    def delicate(self) -> list[Outcome]:
+        """Cases that were missed and in which only one order of binding, or another, succeeds."""
+        return [o for o in self.possible if o.missed and o.safe is False]
 
     def lines(self) -> list[str]:
         """Say it for people."""
         answers = Counter(each.answer for each in self.outcomes)
-        admitted, possible = self.completeness()
+        admitted = answers[ADMITTED]
         alone = [each.alone for each in self.outcomes if each.alone is not None]
         unsearched = sum(o.possible is None for o in self.outcomes)
         unanswered = sum(bool(o.unanswered) for o in self.outcomes)
+        missed = f"missed: {len(self.incomplete)} refused, {len(self.undecided)} Undecided"
+        in_any_order = len(self.possible) - len(self.delicate)
         speed = self.cases / max(self.seconds, 0.001)
-        rate = 100 * admitted / max(possible, 1)
         return [
             f"{self.cases} cases in {self.seconds:.0f} s ({speed:.1f} a second)",
             ", ".join(f"{n} {name}" for name, n in sorted(answers.items())),
             f"{len(self.unsound)} unsound, {unanswered} not answered by kube-scheduler in time",
-            f"{admitted} admitted of {possible} possible ({rate:.2f} %)",
-            f"{len(self.incomplete)} wrongly refused, {len(self.undecided)} Undecided",
+            f"{_of(admitted, in_any_order)} that fit in any order of binding",
+            f"{_of(admitted, len(self.possible))} that fit in some order of binding",
+            f"{missed}; {len(self.delicate)} for the order of binding alone",
             f"{unsearched} refusals not searched through",
             f"{sum(alone)} placed whole by kube-scheduler alone, of {len(alone)} that it was given",
             f"{len(self.misjudged)} in which kube-scheduler and the oracle's judgement differ",
@@ -105,3 +114,7 @@ class Tally:
             for kind in ("unsound", "missed", "judge", "unanswered")
             for what in getattr(each, kind)
         ]
+
+
+def _of(some: int, all_of_them: int) -> str:
+    return f"{some} admitted of {all_of_them} ({100 * some / max(all_of_them, 1):.2f} %)"

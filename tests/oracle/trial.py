@@ -15,7 +15,7 @@ from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import accepts, faults, with_pod
 from tests.oracle.model import Bound, Json, Scene, World, name_of, node_of, scene
 from tests.oracle.question import Yes, ask
-from tests.oracle.search import possible
+from tests.oracle.search import possible, safe
 from tests.oracle.stage import Stage, is_refused
 from tests.oracle.tally import ADMITTED, Outcome
 from tests.oracle.worlds import Drawn, world
@@ -38,6 +38,7 @@ def try_case(stage: Stage, slot: str, seed: str) -> Outcome:
         _try_everything(scene(stored), stored.gang, outcome)
         if outcome.possible and answer.reason != Reason.UNSUPPORTED:
             outcome.missed.append(f"{answer.reason}: {answer.message}")
+            outcome.safe = safe(scene(stored), stored.gang, TRIES)
     stage.clear(stored)
     if isinstance(answer, Yes) and _hides_something(drawn):
         stored = stage.raise_world(drawn.world)
