@@ -197,17 +197,18 @@ class _Attempt:
         """Say whether kube-scheduler may take the pods as they come.
 
         Who is drawn to nobody is bound in any case, and so is who finds such members wherever it
-        is, and who begins a series where all of it is. Nobody else may begin one.
+        is, and who begins a series where all of it is. Nobody else may begin one. Who is deaf must
+        be accepted at the first try.
         """
         sure = set(self._units) - self._walk.near.keys()
         waiting = list(self._walk.bonds.near)
         while more := {near.unit for near in waiting if self._is_bound_by(near, sure)}:
             sure |= more
             waiting = [near for near in waiting if near.unit not in sure]
-        return not any(near.may_begin for near in waiting)
+        return not any(near.may_begin or near.deaf for near in waiting)
 
     def _is_bound_by(self, near: Attraction, sure: set[int]) -> bool:
         """Say whether a unit is bound in any case, given those that are."""
         if near.may_begin and self._walk.is_in_one_place(near):
             return True
-        return self._walk.is_held(near, near.partners & sure)
+        return self._walk.is_held(near, () if near.deaf else near.partners & sure)

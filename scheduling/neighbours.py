@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scheduling.columns import Columns
-from scheduling.company import Company, Kind, Promised
+from scheduling.company import Company, Kind, Promised, selects
 from scheduling.model import (
     NODE_NAME,
     Group,
@@ -42,13 +42,14 @@ class Attraction:
     """A unit's pods go where, per term, its key has a value among `anchors` or one of a partner.
 
     Where nobody answers the terms yet, the first pod of a unit that is its own partner may go
-    anywhere with all the keys.
+    anywhere with all the keys. A `deaf` unit, once refused, is not tried again for a partner.
     """
 
     unit: int
     keys: tuple[str, ...]
     anchors: tuple[frozenset[str], ...]
     partners: frozenset[int]
+    deaf: bool = False
 
     @property
     def may_begin(self) -> bool:
@@ -131,6 +132,7 @@ class _Look:
         self._units = units
         self._company = company
         self._columns = columns
+        self._namespace = gang.key.namespace
         self._priority = gang.pod_priority
         self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
         for each in gang.members:
@@ -188,7 +190,8 @@ class _Look:
         anchors = self._anchors(near)
         keys = tuple(anchors)
         values = tuple(frozenset(anchors[key]) for key in keys)
-        yield Attraction(at, keys, values, frozenset(self._partners(near)))
+        deaf = not all(_hears(term, self._namespace) for term in near)
+        yield Attraction(at, keys, values, frozenset(self._partners(near)), deaf)
 
     def shunned(self) -> frozenset[tuple[int, int, str]]:
         """Return which units keep which away, both ways."""
@@ -225,3 +228,14 @@ class _Look:
         index, all_nodes = self._columns.index, self._columns.nodes
         found = {all_nodes[index[name]].labels.get(key) for name in nodes if name in index}
         return tuple(sorted(value for value in found if value is not None))
+
+
+def _hears(term: PodTerm, namespace: str) -> bool:
+    """Say whether kube-scheduler tries a refused pod again for one of the namespace.
+
+    To decide that, it asks the namespace selector without the namespace's labels
+    (isSchedulableAfterPodChange of plugin InterPodAffinity): most selectors then pick nothing, and
+    the pod waits five minutes for the next general turn.
+    """
+    selector = term.namespace_selector
+    return namespace in term.namespaces or (selector is not None and selects(selector, {}))

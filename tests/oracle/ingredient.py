@@ -55,6 +55,10 @@ class Ingredient:
         """
         return True
 
+    def may_sleep(self, pod: Json) -> bool:
+        """Say whether kube-scheduler may let a refused pod lie though it would take it by now."""
+        return False
+
     def without(self, scene: Scene) -> Scene:
         """Return the scene as it would be if the constraint did not exist."""
         return replace(scene, ignored=scene.ignored | {self.name})

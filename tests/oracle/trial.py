@@ -94,7 +94,8 @@ def _left_out(pods: Sequence[Json], before: Scene) -> Iterator[str]:
         now = with_pod(now, pod, node)
     for pod in pods:
         open_to = [name_of(node) for node in now.nodes if accepts(pod, node, now)]
-        if open_to and not node_of(pod):
+        sleeps = any(each.may_sleep(pod) for each in INGREDIENTS)
+        if open_to and not node_of(pod) and not sleeps:
             yield f"{name_of(pod)} is not bound, though {open_to[0]} should take it"
 
 

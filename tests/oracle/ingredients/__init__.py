@@ -22,6 +22,8 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
   kube-scheduler would refuse a pod on a node given what is bound by now; `reach` says what that
   depends on (keep to the truth: the search through everything prunes by it). `scene.objects` holds
   the further objects as the API server has stored them.
+- `is_asked` and `may_sleep` are for what kube-scheduler leaves out: a plugin that it does not ask,
+  and a refused pod that it does not try again.
 - `without` gives the scene in which it does not exist; by default its `refuses` is left out.
 - `faults` checks the final state where more is to be said of it than of each step; with
   `hidden_by_pin` kube-scheduler is also given the gang without pins where the answer was yes, and

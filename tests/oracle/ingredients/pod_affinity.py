@@ -25,6 +25,10 @@ class PodAffinity(Ingredient):
         if draw.happens(0.35):
             _add_terms(draw, pod["spec"], _NEAR)
 
+    def may_sleep(self, pod: Json) -> bool:
+        """A selector of namespaces is asked without labels when it is decided whom to wake."""
+        return any("namespaceSelector" in term for term in _terms(pod, _NEAR))
+
     def is_asked(self, pod: Json, scene: Scene) -> bool:
         return _is_asked(pod, scene)
 

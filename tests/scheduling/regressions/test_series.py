@@ -5,6 +5,8 @@ cluster whom its terms pick stands on a node with one of their keys. Whether it 
 join, then depends on who is bound first, and kube-scheduler takes pods in an order of its own.
 """
 
+import pytest
+
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.cycle import run_cycle
@@ -21,11 +23,11 @@ def drawn(key: str) -> PodShape:
     return shape(cpu=1, near=[PodTerm(key, MEMBERS, ("team",))])
 
 
-def decide(on: Columns, *groups: Group) -> Verdict:
+def decide(on: Columns, *groups: Group, table: CompanyTable | None = None) -> Verdict:
     asked = gang("g", *groups)
     members = tuple(Member(g.pod_set, g.shape, (("set", g.pod_set),)) for g in groups)
     whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
-    [decision] = run_cycle([whole], on, company=Company(CompanyTable()))
+    [decision] = run_cycle([whole], on, company=Company(table or CompanyTable()))
     return decision.verdict
 
 
@@ -73,3 +75,25 @@ def test_a_series_that_holds_by_itself_holds_others_too() -> None:
     workers = group("worker", 3, shape(cpu=1, near=[worker]))
     head = group("head", 1, drawn("host"))
     assert isinstance(decide(on, head, workers), Admitted)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
+def test_a_pod_that_would_not_be_tried_again_is_not_pinned_to_where_it_must_wait(
+    known: bool,
+) -> None:
+    """Oracle 9/721: the head, refused before the worker beside it was bound, stayed refused.
+
+    Its term finds the namespace by labels, without which kube-scheduler looks when it decides whom
+    to try again. It was said to be bound sooner or later.
+    """
+    table = CompanyTable()
+    table.put_namespace("team", {"ray": "yes"})
+    table.use(("team", ()), (), "n1", +1)
+    selector = (require("ray", "In", "yes"),)
+    near = PodTerm("host", (), ("team",) if known else (), selector)
+    on = columns(
+        *(node(name, cpu=cpu, labels={"host": name}) for name, cpu in (("n0", 4), ("n1", 1)))
+    )
+    head, worker = group("head", 1, shape(cpu=2, near=[near])), group("worker", 2, shape(cpu=1))
+    verdict = decide(on, head, worker, table=table)
+    assert isinstance(verdict, Admitted if known else Refusal)
