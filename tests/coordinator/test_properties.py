@@ -24,11 +24,18 @@ from tests.coordinator.validate import essence, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
 NODES = ("n1", "n2", "n3", "n4")
+ZONES = {"n1": "1", "n2": "1", "n3": "2", "n4": "2"}
 CLUSTERS = ("a", "b", "c", "d")
 LONG = 1000.0  # seconds, longer than all patience of the repair
 
 pick = st.integers(min_value=0, max_value=1 << 16)
 small = st.integers(min_value=0, max_value=4)
+topology = st.lists(
+    st.sampled_from(
+        [names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED]
+    ),
+    max_size=2,
+).map(lambda keys: dict.fromkeys(keys, "zone"))
 
 
 class Walk(RuleBasedStateMachine):
@@ -44,23 +51,39 @@ class Walk(RuleBasedStateMachine):
         self.covered: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
         self.least: dict[tuple[str, str], int] = {}
         self.disturbed: set[str] = set()
+        self.lost: set[str] = set()
         self.foreign = 0
 
     # ---- users
 
     @initialize(cpus=st.lists(st.integers(1, 8), min_size=1, max_size=3))
     def some_nodes(self, cpus: list[int]) -> None:
-        self.world.create(*(node(name, cpu=cpu) for name, cpu in zip(NODES, cpus, strict=False)))
+        self.world.create(*(zoned(name, cpu) for name, cpu in zip(NODES, cpus, strict=False)))
 
-    @rule(name=st.sampled_from(CLUSTERS), workers=small, cpu=st.integers(1, 3), least=small)
-    def create(self, name: str, workers: int, cpu: int, least: int) -> None:
+    @rule(
+        name=st.sampled_from(CLUSTERS),
+        workers=small,
+        cpu=st.integers(1, 3),
+        least=small,
+        within=topology,
+    )
+    def create(self, name: str, workers: int, cpu: int, least: int, within: dict[str, str]) -> None:
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < workers else {}
-        self._create(ray_cluster(name, group("workers", workers, cpu=cpu), annotations=spare))
+        workers_group = group("workers", workers, cpu=cpu)
+        self._create(ray_cluster(name, workers_group, annotations={**spare, **within}))
 
-    @rule(name=st.sampled_from(CLUSTERS), replicas=st.integers(1, 2), least=st.integers(0, 2))
-    def create_multi_host(self, name: str, replicas: int, least: int) -> None:
+    @rule(
+        name=st.sampled_from(CLUSTERS),
+        replicas=st.integers(1, 2),
+        least=st.integers(0, 2),
+        within=topology,
+    )
+    def create_multi_host(
+        self, name: str, replicas: int, least: int, within: dict[str, str]
+    ) -> None:
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < replicas else {}
-        self._create(ray_cluster(name, group("workers", replicas, hosts=2), annotations=spare))
+        workers = group("workers", replicas, hosts=2)
+        self._create(ray_cluster(name, workers, annotations={**spare, **within}))
 
     @rule(name=st.sampled_from(CLUSTERS), ungated=st.booleans())
     def create_with_foreign_gate(self, name: str, ungated: bool) -> None:
@@ -105,7 +128,7 @@ class Walk(RuleBasedStateMachine):
     def add_node(self, name: str, cpu: int) -> None:
         self.disturbed.add(name)
         if Key("nodes", "", name) not in self.world.api.objects:
-            self.world.create(node(name, cpu=cpu))
+            self.world.create(zoned(name, cpu))
 
     @rule(at=pick, cordon=st.booleans())
     def lose_a_node(self, at: int, cordon: bool) -> None:
@@ -113,6 +136,7 @@ class Walk(RuleBasedStateMachine):
             if cordon:
                 self.world.api.change(each, _cordon_or_not)
             else:
+                self.lost.add(name_of(each))
                 self.world.delete("nodes", name_of(each))
 
     @rule(at=pick, cpu=st.integers(1, 4))
@@ -312,6 +336,7 @@ class Walk(RuleBasedStateMachine):
         self.come_to_rest()
         self.every_gang_is_whole_or_holds_nothing()
         self.nobody_waits_who_could_start()
+        self.topology_is_kept()
         self.a_new_leader_knows_the_same()
 
     def come_to_rest(self) -> None:
@@ -348,6 +373,22 @@ class Walk(RuleBasedStateMachine):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 
+    def topology_is_kept(self) -> None:
+        """Where a node was lost and came again its pods may be elsewhere already."""
+        for cluster in self.world.api.all("rayclusters"):
+            found: defaultdict[str, set[str]] = defaultdict(set)
+            for pod in self.world.pods(name_of(cluster)):
+                where, labels = pod["spec"].get("nodeName"), _labels(pod)
+                if where and where not in self.lost and labels[names.RAY_GROUP] == "workers":
+                    found[names.TOPOLOGY_REQUIRED].add(ZONES[where])
+                    found[labels.get(names.RAY_REPLICA_NAME, "")].add(ZONES[where])
+            said = cluster["metadata"]["annotations"]
+            if names.TOPOLOGY_REQUIRED in said:
+                assert len(found[names.TOPOLOGY_REQUIRED]) <= 1
+            if names.REPLICA_TOPOLOGY_REQUIRED in said:
+                named = found.keys() - {names.TOPOLOGY_REQUIRED, ""}
+                assert all(len(found[replica]) == 1 for replica in named)
+
     def a_new_leader_knows_the_same(self) -> None:
         ran_on = self.world.leader.state
         other = self.world.replicas[1]
@@ -355,6 +396,10 @@ class Walk(RuleBasedStateMachine):
         other.hear_all()
         other.lead(self.world.epoch + 1)
         assert essence(other.state) == essence(ran_on)
+
+
+def zoned(name: str, cpu: int) -> Json:
+    return node(name, cpu=cpu, labels={"zone": ZONES[name]})
 
 
 def owned(pod: Json, owner: str) -> bool:

@@ -4,7 +4,16 @@ import pytest
 
 from scheduling.company import Company, CompanyTable
 from scheduling.cycle import Settings, run_cycle
-from scheduling.model import Group, Member, Node, Occupied, PendingGang, PodTerm, Topology
+from scheduling.model import (
+    Group,
+    Member,
+    Node,
+    Occupied,
+    PendingGang,
+    PodTerm,
+    SpreadConstraint,
+    Topology,
+)
 from scheduling.verdict import MESSAGE_LIMIT, Admitted, Reason, Refusal, Verdict
 from tests.builders import columns, gang, group, node, require, shape
 
@@ -360,3 +369,40 @@ def test_many_racks_and_little_time_are_undecided() -> None:
         verdict(gang("a", *large, *small), nodes, topology, Settings(search_steps=10_000))
     )
     assert found.reason == Reason.UNDECIDED
+
+
+def test_replicas_mind_company_as_other_pods_do() -> None:
+    """One pod per node: a rack of two nodes holds one replica, though it has room for more."""
+    apart = PodTerm("host", (require("app", "In", "w"),), ("team",))
+    worker = shape(gpu=1, apart=[apart])
+    nodes = [
+        node(f"{rack}{at}", gpu=8, labels={RACK: rack, "host": f"{rack}{at}"})
+        for rack in "ab"
+        for at in range(2)
+    ]
+    groups = tuple(group("workers", 2, worker, replica=f"r{at}") for at in range(2))
+    members = tuple(
+        Member("workers", worker, (("app", "w"),), replica=f"r{at // 2}") for at in range(4)
+    )
+    asked = PendingGang(gang("a").key, 0, 0.0, groups, (), members, topology=RACKED)
+    [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
+    assert by_replica(decision.verdict) == {
+        "r0": {"a0": 1, "a1": 1},
+        "r1": {"b0": 1, "b1": 1},
+    }
+
+
+def test_spread_is_minded_within_the_domain() -> None:
+    """Zone a is the tighter one, but both workers would be on one host there."""
+    over_hosts = SpreadConstraint(PodTerm("host", (require("app", "In", "w"),), ("team",)), 1)
+    worker = shape(gpu=1, spread=[over_hosts])
+    nodes = [
+        node(f"{zone}{at}", gpu=3, labels={ZONE: zone, "host": f"{zone}{at}"})
+        for zone, hosts in (("a", 1), ("b", 2))
+        for at in range(hosts)
+    ]
+    members = tuple(Member("workers", worker, (("app", "w"),)) for _ in range(2))
+    minimum = (group("workers", 2, worker),)
+    asked = PendingGang(gang("a").key, 0, 0.0, minimum, (), members, topology=required())
+    [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
+    assert where(decision.verdict) == {"b0": 1, "b1": 1}
