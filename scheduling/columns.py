@@ -93,17 +93,27 @@ class TaintClasses:
 
 @dataclass(frozen=True, slots=True)
 class LabelColumn:
-    """One label over all nodes: `values[of[i]]` is node i's value; None where it has none."""
+    """One label over all nodes: `values[of[i]]` is node i's value; None where it has none.
+
+    `codes` says where a value stands in `values`.
+    """
 
     values: tuple[str | None, ...]
     of: Positions
+    codes: Mapping[str | None, int]
 
     @classmethod
     def of_nodes(cls, key: str, nodes: tuple[Node, ...]) -> "LabelColumn":
         """Code the values of the label in the order they are met."""
         codes: dict[str | None, int] = {}
         of = [codes.setdefault(node.labels.get(key), len(codes)) for node in nodes]
-        return cls(tuple(codes), np.array(of, dtype=np.intp))
+        return cls(tuple(codes), np.array(of, dtype=np.intp), codes)
+
+    def among(self, values: Iterable[str]) -> Mask:
+        """Return the nodes that have one of these values."""
+        wanted = np.zeros(len(self.values), dtype=np.bool_)
+        wanted[[self.codes[value] for value in values if value in self.codes]] = True
+        return wanted[self.of]
 
     def where(self, holds: Callable[[str | None], bool]) -> Mask:
         """Return the nodes whose value satisfies `holds`, asked once per distinct value."""

@@ -89,7 +89,7 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
     added = shape.added_affinity
     return {
-        **({Predicate.TOPOLOGY: _bounded(shape.inside, traits)} if shape.inside else {}),
+        **({Predicate.TOPOLOGY: bounded(shape.inside, traits)} if shape.inside else {}),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: _uncordoned(tolerations, traits)
         ),
@@ -107,7 +107,7 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
         ),
         **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
         **_reached(shape.reach, traits),
-        **({Predicate.COMPANY: _bounded(shape.bounds, traits)} if shape.bounds else {}),
+        **({Predicate.COMPANY: bounded(shape.bounds, traits)} if shape.bounds else {}),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: _able(shape.features, traits)
         ),
@@ -141,15 +141,15 @@ def _reached(reach: tuple[Reach, ...], traits: Traits) -> dict[Predicate, Mask]:
     return masks
 
 
-def _bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
-    """Return the nodes that all bounds allow; In without values allows none."""
+def bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
+    """Return the nodes that all bounds (In and NotIn) allow; In without values allows none."""
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for bound in bounds:
-        values = frozenset(bound.values)
         if bound.key == NODE_NAME:
+            values = frozenset(bound.values)
             inside = np.array([name in values for name in traits.names], dtype=np.bool_)
         else:
-            inside = traits.label(bound.key).where(values.__contains__)
+            inside = traits.label(bound.key).among(bound.values)
         mask &= inside if bound.operator == "In" else ~inside
     return mask
 

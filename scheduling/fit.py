@@ -18,7 +18,7 @@ from typing import assert_never
 import numpy as np
 
 from scheduling.columns import Amounts, Columns, Positions
-from scheduling.counting import exact_sum
+from scheduling.counting import Requests, exact_sum
 from scheduling.model import Group, PodShape
 from scheduling.packing import best_nodes, no_cost
 from scheduling.room import Room, Spread
@@ -73,8 +73,8 @@ def place(demand: Demand, room: Room, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
     if cannot_fit(demand, room):
         return NoFit()
-    if len(demand) <= 1:
-        return _placed_in_turn(demand, room) or NoFit()
+    if len(demand) < 2 or (len(demand) > 2 and _share_no_node(demand, room)):
+        return _placed_apart(demand, room)
     head = _head_of(demand, room)
     if head is not None:
         return _placed_head_first(demand, head, room)
@@ -84,12 +84,20 @@ def place(demand: Demand, room: Room, steps: int) -> Outcome:
 def _head_of(demand: Demand, room: Room) -> int | None:
     """Return which of the demand is one pod beside others that share no node; None if none is."""
     single = [at for at, (_, count) in enumerate(demand) if count == 1]
-    if len(demand) == 2 or not single:
+    if len(demand) == 2:
         return next(iter(single), None)
-    takers = sum((room.counts(shape) > 0).astype(np.int64) for shape, _ in demand)
-    return next(
-        (at for at in single if (takers - (room.counts(demand[at][0]) > 0)).max() < 2), None
-    )
+    return next((at for at in single if _share_no_node(_others(demand, at), room)), None)
+
+
+def _others(demand: Demand, at: int) -> Demand:
+    return demand[:at] + demand[at + 1 :]
+
+
+def _share_no_node(demand: Demand, room: Room) -> bool:
+    takers = np.zeros(len(room.columns.names), dtype=np.int64)
+    for shape, _ in demand:
+        takers += room.counts(shape) > 0
+    return bool(takers.max(initial=0) < 2)
 
 
 def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
@@ -97,7 +105,7 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
 
     Sum slots - min over nodes for the head of (slots(n) - slots(n less the head)) >= count.
     """
-    head, others = demand[at][0], (*demand[:at], *demand[at + 1 :])
+    head, others = demand[at][0], _others(demand, at)
     nodes = np.flatnonzero(room.counts(head))
     for shape, count in others:
         nodes = _bearable(nodes, head, shape, room.total(shape) - count, room)
@@ -105,8 +113,7 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
         return NoFit()
     best = best_nodes(head, room, nodes, partial(_lost_by_all, others, head, room))[:1]
     spread = Spread(best, np.ones(1, dtype=np.int64))
-    rest = _placed_in_turn(others, room.without(head, spread))
-    assert rest is not None, "the formula promised room for the others"
+    rest = _placed_apart(others, room.without(head, spread))
     return Placed((*rest.spreads[:at], spread, *rest.spreads[at:]), rest.room)
 
 
@@ -160,6 +167,19 @@ def _scarcity(wanted: tuple[PodShape, int], room: Room) -> int:
     """Return how often what is wanted would fit, in thousandths; the smaller the scarcer."""
     shape, count = wanted
     return 1000 * room.total(shape) // count
+
+
+def _placed_apart(demand: Demand, room: Room) -> Placed:
+    """Fill shapes that fit alone and share no node: each as if it were alone."""
+    spreads = tuple(filled(shape, count, room) for shape, count in demand)
+    alike: dict[Requests, list[tuple[PodShape, Spread]]] = {}
+    for (shape, _), spread in zip(demand, spreads, strict=True):
+        alike.setdefault(shape.requests, []).append((shape, spread))
+    for each in alike.values():
+        nodes = np.concatenate([spread.nodes for _, spread in each])
+        pods = np.concatenate([spread.pods for _, spread in each])
+        room = room.without(each[0][0], Spread(nodes, pods))
+    return Placed(spreads, room)
 
 
 def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Placed | None:

@@ -8,14 +8,14 @@ of the next cycle, and brought up to date only at the nodes that changed; what h
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from scheduling.columns import LIMIT, Amounts, Columns, Mask, Positions
 from scheduling.counting import pods_per_node
-from scheduling.feasibility import feasible
+from scheduling.feasibility import bounded, feasible
 from scheduling.model import LOWEST_PRIORITY, PodShape
 
 T = TypeVar("T")
@@ -70,9 +70,16 @@ class Room:
     def counts(self, shape: PodShape) -> Amounts:
         """Return how many pods of the shape fit on each node.
 
-        The array is shared, never to be written.
+        The array is shared, never to be written. Of a shape that is held to a domain nothing is
+        counted that was not counted without.
         """
+        if shape.inside:
+            return self.remembered(("inside", shape), lambda: self._inside(shape))
         return self.per_node(shape, lambda at: self.counted(shape, at))
+
+    def _inside(self, shape: PodShape) -> Amounts:
+        anywhere = self.counts(replace(shape, inside=()))
+        return anywhere * bounded(shape.inside, self.columns.traits)
 
     def _derived(self, derive: Callable[[At], Amounts]) -> Amounts:
         """Ask for all nodes, in blocks small enough for what is derived on the way to be cached."""
