@@ -165,14 +165,13 @@ class _Look:
     def _expecting(self, at: int) -> tuple[str, ...]:
         """Return the nodes where a pod is expected that minds the unit, or that it minds."""
         apart = self._units[at][1].apart
-        return tuple(
-            sorted(
-                pod.node
-                for pod in self._company.yielding(self._priority)
-                if any(self._company.picks((term,), pod.kind) for term in apart)
-                or any(self._picked((term,), at) for term in pod.apart)
-            )
-        )
+        nodes = set()
+        for pod in self._company.yielding(self._priority):
+            minded = [t.key for t in apart if self._company.picks((t,), pod.kind)]
+            minded += [t.key for t in pod.apart if self._picked((t,), at)]
+            if any(self._values(key, (pod.node,)) for key in minded):
+                nodes.add(pod.node)
+        return tuple(sorted(nodes))
 
     def _wanted(self, at: int) -> tuple[Requirement, ...]:
         """Return where affinity draws a unit, unless its own gang has a say in that."""

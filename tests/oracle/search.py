@@ -49,27 +49,39 @@ def safe(scene: Scene, gang: Sequence[Json], tries: int) -> bool | None:
 
 
 def _ends_well(scene: Scene, kinds: Sequence["_Kind"], ending: State) -> bool:
-    """Say whether every order of binding, the refused ones tried again, leads to this ending."""
+    """Say whether every order of binding leads to this ending.
+
+    Who is refused is tried again, but for those whom kube-scheduler may let lie.
+    """
     known: dict[State, bool] = {}
+    asleep = [any(each.may_sleep(kind.pod) for each in INGREDIENTS) for kind in kinds]
 
     def leads(now: Scene, on: State) -> bool:
         if on not in known:
+            left = list(_missing(on, ending))
             steps = [
-                (kind, node)
-                for kind, row in enumerate(ending)
-                for node, count in enumerate(row)
-                if on[kind][node] < count and accepts(kinds[kind].pod, now.nodes[node], now)
+                (at, node) for at, node in left if accepts(kinds[at].pod, now.nodes[node], now)
             ]
-            known[on] = on == ending or (
+            lost = any(asleep[at] for at, _ in set(left) - set(steps))
+            known[on] = not left or (
                 bool(steps)
+                and not lost
                 and all(
-                    leads(with_pod(now, kinds[kind].pod, now.nodes[node]), _plus(on, kind, node))
-                    for kind, node in steps
+                    leads(with_pod(now, kinds[at].pod, now.nodes[node]), _plus(on, at, node))
+                    for at, node in steps
                 )
             )
         return known[on]
 
     return leads(scene, tuple((0,) * len(row) for row in ending))
+
+
+def _missing(on: State, ending: State) -> Iterator[tuple[int, int]]:
+    """Give the kinds and nodes that are not there yet as often as in the end."""
+    for at, (row, wanted) in enumerate(zip(on, ending, strict=True)):
+        for node, (count, most) in enumerate(zip(row, wanted, strict=True)):
+            if count < most:
+                yield at, node
 
 
 @dataclass(frozen=True)

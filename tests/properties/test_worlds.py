@@ -11,11 +11,15 @@ from random import Random
 
 import pytest
 
-from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels
+from scheduling.verdict import Reason, Refusal
+from tests.oracle.judge import faults
+from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels, scene
 from tests.oracle.question import Yes, ask
+from tests.oracle.search import possible
 from tests.oracle.worlds import world
 
 WORLDS = 150
+TRIES = 3000
 COUNTED_ON = {"pod affinity", "topology spread"}
 """With these a pod less may be a pod too few."""
 
@@ -28,12 +32,16 @@ def as_stored(drawn: World) -> World:
     return drawn
 
 
-def answer(asked: World) -> str:
-    """Return the kind of the verdict."""
+def verdict(asked: World) -> Yes | Refusal:
     labels = {name: namespace_labels(asked.slot, name) for name in asked.namespaces}
     spaces = [{"metadata": {"name": name, "labels": each}} for name, each in labels.items()]
-    verdict = ask(asked, spaces)
-    return "Admitted" if isinstance(verdict, Yes) else str(verdict.reason)
+    return ask(asked, spaces)
+
+
+def answer(asked: World) -> str:
+    """Return the kind of the verdict."""
+    said = verdict(asked)
+    return "Admitted" if isinstance(said, Yes) else str(said.reason)
 
 
 def renamed(asked: World, name: Callable[[int], str]) -> World:
@@ -86,3 +94,16 @@ def test_less_load_turns_no_yes_into_a_no(seed: str) -> None:
     for pod in asked.residents:
         fewer = [each for each in asked.residents if each is not pod]
         assert answer(replace(asked, residents=fewer)) == "Admitted", name_of(pod)
+
+
+@pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
+def test_an_answer_agrees_with_trying_everything(seed: str) -> None:
+    """Every yes can be bound as it stands, and where the answer is a certain no there is no way."""
+    drawn = world("w", seed)
+    asked = as_stored(drawn.world)
+    said, before = verdict(asked), scene(asked)
+    if isinstance(said, Yes):
+        nodes = {name_of(node): node for node in asked.nodes}
+        assert not list(faults([(pod, nodes[node]) for pod, node in said.pods], before))
+    elif said.reason not in (Reason.UNDECIDED, Reason.UNSUPPORTED):
+        assert not possible(before, asked.gang, drawn.present, TRIES)

@@ -27,7 +27,12 @@ class PodAffinity(Ingredient):
 
     def may_sleep(self, pod: Json) -> bool:
         """A selector of namespaces is asked without labels when it is decided whom to wake."""
-        return any("namespaceSelector" in term for term in _terms(pod, _NEAR))
+        return not all(
+            pod["metadata"]["namespace"] in term.get("namespaces", [])
+            or selected(term["namespaceSelector"], {})
+            for term in _terms(pod, _NEAR)
+            if "namespaceSelector" in term
+        )
 
     def is_asked(self, pod: Json, scene: Scene) -> bool:
         return _is_asked(pod, scene)

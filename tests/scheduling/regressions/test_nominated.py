@@ -57,6 +57,12 @@ def test_it_keeps_away_from_its_node_not_from_its_domain() -> None:
     assert not admitted(group("head", 2, shunning("zone")), expected)
 
 
+def test_a_node_without_the_key_is_in_no_domain_where_one_is_expected() -> None:
+    """Trying everything: a worker was kept from a node without zone by a term about zones."""
+    expected = Yielding(WEB, (apart("rack"),), "n0", 10)
+    assert admitted(group("worker", 2, shunning("rack")), expected)
+
+
 def test_who_minds_nobody_and_is_minded_by_nobody_bound_is_not_asked() -> None:
     """Oracle 8/469: kube-scheduler bound the head to a node that was promised to a pod against it.
 
