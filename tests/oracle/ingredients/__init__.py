@@ -33,10 +33,11 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
 """
 
 from tests.oracle.ingredient import Ingredient
+from tests.oracle.ingredients.mixture import Mixture
 from tests.oracle.ingredients.node_affinity import NodeAffinity
 from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
 from tests.oracle.ingredients.ports import Ports
-from tests.oracle.ingredients.residents import Finished, Nominated, Terminating
+from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Terminating
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.taints import Taints
 
@@ -50,4 +51,6 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Terminating(),
     Finished(),
     Nominated(),
+    Resized(),
+    Mixture(),
 )

@@ -1,4 +1,4 @@
-"""Pods that are there but not simply running: terminating, finished, nominated."""
+"""Pods that are there but not simply running: terminating, finished, nominated, resized."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,3 +59,25 @@ class Nominated(Ingredient):
 
     def without(self, scene: Scene) -> Scene:
         return replace(scene, nominated=[])
+
+
+class Resized(Ingredient):
+    """While a resize is under way the most counts of what is asked, was given, and runs."""
+
+    name = "resized pods"
+    share = 0.3
+
+    def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
+        if "status" in pod or "resources" in pod["spec"] or draw.happens(0.5):
+            return
+        given, running = ({"cpu": str(draw.random.randint(0, 5))} for _ in range(2))
+        main = {"name": "main", "image": "none", "imageID": "", "ready": True, "restartCount": 0}
+        amounts = {"allocatedResources": given, "resources": {"requests": running}}
+        pod["status"] = {"phase": "Running", "containerStatuses": [{**main, **amounts}]}
+
+    def without(self, scene: Scene) -> Scene:
+        return replace(scene, bound=[(_as_asked(pod), node) for pod, node in scene.bound])
+
+
+def _as_asked(pod: Json) -> Json:
+    return {**pod, "status": {**pod.get("status", {}), "containerStatuses": []}}

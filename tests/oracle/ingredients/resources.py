@@ -82,10 +82,11 @@ def requests(pod: Json) -> dict[str, int]:
     """Return what kube-scheduler counts for a pod, its slot included."""
     spec = pod["spec"]
     inits = spec.get("initContainers", [])
-    asked = [_asked(each) for each in (*spec["containers"], *inits)]
+    main = [_in_use(each, pod) for each in spec["containers"]]
+    asked = [*main, *(_asked(each) for each in inits)]
     total: dict[str, int] = {"pods": 1}
     for name in {name for each in asked for name in each}:
-        steady = sum(_asked(each).get(name, 0) for each in spec["containers"])
+        steady = sum(each.get(name, 0) for each in main)
         side_cars = peak = 0
         for each in inits:
             amount = _asked(each).get(name, 0)
@@ -95,9 +96,21 @@ def requests(pod: Json) -> dict[str, int]:
     return {**total, **_asked(spec)}
 
 
+def _in_use(container: Json, pod: Json) -> dict[str, int]:
+    """Return the most of what a container asks for, was given, and runs with."""
+    reported = pod.get("status", {}).get("containerStatuses", [])
+    sources = [_asked(container)]
+    for status in (each for each in reported if each["name"] == container["name"]):
+        sources += [_amounts(status.get("allocatedResources", {})), _asked(status)]
+    return {name: max(s.get(name, 0) for s in sources) for name in {n for s in sources for n in s}}
+
+
 def _asked(holder: Json) -> dict[str, int]:
-    asked = holder.get("resources", {}).get("requests", {})
-    return {name: _amount(text) for name, text in asked.items()}
+    return _amounts(holder.get("resources", {}).get("requests", {}))
+
+
+def _amounts(texts: dict[str, str]) -> dict[str, int]:
+    return {name: _amount(text) for name, text in texts.items()}
 
 
 def _amount(text: str) -> int:
