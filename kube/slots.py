@@ -193,10 +193,12 @@ def without_halves(
     """The placement without what is vacant of replicas that have lost seats.
 
     A replica is whole or nothing: KubeRay deletes what is left of one, so nobody comes for the
-    seats that are left. `hosts` (pod set -> pods of a replica) says when it is whole.
+    seats that are left. `hosts` (pod set -> pods of a replica) says when it is whole; where that
+    is one, a name that pods may bear means nothing.
     """
     named = _named(placement)
-    halves = {each for each, make in named.items() if make.total() != hosts.get(each[0], 1)}
+    sizes = {each: (make.total(), hosts.get(each[0], 1)) for each, make in named.items()}
+    halves = {each for each, (seats, whole) in sizes.items() if whole > 1 and seats != whole}
     if not halves:
         return placement
     slots = slots_of(placement)

@@ -266,6 +266,19 @@ def test_pods_that_do_not_say_their_replica_are_not_guessed_at() -> None:
     assert names.RAY_REPLICA_NAME in status["message"]
 
 
+def test_a_name_that_a_template_gives_to_single_pods_means_nothing() -> None:
+    """The label is KubeRay's, but a template may bear it as well."""
+    world = World(*zoned("a", 5))
+    world.create(gang("one", 2))
+    world.kuberay()
+    for pod in world.pods("one")[1:]:
+        marks = {names.RAY_REPLICA_NAME: "same"}
+        world.api.change(pod, lambda obj, marks=marks: obj["metadata"]["labels"].update(marks))
+    world.settle(seconds=30)
+    assert homes(world, "one") == {"a": 2}
+    assert world.status("one")["phase"] == "Running"
+
+
 def test_a_gang_whose_annotations_break_keeps_its_domain_under_the_next_leader() -> None:
     world = World(*zoned("a", 5), *zoned("b", 8, 8))
     world.create(foreign_pod("b", "b-0", cpu=8), foreign_pod("c", "b-1", cpu=8))

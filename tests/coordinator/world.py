@@ -320,7 +320,8 @@ class World:
         hosts = pod_set.get("numOfHosts") or 1
         replicas: dict[str, list[Json]] = {}
         for pod in pods:
-            name = _labels(pod).get(names.RAY_REPLICA_NAME) or pod["metadata"]["name"]
+            said = _labels(pod).get(names.RAY_REPLICA_NAME) if hosts > 1 else ""
+            name = said or pod["metadata"]["name"]
             replicas.setdefault(name, []).append(pod)
         whole = {name for name, each in replicas.items() if len(each) == hosts}
         for name in [*(replicas.keys() - whole), *sorted(whole)[wanted:]]:
