@@ -272,8 +272,7 @@ def test_a_name_that_a_template_gives_to_single_pods_means_nothing() -> None:
     world.create(gang("one", 2))
     world.kuberay()
     for pod in world.pods("one")[1:]:
-        marks = {names.RAY_REPLICA_NAME: "same"}
-        world.api.change(pod, lambda obj, marks=marks: obj["metadata"]["labels"].update(marks))
+        world.api.change(pod, _name_the_same)
     world.settle(seconds=30)
     assert homes(world, "one") == {"a": 2}
     assert world.status("one")["phase"] == "Running"
@@ -296,6 +295,10 @@ def test_a_gang_whose_annotations_break_keeps_its_domain_under_the_next_leader()
     world.create(*zoned("a", 1, 3)[1:])
     world.settle(seconds=30)
     assert set(homes(world, "one")) <= {"a"}
+
+
+def _name_the_same(pod: Json) -> None:
+    pod["metadata"]["labels"][names.RAY_REPLICA_NAME] = "same"
 
 
 def _placement(world: World, name: str) -> Placement:

@@ -312,6 +312,18 @@ def test_the_head_goes_where_it_costs_no_replica(cpu: int) -> None:
     )
 
 
+def test_the_rack_that_the_head_needs_is_left_out_also_among_many() -> None:
+    """It is neither the first nor the last of 60, and only one rack can be spared."""
+    worker = shape(cpu=1, gpu=8)
+    nodes = [
+        each for at in range(60) for each in racked(f"r{at:02}", 8, 8, cpu=4 * (at == 30) or 1)
+    ]
+    groups = [group("workers", 2, worker, replica=f"w{at:02}") for at in range(59)]
+    found = verdict(gang("a", group("headgroup", 1, shape(cpu=4)), *groups), nodes, RACKED)
+    assert {name[:3] for name in where(found, "headgroup")} == {"r30"}
+    assert "r30" not in {name[:3] for name in where(found)}
+
+
 def test_surplus_replicas_go_to_one_rack_each_or_wait() -> None:
     nodes = [*racked("a", 8, 8, 8), *racked("b", 8, 8, 8)]
     units = tuple((each,) for each in replicas(3, first=1))
