@@ -322,6 +322,11 @@ def test_the_rack_that_the_head_needs_is_left_out_also_among_many() -> None:
     found = verdict(gang("a", group("headgroup", 1, shape(cpu=4)), *groups), nodes, RACKED)
     assert {name[:3] for name in where(found, "headgroup")} == {"r30"}
     assert "r30" not in {name[:3] for name in where(found)}
+    one_more = [*groups, group("workers", 2, worker, replica="w59")]
+    crowded = refusal(
+        verdict(gang("a", group("headgroup", 1, shape(cpu=4)), *one_more), nodes, RACKED)
+    )
+    assert crowded.reason == Reason.INSUFFICIENT_RESOURCES
 
 
 def test_surplus_replicas_go_to_one_rack_each_or_wait() -> None:
