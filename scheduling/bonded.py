@@ -98,18 +98,26 @@ class _Attempt:
             yield which == at
 
     def _sweep(self, turns: Sequence[int], home: Mask | None) -> bool:
-        """Fill unit after unit in packing order; say whether all found their place."""
-        walk = self._walk
-        walk.begin()
-        for at in turns:
-            near = walk.near.get(at)
-            inside = home if near is not None and near.may_begin else None
-            while walk.left[at] and walk.spent <= self._steps and walk.fill(at, inside):
-                pass
-        if any(walk.left):
-            self._note()
-            return False
+        """Fill unit after unit in packing order; say whether all found their place.
+
+        One that is stuck may go on once others are placed, whose pods lift what it is held to.
+        """
+        self._walk.begin()
+        while any(self._walk.left):
+            moves = [self._fill(at, home) for at in turns]
+            if not any(moves):
+                self._note()
+                return False
         return self._holds_in_any_order()
+
+    def _fill(self, at: int, home: Mask | None) -> bool:
+        """Place as many pods of a unit as may go now; say whether it was any."""
+        near, before = self._walk.near.get(at), self._walk.left[at]
+        inside = home if near is not None and near.may_begin else None
+        while self._walk.left[at] and self._walk.spent <= self._steps:
+            if not self._walk.fill(at, inside):
+                break
+        return self._walk.left[at] < before
 
     def _note(self) -> None:
         """Keep what the sweep lacked, if none before lacked less."""
@@ -128,7 +136,7 @@ class _Attempt:
         if walk.bonds.rules:
             if is_impossible(walk):
                 return self._no_way()
-            ways, order_matters = steps_from(walk), False
+            ways, order_matters = steps_from(walk), self._somebody_may_come()
         else:
             ways, order_matters = self._unit_by_unit(), self._order_matters()
         fragile = False
@@ -139,6 +147,10 @@ class _Attempt:
                 return Found(walk.spreads(), walk.spent)
             fragile = fragile or complete
         return OutOfSteps(walk.spent) if fragile or order_matters else self._no_way()
+
+    def _somebody_may_come(self) -> bool:
+        """Say whether a rule counts pods in their whole domain that only bar their node."""
+        return any(rule.perhaps.any() for rule in self._walk.bonds.rules)
 
     def _no_way(self) -> NoWay:
         return NoWay(self._lacks, self._walk.spent)

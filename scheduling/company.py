@@ -74,7 +74,7 @@ class CompanyTable:
 
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._nodes: dict[Stay, dict[Kind, Counter[str]]] = {stay: {} for stay in Stay}
+        self._nodes: dict[tuple[Stay, str], dict[Kind, Counter[str]]] = {}
         self._apart: dict[PodTerm, Counter[str]] = {}
         self._yielding: Counter[Yielding] = Counter()
         self._answers: dict[tuple[PodTerm, ...], dict[Stay, Counter[str]]] = {}
@@ -117,11 +117,14 @@ class CompanyTable:
         self._stand(pod.kind, pod.node, sign, Stay.YIELDING)
 
     def yielding(self, priority: int) -> Iterator[Yielding]:
-        """Yield the expected pods that are in the way of pods of a priority."""
-        return (pod for pod in self._yielding if pod.priority >= priority)
+        """Yield the expected pods, one by one, that are in the way of pods of a priority."""
+        return (pod for pod in self._yielding.elements() if pod.priority >= priority)
 
     def _stand(self, kind: Kind, node: str, sign: int, stay: Stay) -> None:
-        _count(self._nodes[stay], kind, node, sign)
+        here = stay, kind[0]
+        _count(self._nodes.setdefault(here, {}), kind, node, sign)
+        if not self._nodes[here]:
+            del self._nodes[here]
         for terms, answer in self._answers.items():
             if self.picks(terms, kind):
                 answer[stay][node] += sign
@@ -155,10 +158,20 @@ class CompanyTable:
 
     def _looked_up(self, terms: tuple[PodTerm, ...], stay: Stay) -> Counter[str]:
         found: Counter[str] = Counter()
-        for kind, nodes in self._nodes[stay].items():
-            if self.picks(terms, kind):
-                found.update(nodes)
+        for kinds in self._kinds_for(terms, stay):
+            for kind, nodes in kinds.items():
+                if self.picks(terms, kind):
+                    found.update(nodes)
         return found
+
+    def _kinds_for(
+        self, terms: tuple[PodTerm, ...], stay: Stay
+    ) -> Iterator[Mapping[Kind, Counter[str]]]:
+        """Yield the kinds in the namespaces that a first look at the terms leaves."""
+        if terms and terms[0].namespace_selector is None:
+            yield from (self._nodes.get((stay, name), {}) for name in {*terms[0].namespaces})
+        else:
+            yield from (kinds for (each, _), kinds in self._nodes.items() if each is stay)
 
     def _reaches(self, term: PodTerm, namespace: str) -> bool:
         if namespace in term.namespaces:
@@ -202,14 +215,20 @@ class Company:
     def __init__(self, table: CompanyTable, promised: Iterable[Promised] = ()) -> None:
         self._table = table
         self._promised: list[Promised] = []
-        self._minding = False
+        self._due: dict[str, dict[frozenset[Kind], Counter[str]]] = {}
+        self._strict: set[PodTerm] = set()
+        self._keepers = False
         self.promise(promised)
 
     def promise(self, pods: Iterable[Promised]) -> None:
         """Count pods that this cycle gives room to."""
-        more = list(pods)
-        self._promised += more
-        self._minding = self._minding or any(each.apart or each.strict for each in more)
+        for each in pods:
+            self._promised.append(each)
+            self._strict.update(each.strict)
+            self._keepers = self._keepers or bool(each.apart)
+            for namespace in {namespace for namespace, _ in each.kinds}:
+                of_kind = self._due.setdefault(namespace, {}).setdefault(each.kinds, Counter())
+                of_kind[each.node] += each.count
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
@@ -241,23 +260,26 @@ class Company:
     def is_minded(self) -> bool:
         """Say whether anybody minds who comes; where not, only a gang's own terms count."""
         yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
-        return bool(self._table.keepers()) or self._minding or yielding
+        return bool(self._table.keepers() or self._strict) or self._keepers or yielding
 
     def yielding(self, priority: int) -> Iterator[Yielding]:
         """Yield the expected pods that are in the way of pods of a priority, each on its node."""
         return self._table.yielding(priority)
 
-    def headcount(self, term: PodTerm) -> Headcount:
-        """Count the pods that a spread constraint counts; those being deleted are not."""
+    def headcount(self, term: PodTerm, priority: int) -> Headcount:
+        """Count whom a spread constraint of pods of a priority counts in its one namespace.
+
+        Not those that are being deleted.
+        """
         counts = self._table.counts((term,))
-        due, perhaps = Counter[str](), counts[Stay.NOMINATED] + counts[Stay.YIELDING]
-        for each in self._promised:
-            picked = {self.picks((term,), kind) for kind in each.kinds}
+        due, perhaps = Counter[str](), Counter(counts[Stay.NOMINATED])
+        perhaps.update(pod.node for pod in self.yielding(priority) if self.picks((term,), pod.kind))
+        for kinds, nodes in self._due.get(term.namespaces[0], {}).items():
+            picked = {self.picks((term,), kind) for kind in kinds}
             if True in picked:
-                (perhaps if False in picked else due)[each.node] += each.count
+                (perhaps if False in picked else due).update(nodes)
         return Headcount(counts[Stay.BOUND], due, perhaps)
 
     def is_awaited(self, kinds: Iterable[Kind]) -> bool:
         """Say whether pods of these kinds would move a count that must not move now."""
-        strict = {term for each in self._promised for term in each.strict}
-        return any(self.picks((term,), kind) for term in strict for kind in kinds)
+        return any(self.picks((term,), kind) for term in self._strict for kind in kinds)

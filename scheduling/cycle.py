@@ -248,8 +248,11 @@ def _somebody_minds(pending: Iterable[PendingGang], company: Company) -> bool:
 
 
 def _minds(gang: PendingGang) -> bool:
-    shapes = (group.shape for group in gang.groups())
-    return any(shape.near or shape.apart or shape.spread for shape in shapes)
+    return _minds_affinity(gang) or any(group.shape.spread for group in gang.groups())
+
+
+def _minds_affinity(gang: PendingGang) -> bool:
+    return any(group.shape.near or group.shape.apart for group in gang.groups())
 
 
 def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
@@ -263,8 +266,12 @@ def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decid
 
 
 def _decided_in_company(company: Company, gang: PendingGang, room: Room, steps: int) -> Turn:
-    """Decide one gang with what pods mean to each other, and let it be company to the next."""
-    if _minds(gang) or company.is_minded():
+    """Decide one gang with what pods mean to each other, and let it be company to the next.
+
+    Spread constraints only matter where there is room.
+    """
+    barred = company.is_minded() or _minds_affinity(gang)
+    if barred or (_minds(gang) and not cannot_fit(demand_of(gang.minimum), room)):
         turn = _decided_among(gang, room, steps, company)
     else:
         turn = _decided(gang, room, steps)

@@ -206,7 +206,8 @@ class _Look:
         shape = self._units[at][1]
         if shape.spread:
             counted = [frozenset(self._partners((each.counted,))) for each in shape.spread]
-            yield from rules_of(at, shape, counted, self._company, self._columns)
+            heads = [self._company.headcount(each.counted, self._priority) for each in shape.spread]
+            yield from rules_of(at, shape, counted, heads, self._columns)
 
     def _partners(self, terms: tuple[PodTerm, ...]) -> set[int]:
         return {at for at in range(len(self._units)) if self._picked(terms, at)}

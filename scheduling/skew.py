@@ -18,12 +18,12 @@ in whatever order pods are bound:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduling.columns import Amounts, Columns, Mask, Positions, Traits
-from scheduling.company import Company, Headcount
+from scheduling.company import Headcount
 from scheduling.counting import MOST
 from scheduling.feasibility import Predicate, masks
 from scheduling.model import PodShape, SpreadConstraint
@@ -103,9 +103,9 @@ class Rule:
     """A spread constraint of one unit (`owner`) over these nodes.
 
     `counted` are the units whose pods it counts, `standing` the pods around that it counts, per
-    domain. `floor` is, per domain, the least there is elsewhere, where that does not rise with the
-    pods placed. `lasting`: the rule is to hold whatever order pods are bound in, so also for pods
-    of other units that come later.
+    domain, and `perhaps` those that are in the way there and lift nothing. `floor` is, per domain,
+    the least there is elsewhere, where that does not rise with the pods placed. `lasting`: the rule
+    is to hold whatever order pods are bound in, so also for pods of other units that come later.
     """
 
     owner: int
@@ -113,6 +113,7 @@ class Rule:
     counted: frozenset[int]
     domains: Domains
     standing: Amounts
+    perhaps: Amounts
     floor: Amounts | None
     lasting: bool
 
@@ -133,7 +134,7 @@ class Rule:
     def spare(self, placed: Amounts) -> Amounts:
         """Return how many more counted pods each domain may have now; below 0: not even another."""
         held = self.held(placed)
-        return self.least(held) + self.constraint.max_skew - held
+        return self.least(held) + self.constraint.max_skew - held - self.perhaps
 
     def limit(self, most: Amounts, elsewhere: int) -> Limit:
         """Return a limit per domain, and for nodes of no domain."""
@@ -148,35 +149,47 @@ def stop_of(rule: Rule, held: Amounts, nodes: int) -> Stop:
 
 
 def rules_of(
-    owner: int, shape: PodShape, counted: Sequence[frozenset[int]], around: Company, at: Columns
+    owner: int,
+    shape: PodShape,
+    counted: Sequence[frozenset[int]],
+    around: Sequence[Headcount],
+    at: Columns,
 ) -> Iterator[tuple[Rule, Rule | None]]:
     """Yield, per constraint of a unit, the rule for the pods as they came and as they are pinned.
 
-    `counted` are the units that each constraint counts. There is no second rule where the pin
-    takes the constraint away.
+    `counted` are the units that each constraint counts, `around` who else. There is no second rule
+    where the pin takes the constraint away.
     """
-    for constraint, units in zip(shape.spread, counted, strict=True):
-        heads = around.headcount(constraint.counted)
+    for constraint, units, heads in zip(shape.spread, counted, around, strict=True):
         domains = _domains(shape, constraint, at.traits)
         promised = _on_nodes((heads.bound, heads.due), at)
         standing = domains.sums(promised)
         too_few = len(domains.names) < constraint.min_domains
         floor = np.zeros_like(standing) if too_few else None
-        came = Rule(owner, constraint, units, domains, standing, floor, lasting=False)
+        perhaps = domains.sums(_on_nodes((heads.perhaps,), at))
+        came = Rule(owner, constraint, units, domains, standing, perhaps, floor, lasting=False)
         yield came, _pinned(came, heads, at) if constraint.binds_pinned else None
 
 
 def _pinned(came: Rule, heads: Headcount, at: Columns) -> Rule:
     """Return the rule as kube-scheduler judges the pinned pod."""
-    most = _on_nodes((heads.bound, heads.due, heads.perhaps), at)
     domains, floor = came.domains, came.floor
     if came.constraint.heeds_affinity:
         domains = Domains(at.names, np.arange(len(at.names)))
         floor = np.zeros(len(at.names), dtype=np.int64)
     elif floor is None:
         floor = _least_elsewhere(domains.sums(_on_nodes((heads.bound,), at)))
-    standing = domains.sums(most)
-    return Rule(came.owner, came.constraint, came.counted, domains, standing, floor, lasting=True)
+    standing, perhaps = (
+        domains.sums(_on_nodes(each, at)) for each in ((heads.bound, heads.due), (heads.perhaps,))
+    )
+    return replace(
+        came,
+        domains=domains,
+        standing=standing,
+        perhaps=perhaps,
+        floor=floor,
+        lasting=True,
+    )
 
 
 def _least_elsewhere(held: Amounts) -> Amounts:
@@ -236,18 +249,19 @@ def _on_nodes(counts: Iterable[Mapping[str, int]], at: Columns) -> Amounts:
     return found
 
 
-def level_for(held: Amounts, room: Amounts, max_skew: int, wanted: int) -> int:
+def level_for(held: Amounts, perhaps: Amounts, room: Amounts, max_skew: int, wanted: int) -> int:
     """Return the least to lift all domains to, so that `wanted` pods go in, or as many as can.
 
-    `room` is what each domain has place for. With the least at L a domain may have L + max_skew
-    pods, and the highest L is that of the domain that is full first. Any number of pods up to the
-    sum of these fits with some L, and a sequence for them exists: next comes a pod of the domain
-    that has least, or, once that is done, any.
+    `room` is what each domain has place for; `perhaps` are pods that come on top of those held and
+    lift nothing, fewer than `max_skew` where there is room. With the least at L a domain may have
+    L + max_skew pods, and the highest L is that of the domain that is full first. Any number of
+    pods up to the sum of these fits with some L, and a sequence for them exists: next comes a pod
+    of the domain that has least, or, once that is done, any.
     """
     low, high = int(held.min()), int((held + room).min())
     while low < high:
         middle = (low + high) // 2
-        if int(allowed(held, room, middle + max_skew).sum()) >= wanted:
+        if int(allowed(held + perhaps, room, middle + max_skew).sum()) >= wanted:
             high = middle
         else:
             low = middle + 1

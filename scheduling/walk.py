@@ -172,11 +172,12 @@ class Walk:
 
     def _lifts(self, rule: Rule, at: int, caps: Amounts) -> tuple[Limit, Limit]:
         """Return what each domain must get to lift the least, and what it may get then."""
-        held = self.held(rule)
-        room, skew = rule.domains.sums(caps), rule.constraint.max_skew
-        level = level_for(held, room, skew, self.left[at])
+        held, skew = self.held(rule), rule.constraint.max_skew
+        room = np.where(rule.perhaps < skew, rule.domains.sums(caps), 0)
+        level = level_for(held, rule.perhaps, room, skew, self.left[at])
         must = allowed(held, room, level)
-        return rule.limit(must, 0), rule.limit(allowed(held, room, level + skew) - must, 0)
+        may = allowed(held + rule.perhaps, room, level + skew)
+        return rule.limit(must, 0), rule.limit(may - must, 0)
 
     def stop(self, at: int) -> Stop | None:
         """Say which rule keeps a unit from the nodes that are open to it otherwise, if one does."""

@@ -115,12 +115,12 @@ def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
             Promised(either, "n3"),
         ],
     )
-    found = company.headcount(whole)
+    found = company.headcount(whole, 0)
     assert (+found.bound, found.due) == ({"n1": 2}, {"n4": 3})
     assert found.perhaps == {"n3": 3, "n5": 1}
     assert company.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
     table.use(RAY, (), "n1", -1, Stay.BOUND)
-    assert company.headcount(whole).bound["n1"] == 1
+    assert company.headcount(whole, 0).bound["n1"] == 1
 
 
 def test_pods_that_would_move_a_count_that_others_wait_on_are_awaited() -> None:

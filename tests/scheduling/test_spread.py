@@ -125,6 +125,25 @@ def test_a_tainted_domain_counts_unless_taints_are_heeded(heeds: bool, fit: int)
         assert refused(decide(group("w", fit + 1, worker), on=on))
 
 
+def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
+    cordoned = node("b1", cpu=4, labels={ZONE: "b"}, unschedulable=True)
+    worker = spreading(SpreadConstraint(spread().counted, 1, heeds_taints=True))
+    assert refused(decide(group("w", 2, worker), on=columns(zoned("a1", "a"), cordoned)))
+
+
+@pytest.mark.parametrize(("skew", "fit"), [(1, 0), (2, 3)])
+def test_a_nominated_pod_is_in_the_way_and_lifts_nothing(skew: int, fit: int) -> None:
+    """With it zone a may hold one more, or none; only what is bound lifts zone b."""
+    table = CompanyTable()
+    table.use(("team", (("app", "w"),)), (), "a1", +1, Stay.NOMINATED)
+    on = columns(zoned("a1", "a"), zoned("b1", "b", cpu=1 if skew > 1 else 0))
+    worker = spreading(spread(skew=skew))
+    if fit:
+        found = by_zone(decide(group("w", fit, worker), company=Company(table), on=on))
+        assert found == {"a": 2, "b": 1}
+    assert refused(decide(group("w", fit + 1, worker), company=Company(table), on=on))
+
+
 def test_a_pod_that_its_own_constraint_does_not_count_goes_where_others_are_even() -> None:
     """It changes nothing for the next."""
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
@@ -207,6 +226,12 @@ def test_min_domains_hold_on_each_node_once_pods_are_pinned() -> None:
     assert verdict.message.endswith("w: topologySpreadConstraints over zone with minDomains 2")
 
 
+def test_others_may_pile_up_where_no_pinned_pod_minds_them() -> None:
+    on = columns(zoned("a1", "a", cpu=1), zoned("b1", "b", cpu=1), zoned("c", cpu=4))
+    groups = group("w", 2, spreading(spread("w", "x", least=2))), group("x", 4, shape(cpu=1))
+    assert nodes_of(decide(*groups, on=on), "x") == {"c": 4}
+
+
 def test_a_constraint_that_ignores_the_pin_is_kept_in_any_order() -> None:
     """One per host is right whoever comes first; two per host only after all have one."""
     worker = spreading(spread(key=HOST, ignore=True))
@@ -215,6 +240,19 @@ def test_a_constraint_that_ignores_the_pin_is_kept_in_any_order() -> None:
     verdict = refused(decide(group("w", 3, worker), on=on))
     assert verdict.reason is Reason.UNSUPPORTED
     assert verdict.message.endswith("over host with nodeAffinityPolicy Ignore")
+
+
+def test_pods_on_their_way_lift_nothing_where_the_pin_is_ignored() -> None:
+    """They may be bound last; each counts in its own zone all the same."""
+    kind = frozenset([("team", (("app", "w"),))])
+    on = columns(zoned("a1", "a"), zoned("b1", "b"))
+    due = Company(CompanyTable(), [Promised(kind, "a1"), Promised(kind, "b1")])
+    verdict = refused(decide(group("w", 2, spreading(spread(ignore=True))), company=due, on=on))
+    assert verdict.reason is Reason.UNSUPPORTED
+    assert by_zone(decide(group("w", 2, spreading(spread())), company=due, on=on)) == {
+        "a": 1,
+        "b": 1,
+    }
 
 
 def test_a_constraint_that_no_order_satisfies_is_a_plain_no() -> None:
