@@ -69,7 +69,8 @@ def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     """Return all of a shape that the predicates look at, room left aside."""
     terms = shape.node_affinity, shape.added_affinity
     keys = tuple(each.counted.key for each in shape.spread)
-    rest = shape.features, keys, shape.bounds, shape.inside, shape.reach
+    reach = tuple((each.predicate, each.terms) for each in shape.reach)
+    rest = shape.features, keys, shape.bounds, shape.inside, reach
     return shape.tolerations, shape.node_selector, *terms, *rest
 
 

@@ -11,16 +11,18 @@ one that is ReadWriteOncePod.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
+from operator import add
 
 from scheduling.attach import attach_row, counted
 from scheduling.columns import Columns
 from scheduling.feasibility import Predicate
 from scheduling.model import (
     Group,
+    Member,
     Mount,
     NodeTerm,
     PendingGang,
@@ -58,15 +60,17 @@ class Effect:
     `single` names the claims that only one pod may have, with the predicate that says so.
     """
 
-    reach: frozenset[Reach] = frozenset()
+    reach: tuple[Reach, ...] = ()
     drivers: tuple[str, ...] = ()
     unsupported: frozenset[str] = frozenset()
     single: frozenset[tuple[str, Predicate]] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return what both mean together."""
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
         return Effect(
-            self.reach | other.reach,
+            tuple(dict.fromkeys((*self.reach, *other.reach))),
             tuple(sorted(self.drivers + other.drivers)),
             self.unsupported | other.unsupported,
             self.single | other.single,
@@ -78,6 +82,7 @@ class Effect:
         return any(not each.terms for each in self.reach)
 
 
+NOTHING = Effect()
 _UNKNOWN = Effect(unsupported=frozenset({"volumes of pods that are not known"}))
 
 
@@ -95,8 +100,11 @@ class Volumes:
     ) -> None:
         self._table = table
         self._reserved = reserved
-        self._promised = set(promised)
+        self._promised: defaultdict[str, set[str]] = defaultdict(set)
+        for namespace, claim in promised:
+            self._promised[namespace].add(claim)
         self._pools: dict[tuple[str, int], tuple[NodeTerm, ...] | None] = {}
+        self._own: dict[tuple[str, str, str, int | None], Effect] = {}
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -129,32 +137,29 @@ class Volumes:
         """Return the gang with what its volumes mean in its shapes."""
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
-        return _Mounting(gang, self._effects(gang), self._taken(gang)).gang()
+        return _Mounting(gang, self._effects(gang), self._promised[gang.key.namespace]).gang()
 
     def promise(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
         placed = {(each.pod_set, each.shape) for each in placement.assignments}
+        claims = self._promised[gang.key.namespace]
         for each in gang.members:
-            if (each.pod_set, each.shape.key) in placed:
-                self._promised |= {(gang.key.namespace, mount.claim) for mount in each.mounts}
-
-    def _taken(self, gang: PendingGang) -> set[str]:
-        """Return the claims of which another pod that is not bound yet may have the use."""
-        return {name for namespace, name in self._promised if namespace == gang.key.namespace}
+            if each.mounts and (each.pod_set, each.shape.key) in placed:
+                claims.update(mount.claim for mount in each.mounts if not mount.volume)
 
     def _effects(self, gang: PendingGang) -> dict[Unit, Effect]:
-        found: dict[Unit, set[Effect]] = {}
+        asked: defaultdict[Unit, dict[tuple[Mount, ...], None]] = defaultdict(dict)
         for each in gang.members:
             if each.shape.volumes:
-                effect = self._effect(gang.key.namespace, each.mounts)
-                found.setdefault((each.pod_set, each.shape), set()).add(effect)
-        return {unit: _common(effects) for unit, effects in found.items()}
+                asked[each.pod_set, each.shape][each.mounts] = None
+        return {
+            unit: _common(self._effect(gang.key.namespace, mounts) for mounts in found)
+            for unit, found in asked.items()
+        }
 
     def _effect(self, namespace: str, mounts: Iterable[Mount]) -> Effect:
-        total = Effect()
-        for mount in dict.fromkeys(mounts):
-            total += self._effect_of(namespace, mount)
-        return total
+        effects = (self._effect_of(namespace, mount) for mount in sorted(set(mounts)))
+        return reduce(add, effects, NOTHING)
 
     # ---- one claim
 
@@ -169,6 +174,8 @@ class Volumes:
             return _none(called, problem)
         if claim.bound and claim.volume:
             effect = self._bound(claim, mount)
+        elif mount.volume:
+            effect = self._unbound_own(claim, mount)
         else:
             effect = self._unbound(claim, mount)
         return effect + self._once(claim, mount)
@@ -176,12 +183,12 @@ class Volumes:
     def _once(self, claim: Claim, mount: Mount) -> Effect:
         """Say what ReadWriteOncePod means; of ephemeral volumes the plugin does not ask."""
         if not claim.once or mount.volume:
-            return Effect()
+            return NOTHING
         single = Effect(single=frozenset({(claim.name, Predicate.VOLUME_RESTRICTIONS)}))
         if not self._table.is_used(*claim.key):
             return single
         why = f"{_called(mount)} is ReadWriteOncePod and in use"
-        return single + Effect(frozenset({Reach(Predicate.VOLUME_RESTRICTIONS, why, ())}))
+        return single + Effect((Reach(Predicate.VOLUME_RESTRICTIONS, why, ()),))
 
     def _bound(self, claim: Claim, mount: Mount) -> Effect:
         called = _called(mount)
@@ -190,15 +197,14 @@ class Volumes:
             return _none(called, "is bound to a volume that does not exist")
         if volume.in_tree:
             return Effect(unsupported=frozenset({f"{called} on a volume of kind {volume.in_tree}"}))
-        reach = set()
-        if volume.terms is not None:
-            reach.add(Reach(Predicate.VOLUME_BINDING, called, volume.terms))
-        if not mount.volume:
-            reach |= {
-                Reach(Predicate.VOLUME_ZONE, called, _in_zone(key, values))
-                for key, values in volume.zones
-            }
-        return Effect(frozenset(reach), self._counted(volume.driver))
+        return Effect(tuple(_from_where(volume, mount)), self._counted(volume.driver))
+
+    def _unbound_own(self, claim: Claim, mount: Mount) -> Effect:
+        """Judge the claim of an ephemeral volume, once for all that are alike."""
+        alike = (mount.volume, claim.storage_class, claim.volume + claim.selected, claim.size)
+        if alike not in self._own:
+            self._own[alike] = self._unbound(claim, mount)
+        return self._own[alike]
 
     def _unbound(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim that kube-scheduler itself has to see to, if anybody."""
@@ -215,7 +221,7 @@ class Volumes:
         if not of_class.provisioner or of_class.provisioner.startswith(_IN_TREE):
             name = f"{called} of provisioner {of_class.provisioner}"
             return Effect(unsupported=frozenset({name}))
-        reach = frozenset(self._provisioned(claim, of_class, called))
+        reach = tuple(self._provisioned(claim, of_class, called))
         return Effect(reach, self._counted(of_class.provisioner), single=_first(claim, mount))
 
     def _static(self, claim: Claim, called: str) -> Effect:
@@ -260,11 +266,12 @@ class _Mounting:
     """One gang whose pods mount claims, and the claims that are given away already."""
 
     def __init__(
-        self, gang: PendingGang, effects: Mapping[Unit, Effect], taken: Iterable[str]
+        self, gang: PendingGang, effects: Mapping[Unit, Effect], promised: Set[str]
     ) -> None:
         self._gang = gang
         self._effects = effects
-        self._taken = set(taken)
+        self._promised = promised
+        self._taken: set[str] = set()
 
     def gang(self) -> PendingGang:
         """Return the gang with reach, disks and what is not supported in its shapes."""
@@ -274,7 +281,7 @@ class _Mounting:
         for group in chain(minimum, *surplus):
             made.setdefault((group.pod_set, group.shape.key), {})[group.shape] = None
         members = tuple(
-            member._replace(shape=shape)
+            Member(member.pod_set, shape, *member[2:])
             for member in self._gang.members
             for shape in made.get((member.pod_set, member.shape.key), ())
         )
@@ -301,9 +308,9 @@ class _Mounting:
         effect = self._effect(group)
         for name, predicate in sorted(effect.single):
             called = _called(Mount(name))
-            if name in self._taken:
+            if name in self._taken or name in self._promised:
                 why = f"{called} is kept for another pod"
-                effect += Effect(frozenset({Reach(predicate, why, ())}))
+                effect += Effect((Reach(predicate, why, ()),))
             elif pods[name, predicate] > 1:
                 effect += _shared(called, predicate, pods[name, predicate])
         return effect
@@ -313,7 +320,7 @@ def _shared(called: str, predicate: Predicate, pods: int) -> Effect:
     """Say what it means that several pods, to be placed together, want a claim for one."""
     if predicate == Predicate.VOLUME_RESTRICTIONS:
         why = f"{called} is ReadWriteOncePod and {pods} pods of the gang mount it"
-        return Effect(frozenset({Reach(predicate, why, ())}))
+        return Effect((Reach(predicate, why, ()),))
     name = f"{called}, not bound yet and mounted by {pods} pods"
     return Effect(unsupported=frozenset({name}))
 
@@ -324,16 +331,17 @@ def _shaped(shape: PodShape, effect: Effect) -> PodShape:
         shape,
         requests=sorted_requests({**dict(shape.requests), **disks}),
         unsupported=tuple(sorted({*shape.unsupported, *effect.unsupported})),
-        reach=tuple(sorted(effect.reach, key=repr)),
+        reach=effect.reach,
         came_as=shape.key,
     )
 
 
-def _common(effects: set[Effect]) -> Effect:
+def _common(of_pods: Iterable[Effect]) -> Effect:
     """Return one effect for all pods of a shape.
 
     They differ only by their ephemeral volumes: while one of them cannot go anywhere, none can.
     """
+    effects = set({id(each): each for each in of_pods}.values())
     hopeless = [each for each in effects if each.is_hopeless]
     if hopeless:
         return min(hopeless, key=repr)
@@ -348,7 +356,7 @@ def _called(mount: Mount) -> str:
 
 
 def _none(called: str, why: str) -> Effect:
-    return Effect(frozenset({Reach(Predicate.VOLUME_BINDING, f"{called} {why}", ())}))
+    return Effect((Reach(Predicate.VOLUME_BINDING, f"{called} {why}", ()),))
 
 
 def _problem(claim: Claim | None, mount: Mount) -> str:
@@ -380,6 +388,15 @@ def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> tuple[NodeTerm, ...
             terms.add(NodeTerm(selector))
     one = (Requirement(key, "In", tuple(sorted(each))) for key, each in values.items())
     return tuple(sorted({*terms, *(NodeTerm((each,)) for each in one)}, key=repr))
+
+
+def _from_where(volume: Volume, mount: Mount) -> Iterator[Reach]:
+    """Yield from which nodes a bound volume can be reached; none where from all."""
+    called = _called(mount)
+    if volume.terms is not None:
+        yield Reach(Predicate.VOLUME_BINDING, called, volume.terms)
+    for key, values in () if mount.volume else volume.zones:
+        yield Reach(Predicate.VOLUME_ZONE, called, _in_zone(key, values))
 
 
 def _in_zone(key: str, values: tuple[str, ...]) -> tuple[NodeTerm, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator.events import FactsLost, FactsSeen
+from coordinator.events import FactSeen, FactsLost, FactsSeen
 from scheduling.storage import Volume
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (
@@ -150,3 +150,34 @@ def test_disks_of_others_count_as_soon_as_their_claim_is_known() -> None:
     world.api.remove(Key("pods", TEAM, "x"))
     world.settle(seconds=1)
     assert sum(world.bound("r").values()) == 1
+
+
+def test_a_place_for_a_disk_is_kept_for_a_pod_that_is_on_its_way() -> None:
+    ours, theirs = (claim("mine"), volume("mine")), (claim("yours"), volume("yours"))
+    world = World(node("a1"), limit("a1", 1), *ours, *theirs)
+    world.schedule = lambda: None  # type: ignore[method-assign]
+    for name, of in (("first", "mine"), ("second", "yours")):
+        world.create(ray_cluster(name, head=template(**mounts(of))))
+        world.settle(seconds=1)
+    assert [name.split("-")[0] for name, _ in world.leader.releases()] == ["first"]
+    assert "NodeVolumeLimits" in world.status("second")["message"]
+
+
+def test_a_claim_that_is_deleted_is_missed() -> None:
+    world = World(node("a1", cpu=2), claim(), volume())
+    world.create(ray_cluster("r", group("workers", 3, **mounts())))
+    world.settle(seconds=1)
+    assert world.status("r")["reason"] == "InsufficientResources"
+    world.api.remove(Key("persistentvolumeclaims", TEAM, "data"))
+    world.settle(seconds=1)
+    assert world.status("r")["reason"] == "NoFeasibleNode"
+    assert 'volume claim "data" does not exist' in world.status("r")["message"]
+
+
+def test_news_of_volumes_are_no_matter_once_nobody_waits_with_one() -> None:
+    world = World(*NODES, claim(), volume())
+    world.create(ray_cluster("r", group("workers", 1, **mounts())))
+    world.settle(seconds=1)
+    assert sum(world.bound("r").values()) == 2
+    world.leader.handle([FactSeen(Volume("other"))])
+    assert not world.leader.state.cycle_wanted
