@@ -280,6 +280,11 @@ class Company:
                 (perhaps if False in picked else due).update(nodes)
         return Headcount(counts[Stay.BOUND], due, perhaps)
 
+    def due_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the namespaces of promised pods that all of the terms may pick."""
+        kinds = {kind for each in self._promised for kind in each.kinds}
+        return {kind[0] for kind in kinds if self.picks(terms, kind)}
+
     def is_awaited(self, kinds: Iterable[Kind]) -> bool:
         """Say whether pods of these kinds would move a count that must not move now."""
         return any(self.picks((term,), kind) for term in self._strict for kind in kinds)

@@ -185,11 +185,11 @@ def _what_binds(constraint: SpreadConstraint) -> str:
 
 
 def awaiting() -> Refusal:
-    """Put a gang off whose pods would disturb others that are not bound yet."""
+    """Put a gang off whose pods would disturb others that are not bound yet, or be refused."""
     return Refusal(
         Reason.UNDECIDED,
-        "topology spread constraints of released pods count pods of this gang; it is decided once "
-        "those are bound",
+        "topology spread constraints of released pods count pods of this gang, or its affinity "
+        "counts on them; it is decided once those are bound",
     )
 
 

@@ -34,7 +34,10 @@ class ToldApartError(Exception):
 
 
 class AwaitedError(Exception):
-    """Pods of a unit would move a count that must stand still until others are bound."""
+    """A unit must wait until others are bound.
+
+    It would move a count that must stand still, or be refused and not tried again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,13 @@ class _Look:
                 self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
         if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
             raise AwaitedError
+        if any(self._sleeps_through(shape.near) for _, shape in units if shape.near):
+            raise AwaitedError
+
+    def _sleeps_through(self, near: tuple[PodTerm, ...]) -> bool:
+        """Say whether pods are due that would not wake a pod which was refused before they came."""
+        namespaces = self._company.due_in(near)
+        return not all(_hears(term, each) for term in near for each in namespaces)
 
     def bounds(self, at: int) -> tuple[Requirement, ...]:
         """Return the values of labels that pods around leave to a unit."""

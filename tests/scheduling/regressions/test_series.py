@@ -8,7 +8,7 @@ join, then depends on who is bound first, and kube-scheduler takes pods in an or
 import pytest
 
 from scheduling.columns import Columns
-from scheduling.company import Company, CompanyTable
+from scheduling.company import Company, CompanyTable, Promised
 from scheduling.cycle import run_cycle
 from scheduling.model import Group, Member, PendingGang, PodShape, PodTerm
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
@@ -97,3 +97,19 @@ def test_a_pod_that_would_not_be_tried_again_is_not_pinned_to_where_it_must_wait
     head, worker = group("head", 1, shape(cpu=2, near=[near])), group("worker", 2, shape(cpu=1))
     verdict = decide(on, head, worker, table=table)
     assert isinstance(verdict, Admitted if known else Refusal)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
+def test_it_waits_for_those_who_are_due(known: bool) -> None:
+    """What it is drawn to has room and is not bound yet: refused now, it would stay refused."""
+    table = CompanyTable()
+    table.put_namespace("team", {"ray": "yes"})
+    selector = (require("ray", "In", "yes"),)
+    near = PodTerm("host", (), ("team",) if known else (), selector)
+    asked = gang("g", group("worker", 1, shape(cpu=1, near=[near])))
+    members = (Member("worker", asked.minimum[0].shape, ()),)
+    due = Promised(frozenset({("team", (("app", "other"),))}), "n0")
+    on = columns(node("n0", cpu=4, labels={"host": "n0"}))
+    whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
+    [decision] = run_cycle([whole], on, company=Company(table, [due]))
+    assert isinstance(decision.verdict, Admitted if known else Refusal)
