@@ -8,11 +8,13 @@ import msgspec
 from coordinator.cache import ClusterCache
 from coordinator.events import Teller
 from kube import objects
-from kube.observed import observe
+from kube.observed import ObservedPod, observe
+from kube.storage import WATCHES
 from scheduling.company import Company
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Admitted, Refusal
+from scheduling.volumes import Volumes
 from tests.oracle.model import Json, World, name_of, pod_set_of
 
 
@@ -29,11 +31,15 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     shapes = [(pod, _shape(pod, cache)) for pod in world.gang]
     counts = Counter((pod_set_of(pod), shape) for pod, shape in shapes)
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
-    members = tuple(Member(pod_set_of(pod), shape, _labels(pod)) for pod, shape in shapes)
+    members = tuple(
+        Member(pod_set_of(pod), shape, _labels(pod), mounts=_seen(pod, cache).mounts)
+        for pod, shape in shapes
+    )
     key = GangKey(world.namespaces[0], "gang")
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
-    [decision] = run_cycle([gang], cache.columns(), company=Company(cache.company))
+    company, volumes = Company(cache.company), Volumes(cache.storage)
+    [decision] = run_cycle([gang], cache.columns(), company=company, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
@@ -46,6 +52,10 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
     cache = ClusterCache()
     for each in namespaces:
         cache.put_namespace(msgspec.convert(each, objects.Namespace))
+    for watch in WATCHES:
+        for each in (each for each in world.objects if each["kind"] == watch.kind.__name__):
+            cache.storage.put(watch.read(msgspec.convert(each, watch.kind)))
+        cache.storage.see(watch.fact)
     for node in world.nodes:
         cache.put_node(msgspec.convert(node, objects.Node))
     for pod in world.residents:
@@ -61,8 +71,12 @@ def _owned(pod: Json) -> Json:
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [{**owner, "uid": "u"}]}}
 
 
+def _seen(pod: Json, cache: ClusterCache) -> ObservedPod:
+    return cache.pods[pod["metadata"]["namespace"], name_of(pod)]
+
+
 def _shape(pod: Json, cache: ClusterCache) -> PodShape:
-    member = cache.pods[pod["metadata"]["namespace"], name_of(pod)].member
+    member = _seen(pod, cache).member
     assert member is not None
     assert member.shape is not None
     return member.shape

@@ -19,6 +19,7 @@ from testbed.api import Session
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.options import Options
+from testbed.provisioner import provisioning
 from tests.oracle.model import (
     PRIORITIES,
     Json,
@@ -72,7 +73,7 @@ class Stage:
             apiserver_args=(_PLUGINS,),
             controller_manager_args=(_CONTROLLERS,),
         )
-        with Cluster.start(directory, options) as cluster:
+        with Cluster.start(directory, options) as cluster, provisioning(cluster.api):
             for name, value in PRIORITIES.items():
                 cluster.api.create(
                     "/apis/scheduling.k8s.io/v1/priorityclasses", _class(name, value)
@@ -95,8 +96,8 @@ class Stage:
         nodes = [self._create(each) for each in world.nodes]
         residents = [self._create(each) for each in world.residents]
         gang = [self._create(each) for each in world.gang]
-        # Controllers may have had their say on volumes and claims.
-        objects = [self._session.call("GET", _path(each)) for each in world.objects]
+        # The controller of volumes binds claims to the volumes that they name.
+        objects = [self._settled(each) for each in world.objects]
         return World(world.slot, nodes, residents, gang, objects)
 
     def namespaces(self, world: World) -> list[Json]:
@@ -134,6 +135,15 @@ class Stage:
             self._own.session = self._open.enter_context(self._cluster.api.session())
         session: Session = self._own.session
         return session
+
+    def _settled(self, manifest: Json) -> Json:
+        """Return an object as controllers have left it."""
+        while True:
+            stored = self._session.call("GET", _path(manifest))
+            names_a_volume = "volumeName" in manifest.get("spec", {})
+            if not names_a_volume or stored["status"].get("phase") == "Bound":
+                return stored
+            time.sleep(0.02)
 
     def _create(self, manifest: Json) -> Json:
         """Create an object, then bring about what its manifest says of its status and its end."""

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from kube.storage import BIND_COMPLETED
 from scheduling.verdict import Reason, Refusal
 from tests.oracle.judge import faults
 from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels, scene
@@ -25,10 +26,13 @@ COUNTED_ON = {"pod affinity", "topology spread"}
 
 
 def as_stored(drawn: World) -> World:
-    """Fill in what the API server would."""
+    """Fill in what the API server and the controller of volumes would."""
     for pod in (*drawn.residents, *drawn.gang):
         pod["metadata"]["uid"] = f"{pod['metadata']['namespace']}/{name_of(pod)}"
         pod["spec"]["priority"] = PRIORITIES.get(pod["spec"].get("priorityClassName", ""), 0)
+    for each in drawn.objects:
+        if each["kind"] == "PersistentVolumeClaim" and "volumeName" in each["spec"]:
+            each["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
     return drawn
 
 

@@ -40,6 +40,7 @@ from tests.oracle.ingredients.ports import Ports
 from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Terminating
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.taints import Taints
+from tests.oracle.ingredients.volumes import Volumes
 
 INGREDIENTS: tuple[Ingredient, ...] = (
     Resources(),
@@ -53,4 +54,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Nominated(),
     Resized(),
     Mixture(),
+    Volumes(),
 )
