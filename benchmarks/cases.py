@@ -17,6 +17,7 @@ from benchmarks import (
     sync,
     throughput,
     traces,
+    verdict,
 )
 from benchmarks.measure import Outcome
 
@@ -47,6 +48,9 @@ CASES = {
     ),
     "philly": Case(
         "Whom does the packing rule keep out when gangs come and go?", 1, traces.measure_philly
+    ),
+    "verdict": Case(
+        "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),

@@ -4,9 +4,11 @@
 
 The world: nodes of eight GPUs, ten bound pods per node in sixty shapes, and waiting gangs of a
 head and one to four groups, two to a thousand pods. Measured are the first cycle over all gangs,
-the cycle after one pod has left a node, and the verdict for one gang alone by its size. The
-floors, in the same run: a loop in pure Python over the nodes for one head and one group, and one
-numpy pass over the node columns per shape.
+the cycle after one pod has left a node, the verdict for one gang alone by its size, and how long
+the most awkward gangs can hold a cycle up (`benchmarks.absurd`). The floors, in the same run: a
+loop in pure Python over the nodes for one head and one group, and one numpy pass over the node
+columns per shape. A head with one group is decided from scratch, as a pod of the gang were the
+first to be seen, and as the product does: knowing the cycle before, since when a pod has left.
 """
 
 import argparse
@@ -20,7 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.absurd import table as absurd_table
+from benchmarks.absurd import turns
 from benchmarks.figures import Panel, draw
+from benchmarks.measure import Outcome, Row, median_within, ratio_within
 from scheduling.columns import Columns, NodeTable
 from scheduling.counting import pods_per_node
 from scheduling.cycle import Memory, next_cycle, run_cycle
@@ -180,13 +185,14 @@ class Result:
     gangs: int
     admitted: int
     first_cycle: Milliseconds
-    next_cycle_p50: Milliseconds
-    next_cycle_max: Milliseconds
+    next_cycles: tuple[Milliseconds, ...]
     from_scratch: Milliseconds
     loop: Milliseconds
     passes: Milliseconds
-    head_and_group: Milliseconds
+    placed: Milliseconds
     refused: Milliseconds
+    placed_next: Milliseconds
+    refused_next: Milliseconds
     memory_mb: float
     verdicts: list[Verdicts]
 
@@ -196,7 +202,8 @@ def measured(nodes: int, gangs: int = GANGS, cycles: int = 20) -> Result:
     world = World(nodes, gangs, random.Random(1))
     columns, everybody, bound = world.columns(), world.waiting, world.bound
     alone = _alone(everybody, columns)
-    sizes = _head_and_group(columns)
+    world.leave()
+    sizes = _head_and_group(columns, world.columns())
     tracemalloc.start()
     world.settle()
     held = tracemalloc.get_traced_memory()[0] / 2**20
@@ -212,8 +219,7 @@ def measured(nodes: int, gangs: int = GANGS, cycles: int = 20) -> Result:
         gangs,
         admitted,
         first,
-        float(np.median(after)),
-        max(after),
+        tuple(after),
         scratch,
         *sizes,
         held,
@@ -240,26 +246,80 @@ def _alone(gangs: Sequence[PendingGang], columns: Columns) -> list[Verdicts]:
     ]
 
 
-def _head_and_group(columns: Columns) -> tuple[float, float, float, float]:
-    """Return both floors, and the verdicts for a head with one group that fits or not."""
+def _head_and_group(
+    columns: Columns, later: Columns
+) -> tuple[Milliseconds, Milliseconds, Milliseconds, Milliseconds, Milliseconds, Milliseconds]:
+    """Return both floors, and the verdicts for a head with one group that fits or not.
+
+    First from scratch, then knowing a cycle on the columns before.
+    """
     worker = ON_GPUS[0]
     most = numpy_passes(columns, [worker])[0]
     count = min(64, most)
-    fits, not_fits = (
-        PendingGang(
-            GangKey("team", "one"),
-            0,
-            0.0,
-            (Group("head", "", HEAD, 1), Group("workers", "", worker, n)),
-        )
-        for n in (count, most + 1)
-    )
+    fits, not_fits = (_pair("one", worker, pods) for pods in (count, 2 * most + 1))
+    [_, before] = next_cycle([_pair("other", worker, 2 * most + 1)], columns, None)
     return (
         middle(lambda: python_loop(columns, HEAD, worker, count), 3),
         middle(lambda: numpy_passes(columns, (HEAD, worker)), 21),
         middle(lambda: run_cycle([fits], columns), 21),
         middle(lambda: run_cycle([not_fits], columns), 21),
+        middle(lambda: next_cycle([fits], later, before), 21),
+        middle(lambda: next_cycle([not_fits], later, before), 21),
     )
+
+
+def _pair(name: str, worker: PodShape, count: int) -> PendingGang:
+    """Return a gang of a head and one group."""
+    groups = Group("head", "", HEAD, 1), Group("workers", "", worker, count)
+    return PendingGang(GangKey("team", name), 0, 0.0, groups)
+
+
+def measure(runs: int) -> Outcome:
+    """Measure clusters of 5,000 and 50,000 nodes, so many times each, and the absurd gangs."""
+    rows, tables = [], {}
+    for nodes in (5_000, 50_000):
+        results = [measured(nodes) for _ in range(runs)]
+        rows += _rows(nodes, results)
+        for each in results[-1].verdicts:
+            tables[f"{nodes} nodes, ms for a gang of at most {each.pods} pods"] = {
+                "p50": each.p50,
+                "p99": each.p99,
+            }
+    worst = max(turn.milliseconds for _ in range(runs) for turn in turns())
+    rows.append(median_within(Row("slowest verdict for an absurd gang", "ms", (worst,)), 500))
+    return Outcome(rows, tables)
+
+
+def _rows(nodes: int, results: Sequence[Result]) -> list[Row]:
+    """Return what the runs on clusters of one size say."""
+    passes = tuple(r.passes for r in results)
+    said = {
+        "placed, from scratch": tuple(r.placed for r in results),
+        "refused, from scratch": tuple(r.refused for r in results),
+        "placed, next cycle": tuple(r.placed_next for r in results),
+        "refused, next cycle": tuple(r.refused_next for r in results),
+    }
+    after = tuple(took for r in results for took in r.next_cycles)
+    loops = tuple(r.loop for r in results)
+    of = f"{nodes} nodes: "
+    return [
+        Row(f"{of}first cycle, {GANGS} gangs", "ms", tuple(r.first_cycle for r in results)),
+        median_within(Row(f"{of}cycle after a pod left", "ms", after), 20),
+        Row(f"{of}slowest cycle after a pod left", "ms", (max(after),)),
+        Row(f"{of}memory of a cycle", "MB", tuple(r.memory_mb for r in results)),
+        Row(
+            f"{of}head and group placed, beside a Python loop",
+            "ms",
+            said["placed, from scratch"],
+            loops,
+        ),
+        *(
+            ratio_within(
+                Row(f"{of}head and group {name}, beside numpy passes", "ms", took, passes), 5
+            )
+            for name, took in said.items()
+        ),
+    ]
 
 
 # --- saying ---------------------------------------------------------------------------------
@@ -273,18 +333,22 @@ def table(results: Sequence[Result]) -> str:
     ]
     lines += [
         f"| {r.nodes} ({r.bound}) | {r.first_cycle:.0f} ({r.admitted} of {r.gangs} admitted)"
-        f" | {r.next_cycle_p50:.1f} ({r.next_cycle_max:.1f}) | {r.from_scratch:.0f}"
+        f" | {np.median(r.next_cycles):.1f} ({max(r.next_cycles):.1f}) | {r.from_scratch:.0f}"
         f" | {r.memory_mb:.0f} |"
         for r in results
     ]
     lines += [
         "",
-        "| nodes | Python loop | numpy passes | placed | refused |",
-        "|---|---|---|---|---|",
+        "| nodes | Python loop | numpy passes | placed | refused | placed, next | refused, next |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {r.nodes} | {r.loop:.1f} | {r.passes:.2f} | {r.head_and_group:.2f}"
-        f" ({r.head_and_group / r.passes:.1f} x) | {r.refused:.2f} ({r.refused / r.passes:.1f} x) |"
+        f"| {r.nodes} | {r.loop:.1f} | {r.passes:.2f} | "
+        + " | ".join(
+            f"{took:.2f} ({took / r.passes:.1f} x)"
+            for took in (r.placed, r.refused, r.placed_next, r.refused_next)
+        )
+        + " |"
         for r in results
     ]
     lines += ["", "| nodes | gangs of at most | number | p50 | p99 |", "|---|---|---|---|---|"]
@@ -322,6 +386,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = _arguments(argv)
     results = [measured(nodes, arguments.gangs) for nodes in arguments.nodes]
     print(table(results))
+    print(f"\n{absurd_table(turns())}")
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(result) for result in results], indent=1))
     if arguments.plot:

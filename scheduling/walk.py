@@ -20,6 +20,9 @@ from scheduling.skew import Limit, Rule, Stop, allowed, level_for, stop_of
 STEPS_PER_LOOK = 3000
 """What looking at all nodes once costs beside their number, in steps of some 20 ns."""
 
+STEPS_PER_PAIR = 1000
+"""What looking where the pods of another unit are costs beside the number of nodes."""
+
 STEPS_PER_RULE = 2000
 """What asking one spread constraint costs beside the number of nodes."""
 
@@ -193,19 +196,23 @@ class Walk:
 
     def _near_to(self, other: int, key: str) -> Mask:
         """Return the nodes that share a value of the label with a pod of the other unit."""
+        self.spent += STEPS_PER_PAIR + self._free.shape[1]
         column = self._traits.label(key)
         taken = np.zeros(len(column.values), dtype=np.bool_)
         taken[column.of[(self.placed[other] + self._standing[other]) > 0]] = True
         return taken[column.of] & self._has(key)
 
     def _has(self, key: str) -> Mask:
-        return self._traits.label(key).where(lambda value: value is not None)
+        return self._traits.remembered(
+            ("has a value", key),
+            lambda: self._traits.label(key).where(lambda value: value is not None),
+        )
 
     def _drawn(self, near: Attraction) -> Mask:
         mask = np.ones(self._free.shape[1], dtype=np.bool_)
         begun = any(near.anchors)
         for key, anchors in zip(near.keys, near.anchors, strict=True):
-            place = self._traits.label(key).where(anchors.__contains__)
+            place = self._anchored(key, anchors)
             for partner in near.partners:
                 place = place | self._near_to(partner, key)
             begun = begun or bool(place.any())
@@ -214,6 +221,13 @@ class Walk:
             for key in near.keys:
                 mask = self._has(key) if key == near.keys[0] else mask & self._has(key)
         return mask
+
+    def _anchored(self, key: str, anchors: frozenset[str]) -> Mask:
+        """Return the nodes whose label has one of these values."""
+        return self._traits.remembered(
+            ("anchored", key, anchors),
+            lambda: self._traits.label(key).where(anchors.__contains__),
+        )
 
     def has_begun(self, near: Attraction) -> bool:
         """Say whether pods of the series stand already."""
@@ -229,7 +243,7 @@ class Walk:
         here = (self.placed[near.unit] + self._standing[near.unit]) > 0
         for key, anchors in zip(near.keys, near.anchors, strict=True):
             holds = [self._near_to(other, key) for other in partners]
-            holds.append(self._traits.label(key).where(anchors.__contains__))
+            holds.append(self._anchored(key, anchors))
             if not np.logical_or.reduce(holds)[here].all():
                 return False
         return True

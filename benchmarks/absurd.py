@@ -1,0 +1,125 @@
+"""How long can one gang hold a cycle up, however its pods are bound to each other?
+
+As many pods as nodes, or more, in ways that no sum decides: what bounds a cycle is then
+the steps of `scheduling.cycle.Settings`, and they are worth no more time than they say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scheduling.columns import Columns
+from scheduling.cycle import Settings, run_cycle
+from scheduling.model import (
+    GangKey,
+    Group,
+    Member,
+    Node,
+    PendingGang,
+    PodShape,
+    PodTerm,
+    Requirement,
+)
+from scheduling.verdict import Refusal
+
+NODES = 5_000
+GIBIBYTE = 2**30
+MACHINE = {"cpu": 128_000, "memory": 1024 * GIBIBYTE, "nvidia.com/gpu": 8, "pods": 110}
+HOST, ZONE, RACK = "kubernetes.io/hostname", "zone", "rack"
+UNITS = "abcde"
+
+Unit = tuple[PodShape, int, str]
+"""A shape, its pods, and the value of their label `app`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one gang took, in milliseconds, and the verdict in a word."""
+
+    gang: str
+    milliseconds: float
+    verdict: str
+
+
+def cluster(nodes: int) -> Columns:
+    """Return empty machines in 500 racks and 50 zones."""
+    names = [f"node-{at:05}" for at in range(nodes)]
+    labels = [{HOST: n, ZONE: f"z{at % 50}", RACK: f"r{at % 500}"} for at, n in enumerate(names)]
+    pairs = zip(names, labels, strict=True)
+    return Columns.of(
+        Node(name, found, (), unschedulable=False, allocatable=MACHINE) for name, found in pairs
+    )
+
+
+def gangs(nodes: int) -> Mapping[str, PendingGang]:
+    """Return gangs for so many nodes, by what is absurd about them."""
+    each = nodes // len(UNITS)
+    shunned = [tuple(_term(RACK, other) for other in UNITS if other != unit) for unit in UNITS]
+    ring = [(_term(ZONE, UNITS[(at + 1) % len(UNITS)]),) for at in range(len(UNITS))]
+    alone = _shape(1, 4_000, 32)
+    units: dict[str, Sequence[Unit]] = {
+        "one pod per host": [(replace(alone, apart=(_term(HOST, "a"),)), nodes, "a")],
+        "one more pod than hosts": [(replace(alone, apart=(_term(HOST, "a"),)), nodes + 1, "a")],
+        "five units, each in racks of its own": [
+            (replace(alone, apart=apart), each, unit)
+            for unit, apart in zip(UNITS, shunned, strict=True)
+        ],
+        "five units, each drawn to the next": [
+            (replace(alone, near=near), each, unit) for unit, near in zip(UNITS, ring, strict=True)
+        ],
+        "the same, one pod of each per host": [
+            (replace(alone, near=near, apart=(_term(HOST, unit),)), each, unit)
+            for unit, near in zip(UNITS, ring, strict=True)
+        ],
+        "twenty shapes": [
+            (_shape(1 + at % 3, 1_000 * (3 + at), 7 + at), nodes // 20, "") for at in range(20)
+        ],
+        "two shapes, one pod too many": [
+            (_shape(3, 21_000, 192), nodes + 4, ""),
+            (_shape(5, 35_000, 320), nodes - 3, ""),
+        ],
+    }
+    return {name: _gang(found) for name, found in units.items()}
+
+
+def turns(nodes: int = NODES) -> list[Turn]:
+    """Decide each gang alone on the empty cluster, with the settings of the product."""
+    columns, found = cluster(nodes), []
+    for name, gang in gangs(nodes).items():
+        run_cycle([gang], columns, Settings(search_steps=0))  # what nodes are is known before
+        began = time.perf_counter()
+        [decision] = run_cycle([gang], columns)
+        took = 1000 * (time.perf_counter() - began)
+        verdict = decision.verdict
+        said = verdict.reason if isinstance(verdict, Refusal) else "Admitted"
+        found.append(Turn(name, took, str(said)))
+    return found
+
+
+def table(found: Sequence[Turn]) -> str:
+    """Return the turns as a table in Markdown."""
+    lines = [f"| gang on {NODES} nodes | verdict | ms |", "|---|---|---|"]
+    lines += [f"| {each.gang} | {each.verdict} | {each.milliseconds:.0f} |" for each in found]
+    return "\n".join(lines)
+
+
+def _shape(gpus: int, cpu: int, memory: int) -> PodShape:
+    asked = {"cpu": cpu, "memory": memory * GIBIBYTE, "nvidia.com/gpu": gpus, "pods": 1}
+    return PodShape(tuple(sorted(asked.items())))
+
+
+def _term(key: str, app: str) -> PodTerm:
+    return PodTerm(key, (Requirement("app", "In", (app,)),), ("team",))
+
+
+def _gang(units: Sequence[Unit]) -> PendingGang:
+    named = [(f"set-{at:02}", *unit) for at, unit in enumerate(units)]
+    groups = tuple(Group(name, "", shape, count) for name, shape, count, _ in named)
+    members = tuple(
+        Member(name, shape, (("app", app),))
+        for name, shape, count, app in named
+        for _ in range(count)
+    )
+    return PendingGang(GangKey("team", "absurd"), 0, 0.0, groups, members=members)
