@@ -136,10 +136,13 @@ class World:
 
 
 def timed(work: Callable[[], object]) -> Milliseconds:
-    """Return how long it takes once."""
-    began = time.perf_counter()
+    """Return how long it takes once, in time of the processor: it computes and never waits.
+
+    So what else the machine does counts only where it takes the caches.
+    """
+    began = time.thread_time()
     work()
-    return 1000 * (time.perf_counter() - began)
+    return 1000 * (time.thread_time() - began)
 
 
 def middle(work: Callable[[], object], times: int) -> Milliseconds:

@@ -71,13 +71,15 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 
 def place(demand: Demand, room: Room, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
-    if cannot_fit(demand, room):
+    if _is_short_alone(demand, room):
         return NoFit()
     if len(demand) < 2 or (len(demand) > 2 and _share_no_node(demand, room)):
         return _placed_apart(demand, room)
     head = _head_of(demand, room)
     if head is not None:
         return _placed_head_first(demand, head, room)
+    if _is_short_in_sum(demand, room):
+        return NoFit()
     return _placed_greedily(demand, room) or _placed_by_search(demand, room, steps)
 
 
@@ -218,8 +220,14 @@ def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
 
 def cannot_fit(demand: Demand, room: Room) -> bool:
     """Say whether there is certainly no placement, as far as sums over the nodes show it."""
-    if any(room.total(shape) < count for shape, count in demand):
-        return True
+    return _is_short_alone(demand, room) or _is_short_in_sum(demand, room)
+
+
+def _is_short_alone(demand: Demand, room: Room) -> bool:
+    return any(room.total(shape) < count for shape, count in demand)
+
+
+def _is_short_in_sum(demand: Demand, room: Room) -> bool:
     return len(demand) > 1 and any(
         _most_used(resource, demand, room) < amount for resource, amount in _needed(demand).items()
     )
