@@ -19,7 +19,15 @@ from testbed.errors import TestbedError
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from tests.controlplane.audit import Audit
-from tests.controlplane.plot import DEVICE_CLASSES, LABEL, NODES, PRIORITY_CLASSES, VOLUMES, Plot
+from tests.controlplane.plot import (
+    DEVICE_CLASSES,
+    LABEL,
+    NODES,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Plot,
+)
 
 _HERE = Path(__file__).parent
 _NUMBERS = itertools.count(1)
@@ -87,5 +95,5 @@ def plot(request: pytest.FixtureRequest, muster: Muster) -> Iterator[Plot]:
     yield plot
     with cluster.api.session() as session:
         session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
-        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, VOLUMES):
+        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES):
             session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")

@@ -22,6 +22,7 @@ LABEL = "test.muster.dev/plot"
 NODES = "/api/v1/nodes"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
 SECONDS = 30.0
 PLENTY = "512Gi"
@@ -91,6 +92,14 @@ class Plot:
         }
         metadata = {"name": name, "labels": self.selector}
         self.cluster.api.create(VOLUMES, {"metadata": metadata, "spec": {**usual, **spec}})
+
+    def add_storage_class(self, name: str, **fields: object) -> str:
+        """Add a StorageClass that binds with the first pod; returns its full name."""
+        full_name = f"{self.name}-{name}"
+        metadata = {"name": full_name, "labels": self.selector}
+        usual = {"provisioner": "disk.example", "volumeBindingMode": "WaitForFirstConsumer"}
+        self.cluster.api.create(STORAGE_CLASSES, {"metadata": metadata, **usual, **fields})
+        return full_name
 
     def node(self, name: str) -> str:
         """The full name of one of the plot's nodes."""

@@ -1,6 +1,7 @@
 """Do gangs start where their volumes are, and do they say which claim they wait for?"""
 
 from testbed.nodes import NodeSpec
+from testbed.provisioner import provisioning
 from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group
 
@@ -51,3 +52,24 @@ def test_a_gang_names_the_claim_that_it_waits_for_and_starts_once_it_is_bound(pl
     assert all(is_held(pod) for pod in plot.pods("trainer"))
     plot.add_volume("data")
     plot.wait_running("trainer", 3)
+
+
+def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: Plot) -> None:
+    """Every claim waits for its pod; kube-scheduler has it bound on the node of the pin."""
+    plot.add_nodes(
+        NodeSpec("near", cpus=8, labels={ZONE: "here"}),
+        NodeSpec("far", cpus=4, labels={ZONE: "there"}),
+    )
+    allowed = {"matchLabelExpressions": [{"key": ZONE, "values": ["here"]}]}
+    storage_class = plot.add_storage_class("scratch", allowedTopologies=[allowed])
+    wanted = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": storage_class,
+    }
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
+    with provisioning(plot.cluster.api):
+        plot.create(gang("trainer", group(replicas=3, volumes=[scratch])))
+        plot.wait_running("trainer", 4)
+    assert set(plot.bound("trainer", "worker").values()) == {"near"}
+    assert {each["status"]["phase"] for each in plot.all("PersistentVolumeClaim")} == {"Bound"}
