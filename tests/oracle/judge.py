@@ -52,7 +52,8 @@ def takes(pod: Json, node: Json, scene: Scene) -> bool:
 def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
     """Say what is wrong with a gang that is bound as it stands here, in the order of release.
 
-    A pod that is refused tries again once others are bound, as kube-scheduler has it.
+    A pod that is refused tries again once others are bound, as kube-scheduler has it. Who came too
+    early may keep others out for good: nothing is wrong if some other order binds them all.
     """
     for each in INGREDIENTS:
         yield from each.faults(gang, scene)
@@ -60,11 +61,31 @@ def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
     while waiting:
         now, left = _turn(now, waiting)
         if len(left) == len(waiting):
-            for pod, node in left:
-                names = " and ".join(refusals(pod, node, now))
-                yield f"{names} refuses {name_of(pod)} on {name_of(node)}"
+            if not _has_order(scene, list(gang), set()):
+                yield from _told(now, left)
             return
         waiting = left
+
+
+def _told(now: Scene, left: Sequence[Bound]) -> Iterator[str]:
+    for pod, node in left:
+        names = " and ".join(refusals(pod, node, now))
+        yield f"{names} refuses {name_of(pod)} on {name_of(node)}"
+
+
+def _has_order(now: Scene, waiting: list[Bound], tried: set[frozenset[str]]) -> bool:
+    """Say whether some order binds all that wait; `tried` are those left over before in vain."""
+    left = frozenset(name_of(pod) for pod, _ in waiting)
+    if not waiting or left in tried:
+        return not waiting
+    tried.add(left)
+    return any(
+        accepts(pod, node, now)
+        and _has_order(
+            with_pod(now, pod, node), [each for each in waiting if each[0] is not pod], tried
+        )
+        for pod, node in waiting
+    )
 
 
 def _turn(now: Scene, waiting: list[Bound]) -> tuple[Scene, list[Bound]]:

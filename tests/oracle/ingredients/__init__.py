@@ -39,6 +39,7 @@ from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
 from tests.oracle.ingredients.ports import Ports
 from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Terminating
 from tests.oracle.ingredients.resources import Resources
+from tests.oracle.ingredients.spread import Spread
 from tests.oracle.ingredients.taints import Taints
 from tests.oracle.ingredients.volumes import Volumes
 
@@ -55,4 +56,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Resized(),
     Mixture(),
     Volumes(),
+    Spread(),
 )
