@@ -89,8 +89,38 @@ def test_the_certificates_are_made_for_these_very_objects() -> None:
     }
     for deployment in (one("Deployment"), one("Deployment", SECOND)):
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
-        (volume,) = [each for each in volumes if each["name"] == "tls"]
-        assert volume["secret"]["secretName"] == default["secret"]
+        secrets = {each["secret"]["secretName"] for each in volumes if "secret" in each}
+        assert secrets == {default["secret"]}
+
+
+@pytest.mark.parametrize(
+    ("deployment", "name", "files"),
+    [
+        (one("Deployment"), "extender", {"ca.crt", "tls.crt", "tls.key"}),
+        (one("Deployment", SECOND), "extender", {"ca.crt", "tls.crt", "tls.key"}),
+        (one("Deployment", SECOND), "scheduler", {"ca.crt", "client.crt", "client.key"}),
+    ],
+)
+def test_nobody_finds_the_key_of_another(deployment: Json, name: str, files: set[str]) -> None:
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    mounts = container(deployment, name)["volumeMounts"]
+    (mount,) = [each for each in mounts if "secret" in volumes[each["name"]]]
+    items = volumes[mount["name"]]["secret"]["items"]
+    assert {each["path"] for each in items} == {each["key"] for each in items} == files
+    named = [Path(each) for each in _tls_files(deployment, name)]
+    assert {each.name for each in named} == files
+    assert {str(each.parent) for each in named} == {mount["mountPath"]}
+
+
+def _tls_files(deployment: Json, name: str) -> list[str]:
+    """The files that the program will look for."""
+    if name == "extender":
+        found = Settings()
+        return [
+            str(each) for each in (found.certificate_file, found.key_file, found.client_ca_file)
+        ]
+    tls = configurations()[-1]["extenders"][0]["tlsConfig"]
+    return [tls[each] for each in ("caFile", "certFile", "keyFile")]
 
 
 def test_whoever_makes_the_certificates_may_do_nothing_else() -> None:
