@@ -7,7 +7,7 @@ single pods. An answer is kept up to date once it was asked for.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -234,20 +234,26 @@ class Company:
         """Say whether all of the terms pick pods of this kind."""
         return self._table.picks(terms, kind)
 
-    def nodes_of(self, terms: tuple[PodTerm, ...], *, surely: bool = False) -> set[str]:
-        """Return the nodes with pods, bound or promised, that all of the terms (may) pick.
+    def nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the nodes with pods, bound or promised, that all of the terms may pick.
 
-        Pods that are nominated only are left out where it must be sure, and always those that
-        yield: see `yielding`.
+        Pods that yield are left out: see `yielding`.
         """
-        enough = all if surely else any
-        promised = {
+        return self._table.nodes_of(terms, _SHUNNED) | self._promised_on(terms, any)
+
+    def sure_nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return those with pods that the terms pick for certain; nominated only is not certain."""
+        stays = (Stay.BOUND, Stay.LEAVING)
+        return self._table.nodes_of(terms, stays) | self._promised_on(terms, all)
+
+    def _promised_on(
+        self, terms: tuple[PodTerm, ...], enough: Callable[[Iterable[bool]], bool]
+    ) -> set[str]:
+        return {
             each.node
             for each in self._promised
             if enough(self.picks(terms, kind) for kind in each.kinds)
         }
-        stays = (Stay.BOUND, Stay.LEAVING) if surely else _SHUNNED
-        return self._table.nodes_of(terms, stays) | promised
 
     def keepers(self) -> dict[PodTerm, set[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""

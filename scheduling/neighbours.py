@@ -230,7 +230,7 @@ class _Look:
         return True in verdicts
 
     def _anchors(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
-        nodes = self._company.nodes_of(terms, surely=True)
+        nodes = self._company.sure_nodes_of(terms)
         return {term.key: self._values(term.key, nodes) for term in terms}
 
     def _values(self, key: str, nodes: Iterable[str]) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def test_a_promised_pod_is_company_too() -> None:
     company.promise([either])
     asked = (term(require("app", "Exists")),)
     assert company.nodes_of(asked) == {"n1", "n2"}
-    assert company.nodes_of(asked, surely=True) == {"n1"}
+    assert company.sure_nodes_of(asked) == {"n1"}
     assert company.keepers() == {term(): {"n1"}}
 
 
@@ -93,7 +93,7 @@ def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
     table.use(WEB, (keeping,), "n1", +1, Stay.NOMINATED)
     company, asked = Company(table), (term(namespaces=("others",)),)
     assert company.nodes_of(asked) == {"n1"}
-    assert company.nodes_of(asked, surely=True) == set()
+    assert company.sure_nodes_of(asked) == set()
     assert company.keepers() == {keeping: {"n1"}}
     table.use(WEB, (keeping,), "n1", -1, Stay.NOMINATED)
     assert company.nodes_of(asked) == set()
