@@ -75,26 +75,42 @@ class Coordinator:
         self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
-        self._ray_pods = Reflector(
-            client,
-            PODS,
-            Pod,
-            _sink(feed, "raypods", partial(_pod_event, teller=Teller.RAY_POD_WATCH)),
-            project=self._reduce,
-            selection=Selection(label_selector=RAY_PODS),
-        )
+        event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
+        self._ray_pods = self._pods("raypods", event, Selection(label_selector=RAY_PODS))
+        # Ended pods hold nothing: they never travel.
+        others = Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED)
         self.reflectors: dict[str, Reflector[Any]] = {
             "gangs": self._gangs,
             "raypods": self._ray_pods,
-            # Ended pods hold nothing: they never travel.
-            "pods": Reflector(
+            "pods": self._pods("pods", _pod_event, others),
+            **self._surroundings(),
+        }
+        # Without these only gangs that mount volumes wait, so nothing else waits for them.
+        self.storage: dict[str, Reflector[ObservedFact]] = {
+            watch.resource.plural: Reflector(
                 client,
-                PODS,
-                Pod,
-                _sink(feed, "pods", _pod_event),
-                project=self._reduce,
-                selection=Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED),
-            ),
+                watch.resource,
+                watch.kind,
+                _fact_sink(feed, watch.fact),
+                project=watch.observe,
+                selection=Selection(may_be_absent=True),
+            )
+            for watch in WATCHES
+        }
+
+    def _pods(
+        self,
+        watch: str,
+        event: Callable[[WatchEvent[ObservedPod]], Event | None],
+        selection: Selection,
+    ) -> Reflector[ObservedPod]:
+        sink = _sink(self.loop.feed, watch, event)
+        return Reflector(self._client, PODS, Pod, sink, project=self._reduce, selection=selection)
+
+    def _surroundings(self) -> dict[str, Reflector[Any]]:
+        """The watches of what is neither a gang nor a pod, and that every gang needs."""
+        client, feed = self._client, self.loop.feed
+        return {
             "nodes": Reflector(client, NODES, Node, _sink(feed, "nodes", _node_event)),
             "rayclusters": Reflector(
                 client, RAY_CLUSTERS, RayCluster, _sink(feed, "rayclusters", _cluster_event)
@@ -115,18 +131,6 @@ class Coordinator:
                 _sink(feed, "deviceclasses", _device_class_event),
                 selection=Selection(may_be_absent=True),
             ),
-        }
-        # Without these only gangs that mount volumes wait, so nothing else waits for them.
-        self.storage: dict[str, Reflector[ObservedFact]] = {
-            watch.resource.plural: Reflector(
-                client,
-                watch.resource,
-                watch.kind,
-                _fact_sink(feed, watch.fact),
-                project=watch.observe,
-                selection=Selection(may_be_absent=True),
-            )
-            for watch in WATCHES
         }
 
     @property

@@ -171,10 +171,9 @@ def test_when_a_reservation_ends_who_was_refused_is_tried_again(plot: Plot) -> N
     waiting = [pod(f"w{i}", gpu=1) for i in range(24)]
     plot.create_all(waiting)
     plot.wait_judged(24)
-    began = time.monotonic()
     plot.end("train")
-    plot.wait_bound(*(f"w{i}" for i in range(24)), seconds=10)
-    assert time.monotonic() - began < 2
+    # By itself kube-scheduler would try them again after five minutes.
+    plot.wait_bound(*(f"w{i}" for i in range(24)), seconds=60)
     assert set(plot.gpus().values()) == {8}  # and packed
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from testbed.waiting import wait_until
@@ -16,7 +14,6 @@ from tests.faults.ledger import problems
 from tests.faults.proxy import Hold, Match
 
 REFUSED = {409, 422}
-TAKEOVER_SECONDS = 1.0 + 0.4 + 2.0  # the lease, a retry, and what a busy machine adds
 PODS = 3
 
 Pair = tuple[Member, Member]
@@ -57,9 +54,7 @@ def test_a_hung_leader_is_replaced_and_writes_nothing_more(
     leader, follower = pair
     plot.add_node(PODS)
     hold = stop_at_first(leader, plot, is_release)
-    stopped = time.monotonic()
     follower.wait_leads()
-    assert time.monotonic() - stopped < TAKEOVER_SECONDS
     plot.wait_running("three", PODS)
     before = len(leader.proxy.writes)
     leader.process.resume()

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import socket
-import time
 
 import msgspec
 import pytest
@@ -151,10 +150,9 @@ async def test_an_error_is_one_of_ours(
 async def test_a_call_ends_at_its_deadline(fake: FakeApi, client: Client) -> None:
     never = asyncio.Event()
     fake.always["patch"] = hangs(never)
-    began = time.monotonic()
     with pytest.raises(Timeout) as caught:
-        await client.json_patch(PODS.path("ns", "a"), [], timeout=0.05)
-    assert time.monotonic() - began < 2
+        async with asyncio.timeout(8.0):  # less than what a call has where nothing is said
+            await client.json_patch(PODS.path("ns", "a"), [], timeout=0.05)
     assert caught.value.outcome_unknown
     never.set()
 
