@@ -110,7 +110,7 @@ def _watch_gauges(metrics: Metrics, watches: Watches, passing: Passing, refusals
     metrics.watch(
         {
             "synced": ("1 when every watch has its first list", lambda: float(watches.synced)),
-            "silence_seconds": ("Since the watch that is silent longest spoke", watches.silent_for),
+            "silence_seconds": ("Since the watch furthest behind had told all", watches.silent_for),
             "reserved_pods": (
                 "Pods whose room is kept for gangs",
                 lambda: float(watches.ledger.reservations),

@@ -49,14 +49,16 @@ class Settings(ProgramSettings):
     certificate_poll_seconds: float = Field(default=2.0, ge=0.1, le=600)
 
     silence_seconds: float = Field(default=90.0, ge=1, le=600)
-    """A watch from which nothing came for so long is not trusted; bookmarks come every minute."""
+    """A watch from which nothing came for so long is not trusted, and then not before it has told
+    what was missed; bookmarks come every minute."""
 
     settle_seconds: float = Field(default=5.0, ge=0, le=60)
     """At the first question, and at one after as long without any, somebody else may have passed
     pods that are not seen bound yet: for so long only gangs get nodes with reserved room."""
 
-    passed_seconds: float = Field(default=30.0, gt=0, le=600)
-    """How long a pod that was passed counts on the way while nothing is seen of it."""
+    passed_seconds: float = Field(default=120.0, gt=0, le=3600)
+    """How long a pod that was passed counts on the way while nothing is seen of it; longer than
+    `silence_seconds`, or it would be forgotten while a watch is trusted that cannot tell of it."""
 
     passed_limit: int = Field(default=1000, ge=1, le=100_000)
     """How many such pods are remembered; beyond that only gangs get nodes with reserved room."""
@@ -85,4 +87,13 @@ class Settings(ProgramSettings):
     def _woken_before_doubt(self) -> "Settings":
         if self.settle_seconds and self.wake_pause_seconds >= self.settle_seconds:
             raise ValueError("wake_pause_seconds must be less than settle_seconds")
+        return self
+
+    @model_validator(mode="after")
+    def _remembered_while_trusted(self) -> "Settings":
+        if self.passed_seconds <= self.silence_seconds:
+            raise ValueError(
+                f"passed_seconds {self.passed_seconds} must be more than "
+                f"silence_seconds {self.silence_seconds}"
+            )
         return self

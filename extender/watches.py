@@ -55,14 +55,14 @@ class Watches:
         return all(reflector.synced for reflector in self.reflectors)
 
     def trusted(self) -> bool:
-        """Whether all are synced and were heard of lately."""
+        """Whether all are synced, and told of all that was new a short while ago."""
         return self.synced and self.silent_for() <= self._silence
 
     def silent_for(self) -> float:
-        """Seconds since the watch that has been silent longest was heard of."""
+        """Seconds since the watch that is furthest behind was known to have told of everything."""
         now = self._clock()
-        heard = (reflector.last_contact for reflector in self.reflectors)
-        return max(now - at if at is not None else float("inf") for at in heard)
+        told = (reflector.told_until for reflector in self.reflectors)
+        return max(now - at if at is not None else float("inf") for at in told)
 
     def _sink(
         self, changed: Callable[[T], None], deleted: Callable[[T], None]

@@ -466,6 +466,7 @@ class Reflector(Generic[T]):
 
         self.counters = Counters()
         self.last_contact: float | None = None
+        self._last_sight: float | None = None  # the last contact before we went blind
 
     @property
     def store(self) -> dict[Key, T]:
@@ -481,6 +482,14 @@ class Reflector(Generic[T]):
     def blind(self) -> bool:
         """Whether changes may stay unseen now, as far as we know it ourselves."""
         return self._blind
+
+    @property
+    def told_until(self) -> float | None:
+        """When the store was known to be all there is; None before the first contact.
+
+        Who is heard again after a break has not said yet what changed meanwhile.
+        """
+        return self._last_sight if self._blind else self.last_contact
 
     async def wait_synced(self) -> None:
         """Return when the first list is complete."""
@@ -711,7 +720,7 @@ class Reflector(Generic[T]):
 
     def _lose_sight(self) -> None:
         if self.synced and not self._blind:
-            self._blind = True
+            self._blind, self._last_sight = True, self.last_contact
             self._tell([Blind()])
 
     def _regain_sight(self) -> None:

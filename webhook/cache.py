@@ -72,8 +72,8 @@ class Held(Protocol):
         """Whether the objects were all there are, once at least."""
 
     @property
-    def last_contact(self) -> float | None:
-        """When the API server was last heard of, on the monotonic clock."""
+    def told_until(self) -> float | None:
+        """When the objects were known to be all there are, on the monotonic clock."""
 
 
 class Cache:
@@ -112,8 +112,8 @@ class Cache:
         return marked if marked is not None and marked.metadata.uid == key.uid else None
 
     def _current(self, held: Held, place: tuple[str, str]) -> Marked | None:
-        heard = held.last_contact
-        if not held.synced or heard is None or self._clock() - heard > SILENCE_SECONDS:
+        told = held.told_until
+        if not held.synced or told is None or self._clock() - told > SILENCE_SECONDS:
             return None
         return held.store.get(place)
 

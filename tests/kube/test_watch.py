@@ -664,6 +664,36 @@ async def test_a_break_that_ends_with_a_list_is_over_at_once(
         assert running.mirror.sight[1] == (True, frozenset("ab"))
 
 
+async def test_who_lists_after_a_break_does_not_count_as_up_to_date_before_the_end(
+    fake: FakeApi, client: Client
+) -> None:
+    """Else what is as old as the break would be trusted as soon as the list begins."""
+    rest = asyncio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        answer = await started(request)
+        await answer.write(line("ADDED", fake.objects["pods", "ns", "a"]))
+        await rest.wait()
+        await answer.write(bookmark(1000, INITIAL_END))
+        return answer
+
+    fake.put("pods", "a")
+    async with watching(client) as running:
+        await eventually(lambda: fake.seen[-1].verb == "watch")
+        fake.put("pods", "b")
+        await eventually(running.has(a=0, b=0))
+        watch = running.reflector
+        seen = watch.last_contact or 0.0
+        fake.fail("watch", slow)
+        fake.compact()
+        await eventually(lambda: (watch.told_until or 0.0) < (watch.last_contact or 0.0))
+        assert watch.blind
+        assert (watch.told_until or 0.0) >= seen > 0.0
+        rest.set()
+        await eventually(lambda: not watch.blind)
+        assert watch.told_until == watch.last_contact
+
+
 async def test_a_watch_whose_time_is_up_leaves_nobody_blind(
     either: FakeApi, client: Client
 ) -> None:

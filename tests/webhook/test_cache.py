@@ -34,7 +34,7 @@ class Holds:
 
     store: Mapping[tuple[str, str], Marked] = field(default_factory=dict)
     synced: bool = True
-    last_contact: float | None = 0.0
+    told_until: float | None = 0.0
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+"""Which settings of the extender would give reserved room away, and are refused?"""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from extender.settings import Settings
+
+
+def test_the_defaults_hold_together() -> None:
+    settings = Settings()
+    assert settings.wake_pause_seconds < settings.settle_seconds
+    assert settings.silence_seconds < settings.passed_seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"passed_seconds": 90}, "passed_seconds 90.0 must be more than silence_seconds 90.0"),
+        ({"silence_seconds": 120}, "passed_seconds 120.0 must be more than silence_seconds 120.0"),
+        ({"settle_seconds": 1}, "wake_pause_seconds must be less than settle_seconds"),
+    ],
+)
+def test_what_does_not_hold_together_is_named(given: dict[str, float], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Settings(**given)  # type: ignore[arg-type]
