@@ -71,12 +71,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         keep=settings.passed_seconds,
         limit=settings.passed_limit,
     )
-    watches = Watches(
-        client,
-        passing,
-        refusals,
-        silence=settings.silence_seconds,
-    )
+    watches = Watches(client, passing, refusals, silence=settings.silence_seconds)
     waker = Waker(
         watches.ledger,
         passing,
@@ -86,12 +81,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         pause=settings.wake_pause_seconds,
     )
     watches.on_news = waker.tell
-    tls = HotCertificate(
-        settings.certificate_file,
-        settings.key_file,
-        CertificateNews(metrics.certificate_expires, metrics.certificate_refusals),
-        blank=partial(demanding_context, settings.client_ca_file),
-    )
+    tls = _certificate(settings, metrics)
     _watch_gauges(metrics, watches, passing, refusals)
     checks = (("watches", watches.trusted), ("certificate", lambda: tls.usable))
     return _Parts(
@@ -103,6 +93,15 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
             partial(tls.watch, settings.certificate_poll_seconds),
             partial(_once_synced, watches, waker),
         ),
+    )
+
+
+def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
+    return HotCertificate(
+        settings.certificate_file,
+        settings.key_file,
+        CertificateNews(metrics.certificate_expires, metrics.certificate_refusals),
+        blank=partial(demanding_context, settings.client_ca_file),
     )
 
 

@@ -84,7 +84,7 @@ def test_closing_does_not_wait_for_the_server(bare: Cluster) -> None:
     wait_running(recorder, "a")
     began = time.monotonic()
     recorder.close()
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0  # half of the silence that would end it anyway
     assert recorder.events
 
 
