@@ -35,7 +35,8 @@ def plot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plot]:
         extender = start_extender(cluster)
         config = extender.scheduler_config("second-scheduler")
         assert [each["schedulerName"] for each in config["profiles"]] == [SECOND]
-        cluster.start_scheduler({**config, "profiles": [PROFILE]})
+        alone = {"leaderElect": False}  # it runs under the account of the first, not its own
+        cluster.start_scheduler({**config, "profiles": [PROFILE], "leaderElection": alone})
         start_muster(cluster, settings={"PROFILES": json.dumps([PROFILE])})
         plot = Plot(cluster, "profiles")
         cluster.create_namespace(plot.name)
