@@ -6,10 +6,11 @@ kinds of pods (equal namespace and labels) and by term of those that keep others
 single pods. An answer is kept up to date once it was asked for.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TypeVar
 
 from scheduling.model import LOWEST_PRIORITY, PodTerm, Requirement
@@ -132,9 +133,9 @@ class CompanyTable:
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
         namespace, labels = kind
-        found = dict(labels)
         return all(
-            self._reaches(term, namespace) and selects(term.selector, found) for term in terms
+            self._reaches(term, namespace) and selects(term.selector, dict(labels))
+            for term in terms
         )
 
     def nodes_of(self, terms: tuple[PodTerm, ...], stays: Iterable[Stay] = Stay) -> set[str]:
@@ -214,21 +215,18 @@ class Company:
 
     def __init__(self, table: CompanyTable, promised: Iterable[Promised] = ()) -> None:
         self._table = table
-        self._promised: list[Promised] = []
-        self._due: dict[str, dict[frozenset[Kind], Counter[str]]] = {}
+        self._due: dict[frozenset[Kind], Counter[str]] = {}
         self._strict: set[PodTerm] = set()
-        self._keepers = False
+        self._keepers: defaultdict[PodTerm, set[str]] = defaultdict(set)
         self.promise(promised)
 
     def promise(self, pods: Iterable[Promised]) -> None:
         """Count pods that this cycle gives room to."""
         for each in pods:
-            self._promised.append(each)
             self._strict.update(each.strict)
-            self._keepers = self._keepers or bool(each.apart)
-            for namespace in {namespace for namespace, _ in each.kinds}:
-                of_kind = self._due.setdefault(namespace, {}).setdefault(each.kinds, Counter())
-                of_kind[each.node] += each.count
+            for term in each.apart:
+                self._keepers[term].add(each.node)
+            self._due.setdefault(each.kinds, Counter())[each.node] += each.count
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
@@ -249,24 +247,24 @@ class Company:
     def _promised_on(
         self, terms: tuple[PodTerm, ...], enough: Callable[[Iterable[bool]], bool]
     ) -> set[str]:
-        return {
-            each.node
-            for each in self._promised
-            if enough(self.picks(terms, kind) for kind in each.kinds)
-        }
+        found = (
+            nodes
+            for kinds, nodes in self._due.items()
+            if enough(self.picks(terms, kind) for kind in kinds)
+        )
+        return set(chain.from_iterable(found))
 
     def keepers(self) -> dict[PodTerm, set[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
         found = {term: set(nodes) for term, nodes in self._table.keepers().items()}
-        for each in self._promised:
-            for term in each.apart:
-                found.setdefault(term, set()).add(each.node)
+        for term, expected in self._keepers.items():
+            found[term] = found.get(term, set()) | expected
         return found
 
     def is_minded(self) -> bool:
         """Say whether anybody minds who comes; where not, only a gang's own terms count."""
         yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
-        return bool(self._table.keepers() or self._strict) or self._keepers or yielding
+        return bool(self._table.keepers() or self._strict or self._keepers) or yielding
 
     def yielding(self, priority: int) -> Iterator[Yielding]:
         """Yield the expected pods that are in the way of pods of a priority, each on its node."""
@@ -280,7 +278,7 @@ class Company:
         counts = self._table.counts((term,))
         due, perhaps = Counter[str](), Counter(counts[Stay.NOMINATED])
         perhaps.update(pod.node for pod in self.yielding(priority) if self.picks((term,), pod.kind))
-        for kinds, nodes in self._due.get(term.namespaces[0], {}).items():
+        for kinds, nodes in self._due.items():
             picked = {self.picks((term,), kind) for kind in kinds}
             if True in picked:
                 (perhaps if False in picked else due).update(nodes)
@@ -288,7 +286,7 @@ class Company:
 
     def due_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
         """Return the namespaces of promised pods that all of the terms may pick."""
-        kinds = {kind for each in self._promised for kind in each.kinds}
+        kinds = set(chain.from_iterable(self._due))
         return {kind[0] for kind in kinds if self.picks(terms, kind)}
 
     def is_awaited(self, kinds: Iterable[Kind]) -> bool:

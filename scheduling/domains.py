@@ -20,7 +20,10 @@ Decide = Callable[[PendingGang, Room, int], Turn]
 """How a gang is decided whose shapes say which domains they are held to; the number is steps."""
 
 STEPS_PER_TRY = 3000
-"""What one try costs beside the number of nodes, in steps of some 20 ns."""
+"""What one try costs beside the numbers of nodes and pods, in steps of some 20 ns."""
+
+STEPS_PER_POD = 400
+"""What one try costs for each pod of the gang."""
 
 ELSEWHERE = -1
 """Where a node is that is in no domain."""
@@ -82,15 +85,29 @@ def _whole(values: Iterable[tuple[str | None, ...]]) -> Iterable[Keys]:
             yield found
 
 
+def cost_of_try(gang: PendingGang, domains: Domains) -> int:
+    """Return how many steps it costs to decide a gang with its pods held to domains."""
+    pods = max(len(gang.members), len(gang.minimum) + len(gang.surplus))
+    return STEPS_PER_TRY + len(domains.of) + STEPS_PER_POD * pods
+
+
 def confined(
     gang: PendingGang, where: Callable[[Group | Member], tuple[Requirement, ...]]
 ) -> PendingGang:
     """Return the gang with its pods held to what `where` requires of their nodes."""
 
-    def held(group: Group) -> Group:
-        return replace(group, shape=_inside(group.shape, where(group)))
+    made: dict[tuple[PodShape, tuple[Requirement, ...]], PodShape] = {}
 
-    members = (each._replace(shape=_inside(each.shape, where(each))) for each in gang.members)
+    def inside(pods: Group | Member) -> PodShape:
+        wanted = pods.shape, where(pods)
+        if wanted not in made:
+            made[wanted] = _inside(*wanted)
+        return made[wanted]
+
+    def held(group: Group) -> Group:
+        return Group(group.pod_set, group.replica, inside(group), group.count)
+
+    members = (Member(each.pod_set, inside(each), *each[2:]) for each in gang.members)
     surplus = (tuple(map(held, unit)) for unit in gang.surplus)
     minimum = map(held, gang.minimum)
     return replace(gang, minimum=tuple(minimum), surplus=tuple(surplus), members=tuple(members))

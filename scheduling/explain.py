@@ -499,7 +499,8 @@ def _together(wanted: Sequence[Wanted], room: Room) -> str:
 
 def _severity(missing: dict[PodShape, int], demand: Demand) -> tuple[int, int]:
     """Return how bad an attempt is: all pods missing, then the worst share, in thousandths."""
-    return sum(missing.values()), max(1000 * missing[shape] // count for shape, count in demand)
+    shares = (1000 * missing[shape] // count for shape, count in demand)
+    return sum(missing.values()), max(shares, default=0)
 
 
 def _first_of_each(wanted: Sequence[Wanted]) -> list[Wanted]:

@@ -121,9 +121,10 @@ def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
     for placed in placement.assignments:
         unit = placed.pod_set, placed.shape
         if unit in kinds:
+            of_unit = frozenset(kinds[unit])  # one object for all nodes: its hash is known then
             apart, strict = shapes[unit].apart, shapes[unit].strict
             for node, count in placed.nodes:
-                yield Promised(frozenset(kinds[unit]), node, apart, strict, count)
+                yield Promised(of_unit, node, apart, strict, count)
 
 
 class _Look:
@@ -141,6 +142,7 @@ class _Look:
         for each in gang.members:
             if (each.pod_set, each.shape) in self._kinds:
                 self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
+        self._told: dict[tuple[int, frozenset[str]], frozenset[Kind]] = {}
         if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
             raise AwaitedError
         if any(self._sleeps_through(shape.near) for _, shape in units if shape.near):
@@ -224,10 +226,23 @@ class _Look:
 
     def _picked(self, terms: tuple[PodTerm, ...], at: int) -> bool:
         """Say whether the terms pick the pods of a unit, all of them or none."""
-        verdicts = {self._company.picks(terms, kind) for kind in self._kinds[self._units[at]]}
+        verdicts = {self._company.picks(terms, kind) for kind in self._told_by(terms, at)}
         if len(verdicts) > 1:
             raise ToldApartError(self._units[at][0])
         return True in verdicts
+
+    def _told_by(self, terms: tuple[PodTerm, ...], at: int) -> frozenset[Kind]:
+        """Return the kinds of a unit with those labels only that the terms ask for.
+
+        Each pod may have labels of its own, and there are many terms: mostly one kind is left.
+        """
+        keys = frozenset(each.key for term in terms for each in term.selector)
+        if (at, keys) not in self._told:
+            self._told[at, keys] = frozenset(
+                (namespace, tuple(label for label in labels if label[0] in keys))
+                for namespace, labels in self._kinds[self._units[at]]
+            )
+        return self._told[at, keys]
 
     def _anchors(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
         nodes = self._company.sure_nodes_of(terms)

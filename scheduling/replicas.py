@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduling import explain
 from scheduling.columns import Amounts, Positions
-from scheduling.domains import ELSEWHERE, STEPS_PER_TRY, Decide, Domains, confined
+from scheduling.domains import ELSEWHERE, STEPS_PER_TRY, Decide, Domains, confined, cost_of_try
 from scheduling.fit import demand_of, displaced
 from scheduling.model import Group, Member, PendingGang, PodShape, Requirement, Topology
 from scheduling.room import Room
@@ -136,7 +136,7 @@ class _Allotment:
             if isinstance(turn.verdict, Admitted) or turn.verdict.reason == Reason.UNSUPPORTED:
                 return replace(turn, steps=spent)
             refused.append(turn.verdict)
-            spent += STEPS_PER_TRY + len(self._domains.of)
+            spent += cost_of_try(self._gang, self._domains)
         return Turn(self._refusal(refused), self._room, spent)
 
     def _held_to(self, way: _Way) -> PendingGang:

@@ -14,9 +14,9 @@ import numpy as np
 
 from scheduling import explain
 from scheduling.columns import Amounts, Mask
-from scheduling.domains import ELSEWHERE, STEPS_PER_TRY, Decide, Domains, Keys, confined
+from scheduling.domains import ELSEWHERE, Decide, Domains, Keys, confined, cost_of_try
 from scheduling.feasibility import feasible
-from scheduling.fit import demand_of
+from scheduling.fit import cannot_fit, demand_of
 from scheduling.model import Group, Member, PendingGang, Requirement, Topology
 from scheduling.room import Room
 from scheduling.search import Demand
@@ -82,7 +82,7 @@ class _Search:
     def run(self, steps: int, decide: Decide) -> Turn:
         """Try the domains in order until one takes the gang; say what the best of them lacks."""
         refused: list[tuple[int, Turn]] = []
-        spent = 0
+        spent, cost = 0, cost_of_try(self._gang, self._domains)
         for at in self._candidates():
             if refused and spent > steps:
                 return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
@@ -91,7 +91,7 @@ class _Search:
             if _places(turn) or _is_for(turn, Reason.UNSUPPORTED):
                 return replace(turn, steps=spent)
             refused.append((at, turn))
-            spent += STEPS_PER_TRY + len(self._domains.of)
+            spent += cost
         return replace(self._none(refused, steps - spent, decide), steps=spent)
 
     def _held_to(self, at: int) -> PendingGang:
@@ -105,12 +105,15 @@ class _Search:
     # ---- which domains, in which order
 
     def _candidates(self) -> list[int]:
-        """Return the domains whose sums are enough, the best first."""
+        """Return the domains whose sums are enough, the best first; one if none can help.
+
+        So it is where what is not held to a domain fits nowhere.
+        """
         at = np.flatnonzero(self._holds() & self._open())
         served = np.minimum(self._share(self._asked), SCALE)
         tightness = self._share(self._minimum or self._asked)
         order: list[int] = at[np.lexsort((at, tightness[at], -served[at]))].tolist()
-        return order
+        return order[:1] if cannot_fit(demand_of(self._gang.minimum), self._room) else order
 
     def _open(self) -> Mask:
         """Return the domains that the pods which are there already leave to choose from."""

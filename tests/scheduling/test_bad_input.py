@@ -1,13 +1,27 @@
 """Does every gang get a verdict, however absurd, and does the next one get its turn?"""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import pytest
 
 from scheduling.columns import Columns
-from scheduling.company import Company, CompanyTable
-from scheduling.cycle import run_cycle
+from scheduling.company import Company, CompanyTable, Kind, Promised
+from scheduling.cycle import Settings, run_cycle
 from scheduling.explain import MOST_KINDS, MOST_MINDING
-from scheduling.model import Group, NodeTerm, PodTerm
-from scheduling.verdict import Admitted, Reason, Verdict
+from scheduling.model import (
+    Group,
+    Member,
+    NodeTerm,
+    PendingGang,
+    PodShape,
+    PodTerm,
+    Topology,
+)
+from scheduling.room import Room
+from scheduling.together import Turn
+from scheduling.topology import decide_together
+from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 from tests.builders import columns, group, node, require, shape
 from tests.scheduling.test_together import HOST, ZONE, asking, minding, term
 
@@ -110,3 +124,85 @@ def test_nodes_that_offer_nothing_hold_nobody_and_break_nothing() -> None:
     assert isinstance(
         verdict(group("w", 1, shape(cpu=63)), on=columns(silent, node("n"))), Admitted
     )
+
+
+# ---- what a try costs
+
+
+class CountingTable(CompanyTable):
+    """Counts how often it is asked whether terms pick pods."""
+
+    asked = 0
+
+    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+        self.asked += 1
+        return super().picks(terms, kind)
+
+
+def unlike(count: int, asked: PodShape) -> PendingGang:
+    """Workers with a label each of its own."""
+    made = asking(group("w", count, asked))
+    labels = ((("app", "w"), ("index", str(at))) for at in range(count))
+    members = tuple(Member("w", asked, each) for each in labels)
+    return replace(made, members=members)
+
+
+def test_labels_that_no_term_reads_do_not_make_pods_different() -> None:
+    table = CountingTable()
+    for at in range(50):
+        table.use(("team", (("app", f"x{at}"),)), (term(f"x{at}", HOST),), f"n{at:03}", +1)
+    [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, company=Company(table))
+    assert isinstance(decision.verdict, Admitted)
+    assert table.asked < 1000
+
+
+def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None:
+    """Another gang that asks for their company looks at each kind a few times."""
+    table, shunning = CountingTable(), minding([], [term("x", HOST)])
+    gangs = [unlike(200, shape(cpu=33)), asking(group("v", 1, shunning), name="later")]
+    run_cycle(gangs, WORLD, company=Company(table))
+    assert 200 <= table.asked < 2000
+
+
+IN_A_ZONE = Topology(("w",), required=ZONE)
+
+
+def tries(asked: PendingGang, steps: int) -> int:
+    """Return in how many domains a gang is tried that none of them takes."""
+    count = 0
+
+    def refuse(_: PendingGang, room: Room, __: int) -> Turn:
+        nonlocal count
+        count += 1
+        return Turn(Refusal(Reason.INSUFFICIENT_RESOURCES, "no"), room)
+
+    decide_together(asked, Room.of(WORLD), steps, refuse)
+    return count
+
+
+def test_what_fits_nowhere_is_not_tried_in_every_domain() -> None:
+    head = group("head", 1, shape(cpu=1, selector={ZONE: "nowhere"}))
+    asked = replace(asking(head, group("w", 1, shape(cpu=1))), topology=IN_A_ZONE)
+    assert tries(asked, 4_000_000) == 1
+    assert tries(replace(asked, minimum=asked.minimum[1:]), 4_000_000) == 9
+
+
+def test_a_try_of_many_pods_takes_more_of_the_steps() -> None:
+    """Each try makes the gang anew, pod by pod."""
+    asked = replace(unlike(1000, shape(cpu=1)), topology=IN_A_ZONE)
+    assert tries(asked, 1_000_000) <= 4
+
+
+@pytest.mark.parametrize("topology", [IN_A_ZONE, Topology(("w",), replica=ZONE)])
+def test_a_surplus_alone_whose_search_is_given_up_gets_a_verdict(topology: Topology) -> None:
+    """Its minimum runs already, so there is nothing of it to speak of."""
+    wanted = minding([term("nobody", HOST)], [])
+    unit = (Group("w", "r", wanted, 1),)
+    members = (Member("w", wanted, (("app", "w"),), "r"),)
+    asked = asking(name="more", surplus=(unit,))
+    asked = replace(asked, members=members, topology=topology)
+    strict = replace(term("w", ZONE), selector=())
+    due = Promised(frozenset({("team", (("app", "z"),))}), "n000", strict=(strict,))
+    [decision] = run_cycle([asked], WORLD, Settings(search_steps=0), Company(CompanyTable(), [due]))
+    assert isinstance(decision.verdict, Refusal)
+    assert decision.verdict.reason is Reason.UNDECIDED
