@@ -105,16 +105,18 @@ def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
     return _refusal(reason, said or [_together(wanted, room)], wanted, room, numbers)
 
 
-def no_way(groups: Iterable[Group], lacks: Mapping[tuple[str, str], Lack], room: Room) -> Refusal:
+def no_way(
+    groups: Iterable[Group], lacks: Mapping[tuple[str, PodShape], Lack], room: Room
+) -> Refusal:
     """Explain that what binds the pods of the gang leaves no way to place them all.
 
-    `lacks` says per pod set and key of a shape what the best attempt left out.
+    `lacks` says per pod set and shape what the best attempt left out.
     """
     wanted = _wanted(groups)
     numbers = _numbers(wanted, room)
     if any(each.fit < each.wanted for each in numbers):
         return no_fit(groups, room)
-    found = [lacks.get((pod_set, shape.key), Lack(0)) for pod_set, shape, _ in wanted]
+    found = [lacks.get((pod_set, shape), Lack(0)) for pod_set, shape, _ in wanted]
     said = [
         f"{count - lack.pods} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: {_why(lack)}"
         for (pod_set, _, count), lack in zip(wanted, found, strict=True)

@@ -219,7 +219,14 @@ def _labelled(requirement: Requirement, traits: Traits) -> Mask:
     """
     if not _parses(requirement):
         return np.zeros(len(traits.nodes), dtype=np.bool_)
-    return traits.label(requirement.key).where(lambda value: _holds(requirement, value))
+    column = traits.label(requirement.key)
+    match requirement.operator:
+        case "In":
+            return column.among(requirement.values)
+        case "NotIn":
+            return ~column.among(requirement.values)
+        case _:
+            return column.where(lambda value: _holds(requirement, value))
 
 
 def _parses(requirement: Requirement) -> bool:
@@ -237,10 +244,6 @@ def _parses(requirement: Requirement) -> bool:
 
 def _holds(requirement: Requirement, value: str | None) -> bool:
     match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":

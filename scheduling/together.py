@@ -83,8 +83,9 @@ def _refused(
 ) -> Refusal:
     if isinstance(outcome, OutOfSteps):
         return explain.undecided(gang.minimum, room)
-    keys = [(pod_set, shape.key) for pod_set, shape in found.units]
-    return explain.no_way(gang.minimum, dict(zip(keys, outcome.lacks, strict=True)), room)
+    sets = (pod_set for pod_set, _ in found.units)
+    lacks = dict(zip(zip(sets, found.shapes, strict=True), outcome.lacks, strict=True))
+    return explain.no_way(gang.minimum, lacks, room)
 
 
 class _Attempt:

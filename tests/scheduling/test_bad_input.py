@@ -16,6 +16,7 @@ from scheduling.model import (
     PendingGang,
     PodShape,
     PodTerm,
+    Requirement,
     Topology,
 )
 from scheduling.room import Room
@@ -206,3 +207,43 @@ def test_a_surplus_alone_whose_search_is_given_up_gets_a_verdict(topology: Topol
     [decision] = run_cycle([asked], WORLD, Settings(search_steps=0), Company(CompanyTable(), [due]))
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason is Reason.UNDECIDED
+
+
+class Searched(tuple[str, ...]):
+    """Counts how often it is searched from the beginning."""
+
+    __slots__ = ()
+
+    times = 0
+
+    def __contains__(self, value: object) -> bool:
+        Searched.times += 1
+        return super().__contains__(value)
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+def test_a_list_of_all_hosts_is_not_searched_for_every_host(operator: str) -> None:
+    """As node affinity that names them one by one, on thousands of nodes."""
+    hosts = Searched(f"n{at:03}" for at in range(200))
+    Searched.times = 0
+    named = NodeTerm((Requirement(HOST, operator, hosts),))
+    found = reason(group("w", 2, shape(cpu=1, affinity=(named,))))
+    assert found == ("Admitted" if operator == "In" else Reason.NO_FEASIBLE_NODE)
+    assert Searched.times == 0
+
+
+def test_replicas_of_one_shape_in_other_domains_are_told_apart_when_refused() -> None:
+    """The head shuns the zone where all replicas would go; those of the surplus go nowhere."""
+    worker = shape(cpu=2)
+    parts = [Group("w", name, worker, 2) for name in ("r0", "s0")]
+    head = group("head", 1, minding([], [term("w")]))
+    members = tuple(Member("w", worker, (("app", "w"),), each.replica) for each in parts)
+    asked = asking(head, parts[0], surplus=((parts[1],),))
+    asked = replace(
+        asked,
+        members=(*(each for each in asked.members if each.pod_set == "head"), *members),
+        topology=Topology(("w",), replica=ZONE),
+    )
+    on = columns(node("n", cpu=5, labels={HOST: "n", ZONE: "a"}))
+    [decision] = run_cycle([asked], on, company=Company(CompanyTable()))
+    assert isinstance(decision.verdict, Refusal)
