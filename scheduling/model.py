@@ -104,6 +104,21 @@ class SpreadConstraint:
         return not self.heeds_affinity or self.min_domains > 1
 
 
+class NodeTerms(tuple[NodeTerm, ...]):  # noqa: SLOT001 # the hash is kept in the instance
+    """Alternatives, as many as there are nodes perhaps: hashed once, for they are looked up often.
+
+    Equal to any tuple of the same terms.
+    """
+
+    def __hash__(self) -> int:
+        """Return the hash of the tuple."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What one volume claim leaves of the choice of nodes: those that one of the terms matches.

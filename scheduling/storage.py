@@ -6,7 +6,7 @@ when it is asked for, because the facts come in any order.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -147,6 +147,10 @@ class Attachment:
 Fact = Claim | Volume | StorageClass | Driver | Capacity | Limits | Attachment
 F = TypeVar("F", bound=Fact)
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+DERIVED_KEPT = 64
+"""What follows from capacities: a list of alternatives for each class and amount that differs."""
 
 KINDS: tuple[type[Fact], ...] = (
     *(Claim, Volume, StorageClass, Driver),
@@ -178,6 +182,7 @@ class StorageTable:
         self._mounted: defaultdict[str, Counter[tuple[str, Mount]]] = defaultdict(Counter)
         self._users: Counter[tuple[str, str]] = Counter()
         self._attached: dict[str, Counter[str]] | None = None
+        self._from_capacities: dict[Hashable, object] = {}
 
     # ---- taking in
 
@@ -187,13 +192,18 @@ class StorageTable:
         if known.get(fact.key) == fact:
             return False
         known[fact.key] = fact
-        self._attached = None
+        self._outdate(fact)
         return True
 
     def drop(self, fact: Fact) -> None:
         """Forget the fact of this kind and key."""
         self._facts[type(fact)].pop(fact.key, None)
+        self._outdate(fact)
+
+    def _outdate(self, fact: Fact) -> None:
         self._attached = None
+        if isinstance(fact, Capacity):
+            self._from_capacities.clear()
 
     def see(self, kind: type[Fact]) -> None:
         """Note that all facts of a kind are known."""
@@ -227,6 +237,17 @@ class StorageTable:
     def all(self, kind: type[F]) -> Iterable[F]:
         """Return all facts of a kind."""
         return self._facts[kind].values()  # type: ignore[return-value] # kept by kind
+
+    def from_capacities(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return what `derive` said for this key, asked anew only after a Capacity has changed.
+
+        So it is the very same object from cycle to cycle, and comparing it costs nothing.
+        """
+        if key not in self._from_capacities:
+            if len(self._from_capacities) >= DERIVED_KEPT:
+                self._from_capacities.clear()
+            self._from_capacities[key] = derive()
+        return self._from_capacities[key]  # type: ignore[return-value] # a key names one derivation
 
     def is_used(self, namespace: str, claim: str) -> bool:
         """Say whether a pod that names the claim has its room on some node."""

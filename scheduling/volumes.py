@@ -10,6 +10,7 @@ the first of them has gone to its node; so only one pod may have room with such 
 one that is ReadWriteOncePod.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from scheduling.model import (
     Member,
     Mount,
     NodeTerm,
+    NodeTerms,
     PendingGang,
     Placement,
     PodShape,
@@ -103,7 +105,6 @@ class Volumes:
         self._promised: defaultdict[str, set[str]] = defaultdict(set)
         for namespace, claim in promised:
             self._promised[namespace].add(claim)
-        self._pools: dict[tuple[str, int], tuple[NodeTerm, ...] | None] = {}
         self._own: dict[tuple[str, str, str, int | None], Effect] = {}
 
     @cached_property
@@ -245,21 +246,32 @@ class Volumes:
 
     def _with_storage(self, storage_class: str, size: int) -> tuple[NodeTerm, ...] | None:
         """Return the nodes that reach enough storage for one volume; None where all do."""
-        asked = storage_class, size
-        if asked not in self._pools:
-            found = [
-                each.selector
-                for each in self._table.all(Capacity)
-                if each.storage_class == storage_class
-                and each.selector is not None
-                and each.size is not None
-                and each.size >= size
-            ]
-            self._pools[asked] = None if () in found else _merged(found)
-        return self._pools[asked]
+        offers = self._table.from_capacities(
+            storage_class, lambda: _offers(storage_class, self._table)
+        )
+        enough = bisect_left(offers, size, key=_size)
+        return self._table.from_capacities(
+            (storage_class, enough), lambda: _reached(offers[enough:])
+        )
 
     def _counted(self, driver: str) -> tuple[str, ...]:
         return (driver,) if driver in self._limits else ()
+
+
+def _offers(storage_class: str, table: StorageTable) -> Sequence[Capacity]:
+    """Return what storage of a class there is, the least first."""
+    told = (each for each in table.all(Capacity) if each.storage_class == storage_class)
+    return sorted((each for each in told if each.size is not None), key=_size)
+
+
+def _size(capacity: Capacity) -> int:
+    return capacity.size or 0
+
+
+def _reached(offers: Iterable[Capacity]) -> NodeTerms | None:
+    """Return from where some of the storage is reached; None where from everywhere."""
+    found = [each.selector for each in offers if each.selector is not None]
+    return None if () in found else _merged(found)
 
 
 class _Mounting:
@@ -377,7 +389,7 @@ def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:
     return frozenset() if mount.volume else frozenset({(claim.name, Predicate.VOLUME_BINDING)})
 
 
-def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> tuple[NodeTerm, ...]:
+def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> NodeTerms:
     """Return ORed terms; those that ask for one value of a label, as most do, become one."""
     values: defaultdict[str, set[str]] = defaultdict(set)
     terms: set[NodeTerm] = set()
@@ -387,7 +399,7 @@ def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> tuple[NodeTerm, ...
         else:
             terms.add(NodeTerm(selector))
     one = (Requirement(key, "In", tuple(sorted(each))) for key, each in values.items())
-    return tuple(sorted({*terms, *(NodeTerm((each,)) for each in one)}, key=repr))
+    return NodeTerms(sorted({*terms, *(NodeTerm((each,)) for each in one)}, key=repr))
 
 
 def _from_where(volume: Volume, mount: Mount) -> Iterator[Reach]:
