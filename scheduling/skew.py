@@ -30,8 +30,12 @@ from scheduling.model import PodShape, SpreadConstraint
 
 
 @dataclass(frozen=True, slots=True)
-class Domains:
-    """`of[i]` is the domain of node i by its place in `names`; one past the last: of no domain."""
+class CountedDomains:
+    """The domains that a constraint counts, by name.
+
+    `of[i]` is that of node i by its place in `names`; one past the last: of no domain, or of a node
+    that is not counted.
+    """
 
     names: tuple[str, ...]
     of: Positions
@@ -111,7 +115,7 @@ class Rule:
     owner: int
     constraint: SpreadConstraint
     counted: frozenset[int]
-    domains: Domains
+    domains: CountedDomains
     standing: Amounts
     perhaps: Amounts
     floor: Amounts | None
@@ -175,7 +179,7 @@ def _pinned(came: Rule, heads: Headcount, at: Columns) -> Rule:
     """Return the rule as kube-scheduler judges the pinned pod."""
     domains, floor = came.domains, came.floor
     if came.constraint.heeds_affinity:
-        domains = Domains(at.names, np.arange(len(at.names)))
+        domains = CountedDomains(at.names, np.arange(len(at.names)))
         floor = np.zeros(len(at.names), dtype=np.int64)
     elif floor is None:
         floor = _least_elsewhere(domains.sums(_on_nodes((heads.bound,), at)))
@@ -211,7 +215,7 @@ def as_pinned(came: Rule, pinned: Rule | None) -> Iterator[Rule]:
         yield pinned
 
 
-def _domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> Domains:
+def _domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> CountedDomains:
     key = (
         *("domains", constraint.counted.key, constraint.heeds_affinity, constraint.heeds_taints),
         *(tuple(each.counted.key for each in shape.spread), shape.tolerations),
@@ -220,13 +224,13 @@ def _domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> D
     return traits.remembered(key, lambda: _found_domains(shape, constraint, traits))
 
 
-def _found_domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> Domains:
+def _found_domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> CountedDomains:
     where = _that_count(shape, constraint, traits)
     column = traits.label(constraint.counted.key)
     codes, places = np.unique(column.of[where], return_inverse=True)
     of = np.full(len(traits.nodes), len(codes), dtype=np.intp)
     of[where] = places
-    return Domains(tuple(str(column.values[code]) for code in codes), of)
+    return CountedDomains(tuple(str(column.values[code]) for code in codes), of)
 
 
 def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> Mask:
