@@ -20,6 +20,7 @@ from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.options import Options
 from testbed.provisioner import provisioning
+from testbed.waiting import wait_until
 from tests.oracle.model import (
     PRIORITIES,
     Json,
@@ -138,12 +139,15 @@ class Stage:
 
     def _settled(self, manifest: Json) -> Json:
         """Return an object as controllers have left it."""
-        while True:
-            stored = self._session.call("GET", _path(manifest))
-            names_a_volume = "volumeName" in manifest.get("spec", {})
-            if not names_a_volume or stored["status"].get("phase") == "Bound":
-                return stored
-            time.sleep(0.02)
+        what = f"{manifest['kind']} {manifest['metadata']['name']} to be bound"
+        return wait_until(lambda: self._read_settled(manifest), what, every=0.02)
+
+    def _read_settled(self, manifest: Json) -> Json:
+        """Return the object, or nothing while it waits for a controller."""
+        stored = self._session.call("GET", _path(manifest))
+        names_a_volume = "volumeName" in manifest.get("spec", {})
+        settled = not names_a_volume or stored["status"].get("phase") == "Bound"
+        return stored if settled else {}
 
     def _create(self, manifest: Json) -> Json:
         """Create an object, then bring about what its manifest says of its status and its end."""
