@@ -110,6 +110,10 @@ def _watch_gauges(metrics: Metrics, watches: Watches, passing: Passing, refusals
         {
             "synced": ("1 when every watch has its first list", lambda: float(watches.synced)),
             "silence_seconds": ("Since the watch furthest behind had told all", watches.silent_for),
+            "placed_gangs": (
+                "Gangs with a placement, whether their pods run yet or not",
+                lambda: float(watches.ledger.placed_gangs),
+            ),
             "reserved_pods": (
                 "Pods whose room is kept for gangs",
                 lambda: float(watches.ledger.reservations),

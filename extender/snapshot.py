@@ -136,6 +136,11 @@ class Ledger:
         """How many pods have a seat that none has taken."""
         return sum(room.total() for room in self._reserved.values())
 
+    @property
+    def placed_gangs(self) -> int:
+        """How many gangs have a placement, whether its seats are taken or not."""
+        return sum(bool(gang.seats) for gang in self._gangs.values())
+
     # ---- nodes
 
     def put_node(self, seen: objects.Node) -> None:

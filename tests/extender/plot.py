@@ -43,7 +43,6 @@ class Plot:
 
     def place(self, name: str, seats: Mapping[str, int], gpu: int = 8, **more: Any) -> None:
         """Write a Gang with this placement, and wait until the extender knows of it."""
-        before = self.extender.metric("muster_extender_reserved_pods")
         made = gang(name, seats=seats, gpu=gpu, **more)
         made |= {"apiVersion": names.API_VERSION, "kind": "Gang"}
         made["metadata"] |= {"namespace": self.name}
@@ -51,17 +50,24 @@ class Plot:
         made["spec"] |= {"queue": "default", "rayClusterUid": f"uid-{name}"}
         self._post(self._gangs(), made)
         self._patch(f"{self._gangs()}/{name}/status", {"status": made["status"]})
-        self.wait(
-            lambda: (
-                self.extender.metric("muster_extender_reserved_pods")
-                == before + sum(seats.values())
-            ),
-            "the extender to know of the gang",
-        )
+        self._wait_told()
 
     def end(self, name: str) -> None:
         """Delete a Gang: its reservation ends, and nothing that kube-scheduler watches changes."""
         self._call("DELETE", f"{self._gangs()}/{name}")
+        self._wait_told()
+
+    def _wait_told(self) -> None:
+        """Wait until the extender knows of as many placements as there are.
+
+        How much is reserved would not tell: that changes with the pods, which have another watch.
+        """
+        found = self.cluster.api.get(f"/apis/{names.API_VERSION}/gangs")["items"]
+        placed = sum("placement" in each.get("status", {}) for each in found)
+        self.wait(
+            lambda: self.extender.metric("muster_extender_placed_gangs") == placed,
+            "the extender to know of the gangs",
+        )
 
     # ---- pods
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.snapshot import Ledger
-from tests.extender.worlds import Json, as_seen, gang, ledger, member, node, pod
+from tests.extender.worlds import Json, as_gang, as_seen, gang, ledger, member, node, pod
 
 
 @st.composite
@@ -54,3 +54,10 @@ def test_news_of_a_status_alone_changes_no_room(found: Json) -> None:
     known.put_pod(as_seen(running))
     assert known.snapshot() is before
     assert known.freed == set()
+
+
+def test_a_gang_is_placed_while_it_has_a_placement() -> None:
+    known = ledger(node("a"), gang("early"), gang("train", seats={"a": 1}))
+    assert known.placed_gangs == 1
+    known.remove_gang(as_gang(gang("train", seats={"a": 1})))
+    assert known.placed_gangs == 0
