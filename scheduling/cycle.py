@@ -39,7 +39,7 @@ from scheduling.replicas import decide_by_replica
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.storage import StorageTable
-from scheduling.together import Turn, decide_bonded
+from scheduling.together import Ruling, decide_bonded
 from scheduling.topology import decide_together
 from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
 from scheduling.volumes import Volumes
@@ -157,10 +157,10 @@ class _Cycle:
                 kept += 1
                 continue
             steps = self._steps
-            turn = self._decided(gang, room, steps)
-            decisions.append(Decision(gang.key, turn.verdict))
-            room = turn.room
-            match turn.verdict:
+            ruling = self._decided(gang, room, steps)
+            decisions.append(Decision(gang.key, ruling.verdict))
+            room = ruling.room
+            match ruling.verdict:
                 case Admitted(placement):
                     self._volumes.promise(gang, placement)
                 case Refusal() as refusal:
@@ -172,13 +172,13 @@ class _Cycle:
         """How many steps the next gang may take."""
         return min(self._left, self._most)
 
-    def _decided(self, gang: PendingGang, room: Room, steps: int) -> Turn:
+    def _decided(self, gang: PendingGang, room: Room, steps: int) -> Ruling:
         decide = partial(_decided_in_company, self._company) if self._minded else _decided
-        turn = _decided_in_domains(gang, room, steps, decide)
-        self._left -= turn.steps
+        ruling = _decided_in_domains(gang, room, steps, decide)
+        self._left -= ruling.steps
         if self._holders is None:
-            return turn
-        return replace(turn, verdict=_with_holders(gang, turn, self._holders))
+            return ruling
+        return replace(ruling, verdict=_with_holders(gang, ruling, self._holders))
 
     def _to_keep(self, gang: PendingGang, refusal: Refusal, room: Room, steps: int) -> Kept:
         demand, around = demand_of(gang.minimum), self._around(gang, room)
@@ -226,17 +226,17 @@ def _has_grown(shape: PodShape, room: Room) -> bool:
     return room.remembered(("has grown", shape), lambda: bool(room.counts(shape)[room.grown].any()))
 
 
-def _with_holders(gang: PendingGang, turn: Turn, holders: Holders) -> Verdict:
+def _with_holders(gang: PendingGang, ruling: Ruling, holders: Holders) -> Verdict:
     """Say in a refusal who holds the room; who is admitted is one of them from now on.
 
     Where the pods belong in one domain the numbers are of that one, and holders are not told of.
     """
-    match turn.verdict:
+    match ruling.verdict:
         case Refusal() as refusal if gang.topology is None:
-            return explain.with_holders(refusal, gang.minimum, turn.room, holders)
+            return explain.with_holders(refusal, gang.minimum, ruling.room, holders)
         case Admitted(placement=placement):
             holders.promise(gang.key, placement)
-    return turn.verdict
+    return ruling.verdict
 
 
 def _somebody_mounts(pending: Iterable[PendingGang]) -> bool:
@@ -255,62 +255,62 @@ def _minds_affinity(gang: PendingGang) -> bool:
     return any(group.shape.near or group.shape.apart for group in gang.groups())
 
 
-def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
+def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
     """Choose the domain of the gang, in it those of its replicas, and place it there."""
     refusal = explain.too_many_kinds(gang)
     if refusal is not None:
-        return Turn(refusal, room)
+        return Ruling(refusal, room)
     if gang.topology is None:
         return decide(gang, room, steps)
     return decide_together(gang, room, steps, partial(decide_by_replica, decide=decide))
 
 
-def _decided_in_company(company: Company, gang: PendingGang, room: Room, steps: int) -> Turn:
+def _decided_in_company(company: Company, gang: PendingGang, room: Room, steps: int) -> Ruling:
     """Decide one gang with what pods mean to each other, and let it be company to the next.
 
     Spread constraints only matter where there is room.
     """
     barred = company.is_minded() or _minds_affinity(gang)
     if barred or (_minds(gang) and not cannot_fit(demand_of(gang.minimum), room)):
-        turn = _decided_among(gang, room, steps, company)
+        ruling = _decided_among(gang, room, steps, company)
     else:
-        turn = _decided(gang, room, steps)
-    if isinstance(turn.verdict, Admitted):
-        company.promise(promised(gang, turn.verdict.placement))
-    return turn
+        ruling = _decided(gang, room, steps)
+    if isinstance(ruling.verdict, Admitted):
+        company.promise(promised(gang, ruling.verdict.placement))
+    return ruling
 
 
-def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) -> Turn:
+def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) -> Ruling:
     try:
         found = neighbours(gang, company, room.columns)
     except ToldApartError as problem:
-        return Turn(Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}"), room)
+        return Ruling(Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}"), room)
     except AwaitedError:
-        return Turn(explain.awaiting(), room)
+        return Ruling(explain.awaiting(), room)
     bound = found.bound(gang)
     if found.bonds and explain.unsupported(gang.groups()) is None:
         return decide_bonded(bound, found, room, steps)
     return _decided(bound, room, steps)
 
 
-def _decided(gang: PendingGang, room: Room, steps: int) -> Turn:
+def _decided(gang: PendingGang, room: Room, steps: int) -> Ruling:
     """Decide one gang: its minimum whole or not at all, then as much surplus as fits."""
     # 1. A gang with a constraint that is not modelled is never placed.
     refusal = explain.unsupported(gang.groups())
     if refusal is not None:
-        return Turn(refusal, room)
+        return Ruling(refusal, room)
     # 2. Its minimum fits as a whole, or it is refused with the reason.
     demand = demand_of(gang.minimum)
     outcome = place(demand, room, steps)
     if not isinstance(outcome, Placed):
-        return Turn(_refused(gang.minimum, outcome, room), room, outcome.steps)
+        return Ruling(_refused(gang.minimum, outcome, room), room, outcome.steps)
     # 3. Then units of the surplus, each whole.
     assignments = Assignments(room.columns)
     assignments.hand_out(gang.minimum, demand, outcome.spreads)
     surplus = _with_surplus(gang.surplus, outcome.room, assignments, steps - outcome.steps)
     # 4. All of it together is the gang's placement.
     verdict = Admitted(assignments.placement(), surplus.units)
-    return Turn(verdict, surplus.room, outcome.steps + surplus.steps)
+    return Ruling(verdict, surplus.room, outcome.steps + surplus.steps)
 
 
 def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: Room) -> Refusal:

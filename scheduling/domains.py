@@ -12,11 +12,11 @@ import numpy as np
 from scheduling.columns import Amounts, Positions, Traits
 from scheduling.model import Group, Member, PendingGang, PodShape, Requirement
 from scheduling.room import Room
-from scheduling.together import Turn
+from scheduling.together import Ruling
 
 Keys = tuple[str, ...]
 
-Decide = Callable[[PendingGang, Room, int], Turn]
+Decide = Callable[[PendingGang, Room, int], Ruling]
 """How a gang is decided whose shapes say which domains they are held to; the number is steps."""
 
 STEPS_PER_TRY = 3000

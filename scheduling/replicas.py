@@ -20,7 +20,7 @@ from scheduling.fit import demand_of, displaced
 from scheduling.model import Group, Member, PendingGang, PodShape, Requirement, Topology
 from scheduling.room import Room
 from scheduling.search import Demand
-from scheduling.together import Turn
+from scheduling.together import Ruling
 from scheduling.verdict import Admitted, Reason, Refusal
 
 EVERY_WAY = 48
@@ -59,7 +59,7 @@ class Kind:
         return dict(zip(self.names, at, strict=True))
 
 
-def decide_by_replica(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
+def decide_by_replica(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
     """Decide a gang each of whose replicas is to be in one domain."""
     topology = gang.topology
     if topology is None or not topology.replica or not any(g.replica for g in gang.groups()):
@@ -118,26 +118,26 @@ class _Allotment:
 
     # ---- the tries
 
-    def run(self, steps: int, decide: Decide) -> Turn:
+    def run(self, steps: int, decide: Decide) -> Ruling:
         """Decide the gang in one way after the other until one of them places it."""
         refusal = self._certainly_not()
         if refusal is not None:
-            return Turn(refusal, self._room)
+            return Ruling(refusal, self._room)
         refused: list[Refusal] = []
         spent = 0
         for way in self._ways():
             if spent > max(steps, 0):
-                return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
+                return Ruling(explain.undecided(self._gang.minimum, self._room), self._room, spent)
             if way is None:
                 spent += STEPS_PER_TRY
                 continue
-            turn = decide(self._held_to(way), self._room, steps - spent)
-            spent += turn.steps
-            if isinstance(turn.verdict, Admitted) or turn.verdict.reason == Reason.UNSUPPORTED:
-                return replace(turn, steps=spent)
-            refused.append(turn.verdict)
+            ruling = decide(self._held_to(way), self._room, steps - spent)
+            spent += ruling.steps
+            if isinstance(ruling.verdict, Admitted) or ruling.verdict.reason == Reason.UNSUPPORTED:
+                return replace(ruling, steps=spent)
+            refused.append(ruling.verdict)
             spent += cost_of_try(self._gang, self._domains)
-        return Turn(self._refusal(refused), self._room, spent)
+        return Ruling(self._refusal(refused), self._room, spent)
 
     def _held_to(self, way: _Way) -> PendingGang:
         domain = {**way.domain, **self._of_surplus(way.left)}

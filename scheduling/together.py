@@ -24,7 +24,7 @@ MANY_AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Turn:
+class Ruling:
     """The verdict for one gang, the room left after it, and the steps it took."""
 
     verdict: Verdict
@@ -32,17 +32,17 @@ class Turn:
     steps: int = 0
 
 
-def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Turn:
+def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Ruling:
     """Decide a gang whose groups have the bounds of `found` in their shapes."""
     attempt = _Attempt(found, found.bonds, room, steps)
     outcome = attempt.place(gang.minimum)
     if isinstance(outcome, NoWay) and found.bonds != found.as_they_came:
         return _told_why(gang, found, room, steps, attempt.spent)
     if not isinstance(outcome, Found):
-        return Turn(_refused(gang, found, outcome, room), room, outcome.steps)
+        return Ruling(_refused(gang, found, outcome, room), room, outcome.steps)
     placed = _with_surplus(gang.surplus, attempt)
     verdict = Admitted(attempt.assignments.placement(), tuple(placed))
-    return Turn(verdict, attempt.room, attempt.spent)
+    return Ruling(verdict, attempt.room, attempt.spent)
 
 
 def _with_surplus(units: Sequence[tuple[Group, ...]], attempt: "_Attempt") -> list[int]:
@@ -67,7 +67,7 @@ def _with_surplus(units: Sequence[tuple[Group, ...]], attempt: "_Attempt") -> li
     return placed
 
 
-def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spent: int) -> Turn:
+def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spent: int) -> Ruling:
     """Refuse a gang that cannot be released pinned: is there a way as its pods came?"""
     unpinned = _Attempt(found, found.as_they_came, room, steps - spent)
     outcome = unpinned.place(gang.minimum)
@@ -75,7 +75,7 @@ def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spen
         refusal = explain.only_unpinned(gang.groups())
     else:
         refusal = _refused(gang, found, outcome, room)
-    return Turn(refusal, room, spent + unpinned.spent)
+    return Ruling(refusal, room, spent + unpinned.spent)
 
 
 def _refused(

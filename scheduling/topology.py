@@ -20,14 +20,14 @@ from scheduling.fit import cannot_fit, demand_of
 from scheduling.model import Group, Member, PendingGang, Requirement, Topology
 from scheduling.room import Room
 from scheduling.search import Demand
-from scheduling.together import Turn
+from scheduling.together import Ruling
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 
 SCALE = 2**20
 """Shares are compared in parts of this."""
 
 
-def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Turn:
+def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
     """Decide a gang whose workers are to be in one domain; `decide` places it once they are held.
 
     What is only preferred is tried first. A surplus that finds no room there is not lost: alone, it
@@ -42,13 +42,13 @@ def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -
     for keys in _levels(topology):
         left = steps - spent
         if keys:
-            turn = _Search(gang, topology, keys, room).run(left, decide)
+            ruling = _Search(gang, topology, keys, room).run(left, decide)
         else:
-            turn = decide(gang, room, left)
-        spent += turn.steps
-        if _places(turn):
+            ruling = decide(gang, room, left)
+        spent += ruling.steps
+        if _places(ruling):
             break
-    return replace(turn, steps=spent)
+    return replace(ruling, steps=spent)
 
 
 def _levels(topology: Topology) -> Iterator[Keys]:
@@ -59,9 +59,9 @@ def _levels(topology: Topology) -> Iterator[Keys]:
     yield required
 
 
-def _places(turn: Turn) -> bool:
+def _places(ruling: Ruling) -> bool:
     """Say whether anything was placed; a surplus alone is admitted also where none of it fits."""
-    return isinstance(turn.verdict, Admitted) and bool(turn.verdict.placement.assignments)
+    return isinstance(ruling.verdict, Admitted) and bool(ruling.verdict.placement.assignments)
 
 
 class _Search:
@@ -79,18 +79,18 @@ class _Search:
     def _demand(self, groups: Iterable[Group]) -> Demand:
         return demand_of(each for each in groups if each.pod_set in self._bound)
 
-    def run(self, steps: int, decide: Decide) -> Turn:
+    def run(self, steps: int, decide: Decide) -> Ruling:
         """Try the domains in order until one takes the gang; say what the best of them lacks."""
-        refused: list[tuple[int, Turn]] = []
+        refused: list[tuple[int, Ruling]] = []
         spent, cost = 0, cost_of_try(self._gang, self._domains)
         for at in self._candidates():
             if refused and spent > steps:
-                return Turn(explain.undecided(self._gang.minimum, self._room), self._room, spent)
-            turn = decide(self._held_to(at), self._room, steps - spent)
-            spent += turn.steps
-            if _places(turn) or _is_for(turn, Reason.UNSUPPORTED):
-                return replace(turn, steps=spent)
-            refused.append((at, turn))
+                return Ruling(explain.undecided(self._gang.minimum, self._room), self._room, spent)
+            ruling = decide(self._held_to(at), self._room, steps - spent)
+            spent += ruling.steps
+            if _places(ruling) or _is_for(ruling, Reason.UNSUPPORTED):
+                return replace(ruling, steps=spent)
+            refused.append((at, ruling))
             spent += cost
         return replace(self._none(refused, steps - spent, decide), steps=spent)
 
@@ -138,19 +138,19 @@ class _Search:
 
     # ---- what is said where none takes it
 
-    def _none(self, refused: list[tuple[int, Turn]], steps: int, decide: Decide) -> Turn:
+    def _none(self, refused: list[tuple[int, Ruling]], steps: int, decide: Decide) -> Ruling:
         """Place the rest of the gang where no worker is of its minimum; else explain."""
         if not self._minimum:
             return decide(replace(self._gang, surplus=()), self._room, steps)
         undecided = [pair for pair in refused if _is_for(pair[1], Reason.UNDECIDED)]
         if undecided or refused:
-            at, turn = (undecided or refused)[0]
+            at, ruling = (undecided or refused)[0]
         elif self._open().any():
             at = self._closest()
-            turn = decide(self._held_to(at), self._room, steps)
+            ruling = decide(self._held_to(at), self._room, steps)
         else:
-            return Turn(self._no_choice(), self._room)
-        return Turn(self._told(at, turn.verdict), self._room)
+            return Ruling(self._no_choice(), self._room)
+        return Ruling(self._told(at, ruling.verdict), self._room)
 
     def _told(self, at: int, verdict: Verdict) -> Verdict:
         """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
@@ -181,5 +181,5 @@ class _Search:
         return int(np.lexsort((np.arange(count), barred, missing, ~self._open()))[0])
 
 
-def _is_for(turn: Turn, reason: Reason) -> bool:
-    return isinstance(turn.verdict, Refusal) and turn.verdict.reason == reason
+def _is_for(ruling: Ruling, reason: Reason) -> bool:
+    return isinstance(ruling.verdict, Refusal) and ruling.verdict.reason == reason

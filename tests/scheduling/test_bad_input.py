@@ -20,7 +20,7 @@ from scheduling.model import (
     Topology,
 )
 from scheduling.room import Room
-from scheduling.together import Turn
+from scheduling.together import Ruling
 from scheduling.topology import decide_together
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 from tests.builders import columns, group, node, require, shape
@@ -172,10 +172,10 @@ def tries(asked: PendingGang, steps: int) -> int:
     """Return in how many domains a gang is tried that none of them takes."""
     count = 0
 
-    def refuse(_: PendingGang, room: Room, __: int) -> Turn:
+    def refuse(_: PendingGang, room: Room, __: int) -> Ruling:
         nonlocal count
         count += 1
-        return Turn(Refusal(Reason.INSUFFICIENT_RESOURCES, "no"), room)
+        return Ruling(Refusal(Reason.INSUFFICIENT_RESOURCES, "no"), room)
 
     decide_together(asked, Room.of(WORLD), steps, refuse)
     return count
