@@ -24,7 +24,16 @@ from kube.client import Client
 from kube.errors import Timeout
 from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
-from kube.objects import DeviceClass, Gang, Namespace, Node, Pod, PriorityClass, RayCluster
+from kube.objects import (
+    DeviceClass,
+    Gang,
+    Namespace,
+    Node,
+    Pod,
+    PriorityClass,
+    RayCluster,
+    Service,
+)
 from kube.observed import ObservedPod, observe
 from kube.profiles import profiles_of
 from kube.resources import (
@@ -35,6 +44,7 @@ from kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     RAY_CLUSTERS,
+    SERVICES,
 )
 from kube.storage import WATCHES, ObservedFact
 from kube.watch import (
@@ -70,7 +80,8 @@ class Coordinator:
     def __init__(self, settings: Settings, client: Client) -> None:
         self._settings = settings
         self._client = client
-        self._reduce = partial(observe, profiles=profiles_of(settings.profiles))
+        profiles = profiles_of(settings.profiles)
+        self._reduce = partial(observe, profiles=profiles)
         patience = Patience(bind=settings.bind_patience, torn=settings.torn_patience)
         self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
         feed = self.loop.feed
@@ -84,6 +95,7 @@ class Coordinator:
             "raypods": self._ray_pods,
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
+            **(self._services() if any(each.defaults for each in profiles.values()) else {}),
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
@@ -132,6 +144,11 @@ class Coordinator:
                 selection=Selection(may_be_absent=True),
             ),
         }
+
+    def _services(self) -> dict[str, Reflector[Any]]:
+        """The watch of Services: who has none to spread by needs no right to it."""
+        sink = _sink(self.loop.feed, "services", _service_event)
+        return {"services": Reflector(self._client, SERVICES, Service, sink)}
 
     @property
     def synced(self) -> bool:
@@ -316,6 +333,16 @@ def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
             return happened.PriorityClassSeen(priority_class)
         case Deleted(obj=priority_class):
             return happened.PriorityClassGone(priority_class.metadata.name)
+        case _:
+            return None
+
+
+def _service_event(told: WatchEvent[Service]) -> Event | None:
+    match told:
+        case Changed(obj=service):
+            return happened.ServiceSeen(service)
+        case Deleted(obj=service):
+            return happened.ServiceGone(service.metadata.namespace, service.metadata.name)
         case _:
             return None
 

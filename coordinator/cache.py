@@ -20,6 +20,7 @@ from scheduling.columns import Columns, NodeTable
 from scheduling.company import CompanyTable, Yielding
 from scheduling.holders import HolderTable, ray_cluster
 from scheduling.model import GangKey, Node
+from scheduling.services import ServiceTable
 from scheduling.storage import StorageTable
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -34,6 +35,7 @@ class ClusterCache:
         self.company = CompanyTable()
         self.holders = HolderTable()
         self.storage = StorageTable()
+        self.services = ServiceTable()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -235,7 +237,9 @@ class ClusterCache:
 
 def _minds(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
-    return bool(pod.anti_affinity or (shape is not None and (shape.near or shape.spread)))
+    if shape is None:
+        return bool(pod.anti_affinity)
+    return bool(pod.anti_affinity or shape.near or shape.spread or shape.spread_by_default)
 
 
 def _readable(seen: objects.Node) -> Node | None:

@@ -7,7 +7,15 @@ and time. A failed write is an event like any other, never an exception that cro
 from dataclasses import dataclass
 from enum import IntFlag
 
-from kube.objects import DeviceClass, Gang, Namespace, Node, PriorityClass, RayCluster
+from kube.objects import (
+    DeviceClass,
+    Gang,
+    Namespace,
+    Node,
+    PriorityClass,
+    RayCluster,
+    Service,
+)
 from kube.observed import ObservedPod
 from scheduling.model import GangKey
 from scheduling.storage import Fact
@@ -126,6 +134,21 @@ class DeviceClassGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceSeen:
+    """A Service was added or changed; its selector says whom default constraints count."""
+
+    service: Service
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceGone:
+    """A Service was removed."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class FactSeen:
     """Something about volumes is new or has changed."""
 
@@ -226,6 +249,8 @@ Event = (
     | PriorityClassGone
     | DeviceClassSeen
     | DeviceClassGone
+    | ServiceSeen
+    | ServiceGone
     | FactSeen
     | FactGone
     | FactsSeen

@@ -46,6 +46,8 @@ from coordinator.events import (
     PodSeen,
     PriorityClassGone,
     PriorityClassSeen,
+    ServiceGone,
+    ServiceSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -57,6 +59,7 @@ from coordinator.moment import Moment, Patience
 from coordinator.promises import due, due_claims
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
+from kube.codec import service
 from kube.objects import RayCluster
 from kube.observed import Amounts, ObservedPod
 from kube.ray import Answer
@@ -226,7 +229,7 @@ class CoordinatorState:
         if moment.now >= self._explained_at + self._quiet:
             self._memory, self._explained_at = None, moment.now
         decisions, self._memory = next_cycle(
-            pending,
+            self.cache.services.spread_all(pending),
             self.cache.columns(),
             self._memory,
             company=self._company(),
@@ -241,7 +244,8 @@ class CoordinatorState:
         """Who is where, with the pods that have their room and are not bound yet."""
         if not self.cache.is_minded:
             return Company(self.cache.company)
-        expected = (pod for view in self.views.values() if view.reserved for pod in due(view))
+        on_their_way = (view for view in self.views.values() if view.reserved)
+        expected = (pod for view in on_their_way for pod in due(view, self.cache.services))
         return Company(self.cache.company, expected)
 
     def _volumes(self) -> Volumes:
@@ -386,6 +390,15 @@ class CoordinatorState:
     def _device_class_gone(self, event: DeviceClassGone, moment: Moment) -> None:
         self.cache.remove_device_class(event.name)
         self._memory, self.cycle_wanted = None, True
+
+    @_take.register
+    def _service_seen(self, event: ServiceSeen, moment: Moment) -> None:
+        self.cycle_wanted |= self.cache.services.put(service(event.service))
+
+    @_take.register
+    def _service_gone(self, event: ServiceGone, moment: Moment) -> None:
+        self.cache.services.drop(event.namespace, event.name)
+        self.cycle_wanted = True
 
     @_take.register
     def _fact_seen(self, event: FactSeen, moment: Moment) -> None:

@@ -19,7 +19,16 @@ from kube.objects import (
     Quantity,
     VolumeSource,
 )
-from kube.profiles import COMPANY, DEFAULT_SCHEDULER, PORTS, SPREAD, STOCK, Profile, Profiles
+from kube.profiles import (
+    COMPANY,
+    DEFAULT_SCHEDULER,
+    MOST_SPREADS,
+    PORTS,
+    SPREAD,
+    STOCK,
+    Profile,
+    Profiles,
+)
 from scheduling import model
 from scheduling.holders import Held
 from scheduling.model import (
@@ -41,12 +50,12 @@ from scheduling.resources import (
     request_amount,
     sorted_requests,
 )
+from scheduling.services import Service
 from scheduling.storage import IN_TREE_DRIVERS
 from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
-_MOST_SPREADS = 16  # each costs a look at all nodes with every pod of its gang that is placed
 _SHOWN = 120  # what tenants write may be long, a message should not
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
@@ -111,6 +120,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         near=_affinity_terms(pod) if minds else (),
         apart=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
+        spread_by_default=profile.defaults if profile and not constraints else (),
         volumes=_volume_names(mounts(pod)),
     )
 
@@ -335,7 +345,8 @@ def _toleration(found: objects.Toleration) -> model.Toleration:
 
 def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
     """Name what binds a pod and the core knows nothing of; the names end up in messages."""
-    yield from _scheduler(spec, profile)
+    if profile is None:
+        yield f"schedulerName {_shortened(spec.scheduler_name or DEFAULT_SCHEDULER)}"
     yield from _volumes(spec)
     if _selection_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} node selection terms"
@@ -344,23 +355,12 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
     if not (profile and COMPANY in profile.off) and _company_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} terms of affinity between pods"
     spread_is_off = profile is not None and SPREAD in profile.off
-    if not spread_is_off and len(spec.topology_spread_constraints) > _MOST_SPREADS:
-        yield f"more than {_MOST_SPREADS} topologySpreadConstraints"
+    if not spread_is_off and len(spec.topology_spread_constraints) > MOST_SPREADS:
+        yield f"more than {MOST_SPREADS} topologySpreadConstraints"
     if spec.resource_claims:
         yield "resourceClaims"
     if spec.scheduling_group is not None:
         yield "schedulingGroup"
-
-
-def _scheduler(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
-    """Name a scheduler that is not among the profiles, or what it adds to the pod by itself.
-
-    Default constraints count the pods that the pod's Services select, which are not watched.
-    """
-    if profile is None:
-        yield f"schedulerName {_shortened(spec.scheduler_name or DEFAULT_SCHEDULER)}"
-    elif profile.binding_defaults and not spec.topology_spread_constraints:
-        yield f"default topology spread constraints of {_shortened(profile.name)}"
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
@@ -463,7 +463,7 @@ def _spread_constraints(
     found: tuple[objects.TopologySpreadConstraint, ...], pod: objects.ObjectMeta
 ) -> tuple[SpreadConstraint, ...]:
     """Read the constraints of a pod that bind; of too many none, for it is not supported then."""
-    if len(found) > _MOST_SPREADS:
+    if len(found) > MOST_SPREADS:
         return ()
     binding = (each for each in found if each.when_unsatisfiable != "ScheduleAnyway")
     return tuple(_spread_constraint(each, pod) for each in binding)
@@ -539,6 +539,15 @@ def resources_of_class(found: objects.DeviceClass) -> tuple[str, ...]:
     """
     named = found.spec.extended_resource_name
     return (f"{_OF_CLASS}{found.metadata.name}", *((named,) if named else ()))
+
+
+# ---- services
+
+
+def service(found: objects.Service) -> Service:
+    """Read a Service; one without a selector picks nobody."""
+    meta = found.metadata
+    return Service(meta.namespace, meta.name, tuple(sorted(found.spec.selector.items())))
 
 
 # ---- the placement in Gang.status

@@ -11,10 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
-from scheduling.model import NodeTerm, Requirement
+from scheduling.model import NodeTerm, PodTerm, Requirement, SpreadConstraint
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -22,6 +30,9 @@ COMPANY, PORTS, SPREAD = "InterPodAffinity", "NodePorts", "PodTopologySpread"
 
 RELAXED = frozenset((COMPANY, PORTS, SPREAD))
 """Filter plugins that, switched off, are not asked: what a pod says to them means nothing then."""
+
+MOST_SPREADS = 16
+"""Constraints of one pod that are read: each costs a look at all nodes with every pod placed."""
 
 _NEEDED = {"NodeAffinity": "filter", "SchedulingGates": "pre_enqueue"}
 _OWN = frozenset(
@@ -40,13 +51,13 @@ class Profile:
     """What of a scheduler decides which of a pod's nodes it refuses.
 
     `added` are ORed terms of which each node must match one, beside what the pod asks for; None
-    where there are none. `binding_defaults`: pods without topology spread constraints get some
-    that can refuse them. `off` are those of `RELAXED` that are switched off.
+    where there are none. `defaults` are the topology spread constraints that bind pods which have
+    none of their own; they count nobody yet. `off` are those of `RELAXED` that are switched off.
     """
 
     name: str = DEFAULT_SCHEDULER
     added: tuple[NodeTerm, ...] | None = None
-    binding_defaults: bool = False
+    defaults: tuple[SpreadConstraint, ...] = ()
     off: frozenset[str] = frozenset()
 
 
@@ -105,10 +116,26 @@ class _Constraint(_Written):
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: tuple[str, ...] = ()
 
+    def read(self) -> SpreadConstraint:
+        """Read it; its label keys mean nothing, for the Services' selector takes their place."""
+        return SpreadConstraint(
+            counted=PodTerm(self.topology_key, (), ()),
+            max_skew=self.max_skew,
+            min_domains=self.min_domains or 1,
+            heeds_affinity=self.node_affinity_policy in (None, "Honor"),
+            heeds_taints=self.node_taints_policy == "Honor",
+        )
+
 
 class _SpreadArguments(_Arguments):
-    default_constraints: tuple[_Constraint, ...] = ()
+    default_constraints: tuple[_Constraint, ...] = Field(default=(), max_length=MOST_SPREADS)
     defaulting_type: Literal["System", "List"] = "System"
+
+    @model_validator(mode="after")
+    def _are_listed(self) -> "_SpreadArguments":
+        if self.default_constraints and self.defaulting_type == "System":
+            raise ValueError('defaultConstraints beside defaultingType "System"; allowed: "List"')
+        return self
 
 
 class _NodeAffinityConfig(_Written):
@@ -215,7 +242,7 @@ class SchedulerProfile(_Written):
         return Profile(
             name=self.scheduler_name,
             added=_added(configs.get("NodeAffinity")),
-            binding_defaults=_binds(configs.get("PodTopologySpread")) and SPREAD not in off,
+            defaults=() if SPREAD in off else _defaults(configs.get(SPREAD)),
             off=off,
         )
 
@@ -227,11 +254,10 @@ def _added(args: object) -> tuple[NodeTerm, ...] | None:
     return tuple(each.read() for each in required.node_selector_terms) if required else None
 
 
-def _binds(args: object) -> bool:
-    """Say whether default constraints can refuse; the system's own are all ScheduleAnyway."""
-    if not isinstance(args, _SpreadArguments) or args.defaulting_type == "System":
-        return False
-    return any(each.when_unsatisfiable == "DoNotSchedule" for each in args.default_constraints)
+def _defaults(args: object) -> tuple[SpreadConstraint, ...]:
+    """Return the default constraints that can refuse; the system's own are all ScheduleAnyway."""
+    listed = args.default_constraints if isinstance(args, _SpreadArguments) else ()
+    return tuple(each.read() for each in listed if each.when_unsatisfiable == "DoNotSchedule")
 
 
 def profiles_of(written: Iterable[SchedulerProfile]) -> Profiles:

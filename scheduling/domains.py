@@ -104,13 +104,7 @@ def confined(
             made[wanted] = _inside(*wanted)
         return made[wanted]
 
-    def held(group: Group) -> Group:
-        return Group(group.pod_set, group.replica, inside(group), group.count)
-
-    members = (Member(each.pod_set, inside(each), *each[2:]) for each in gang.members)
-    surplus = (tuple(map(held, unit)) for unit in gang.surplus)
-    minimum = map(held, gang.minimum)
-    return replace(gang, minimum=tuple(minimum), surplus=tuple(surplus), members=tuple(members))
+    return gang.reshaped(inside)
 
 
 def _inside(shape: PodShape, required: tuple[Requirement, ...]) -> PodShape:

@@ -7,7 +7,7 @@ are one more resource and no special case.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -142,13 +142,14 @@ class PodShape:
     itself: a node must match one of each. `features` are those that a node must declare, sorted.
     `unsupported` names the constraints of the pod that the core does not model, sorted; such a
     shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
-    between pods, `spread` how they are to be spread. `volumes` names the claims that pods of the
-    shape mount, and their generic ephemeral volumes, sorted.
+    between pods, `spread` how they are to be spread, and `spread_by_default` how its scheduler
+    spreads it of itself: whom that counts is not said yet (`services`). `volumes` names the claims
+    that pods of the shape mount, and their generic ephemeral volumes, sorted.
 
     `bounds`, `inside` and `reach` are no part of the pod, and no part of the key either: they are
     what pods around (`neighbours`) and volumes (`volumes`) leave of the choice of nodes at one
     moment, and the domain that its gang is tried in (`topology`). `came_as` is the key of the shape
-    before its volumes were looked at.
+    before its Services and volumes were looked at.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -161,6 +162,7 @@ class PodShape:
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
+    spread_by_default: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[str, ...] = ()
     bounds: tuple[Requirement, ...] = ()
     inside: tuple[Requirement, ...] = ()
@@ -296,6 +298,19 @@ class PendingGang:
         yield from self.minimum
         for unit in self.surplus:
             yield from unit
+
+    def reshaped(self, shape: Callable[[Group | Member], PodShape]) -> "PendingGang":
+        """Return the gang with the shapes that `shape` gives to its groups and members."""
+
+        def changed(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+            return tuple(Group(g.pod_set, g.replica, shape(g), g.count) for g in groups)
+
+        return replace(
+            self,
+            minimum=changed(self.minimum),
+            surplus=tuple(map(changed, self.surplus)),
+            members=tuple(Member(each.pod_set, shape(each), *each[2:]) for each in self.members),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ PLENTY = "512Gi"
 
 _GROUPS = {
     "Pod": "/api/v1",
+    "Service": "/api/v1",
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",

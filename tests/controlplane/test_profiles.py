@@ -6,6 +6,7 @@ The scheduler is the second one of the manifests, the extender beside it; there 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -21,9 +22,14 @@ SECOND = "muster-scheduler"
 RAY_NODES = {"pool": "ray"}
 TERM = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["ray"]}]}
 ADDED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
+ZONES = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+SPREAD = {"defaultingType": "List", "defaultConstraints": [ZONES]}
 PROFILE = {
     "schedulerName": SECOND,
-    "pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": ADDED}}],
+    "pluginConfig": [
+        {"name": "NodeAffinity", "args": {"addedAffinity": ADDED}},
+        {"name": "PodTopologySpread", "args": SPREAD},
+    ],
 }
 
 
@@ -41,14 +47,24 @@ def plot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plot]:
         plot = Plot(cluster, "profiles")
         cluster.create_namespace(plot.name)
         plot.add_nodes(
-            NodeSpec("ray", cpus=3, labels=RAY_NODES), NodeSpec("other", cpus=64, memory="512Gi")
+            NodeSpec("ray", cpus=3, labels=in_zone("east")),
+            NodeSpec("other", cpus=64, memory="512Gi"),
         )
         yield plot
+
+
+def in_zone(name: str) -> dict[str, str]:
+    return {**RAY_NODES, "zone": name}
 
 
 def on_second(name: str, replicas: int) -> Json:
     workers = group(replicas=replicas, schedulerName=SECOND)
     return gang(name, workers, head_group=head(schedulerName=SECOND))
+
+
+def service(name: str, selector: dict[str, str]) -> Json:
+    spec = {"selector": selector, "clusterIP": "None"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) -> None:
@@ -61,6 +77,29 @@ def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) 
     plot.create(on_second("small", 2))
     plot.wait_running("small", 3)
     assert set(plot.bound("small").values()) == {"ray"}
+    plot.delete("RayCluster", "large")
+    plot.wait_gone("RayCluster", "large")
+
+
+def test_workers_that_a_service_selects_are_spread_over_zones(plot: Plot) -> None:
+    """Neither they nor the Service say so: the profile does."""
+    plot.add_nodes(
+        NodeSpec("bare", cpus=1, labels=RAY_NODES),
+        NodeSpec("east1", cpus=1, labels=in_zone("east")),
+    )
+    plot.create(on_second("spread", 4))
+    plot.wait_message("spread", "2 of 4 workers fit")
+    plot.create(service("workers", {"ray.io/cluster": "spread", "ray.io/group": "workers"}))
+    plot.wait_message("spread", "1 is in no domain of a topology spread constraint")
+    plot.add_nodes(
+        NodeSpec("east2", cpus=9, labels=in_zone("east")),
+        NodeSpec("west1", cpus=1, labels=in_zone("west")),
+    )
+    plot.wait_message("spread", "west holds 1, so that none may hold over 2")
+    plot.add_nodes(NodeSpec("west2", cpus=9, labels=in_zone("west")))
+    plot.wait_running("spread", 5)
+    zones = Counter(node[:4] for node in plot.bound("spread", "worker").values())
+    assert zones == {"east": 2, "west": 2}
 
 
 def test_a_gang_of_a_scheduler_without_a_profile_is_unsupported(plot: Plot) -> None:

@@ -32,6 +32,7 @@ PLURALS = {
     "Namespace": "namespaces",
     "PriorityClass": "priorityclasses",
     "DeviceClass": "deviceclasses",
+    "Service": "services",
     "RayCluster": "rayclusters",
     "Gang": "gangs",
     "Event": "events",

@@ -1,7 +1,11 @@
 """When is a gang looked at again whose pods are to be spread, and whom does it wait for?"""
 
+from dataclasses import replace
+
 from coordinator.actions import ReleasePod
 from kube import names
+from kube.profiles import DEFAULT_SCHEDULER, Profile
+from scheduling.model import PodTerm, SpreadConstraint
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.world import World
@@ -67,6 +71,47 @@ def test_a_gang_waits_until_pods_that_mind_its_own_are_bound() -> None:
     strict = spread(names.RAY_GROUP, "workers", nodeAffinityPolicy="Ignore")
     world = World(zone("a1"), zone("b1"))
     world.create(spread_workers("first", 2, strict))
+    world.create(ray_cluster("second", group("workers", 2)))
+    world.settle(seconds=30)
+    assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"
+    released = [action.gang.name for action in world.leader.log if isinstance(action, ReleasePod)]
+    assert released == ["first"] * 3 + ["second"] * 3
+
+
+ZONES = SpreadConstraint(PodTerm("zone", (), ()), 1)
+BY_GROUP = {names.RAY_GROUP: "workers"}
+
+
+def spread_by_default(constraint: SpreadConstraint) -> World:
+    """A world whose scheduler spreads pods that say nothing of it."""
+    profile = Profile(defaults=(constraint,))
+    return World(zone("a1"), zone("b1"), profiles={DEFAULT_SCHEDULER: profile})
+
+
+def service(name: str, selector: Json) -> Json:
+    return {"kind": "Service", "metadata": {"name": name, "namespace": TEAM}} | {
+        "spec": {"selector": selector}
+    }
+
+
+def test_a_service_that_comes_or_goes_changes_what_a_waiting_gang_may_do() -> None:
+    """Nothing of its pods or of any node has changed."""
+    world = spread_by_default(ZONES)
+    world.create(service("workers", BY_GROUP), foreign_pod("full", "b1", cpu=8))
+    world.create(ray_cluster("gang", group("workers", 3), head=template(cpu=0)))
+    world.settle(seconds=5)
+    assert "1 of 3 workers fit: topology spread over zone" in world.status("gang")["message"]
+    world.delete("services", "workers")
+    world.settle(seconds=5)
+    assert world.status("gang")["phase"] == "Running"
+    assert world.bound("gang")["a1"] >= 3
+
+
+def test_a_gang_waits_until_pods_that_are_spread_by_default_are_bound() -> None:
+    """As where the pods themselves say so: the pin leaves kube-scheduler all zones to count."""
+    world = spread_by_default(replace(ZONES, heeds_affinity=False))
+    world.create(service("workers", BY_GROUP))
+    world.create(ray_cluster("first", group("workers", 2)))
     world.create(ray_cluster("second", group("workers", 2)))
     world.settle(seconds=30)
     assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"

@@ -5,7 +5,7 @@ an API server, and one or more replicas of the coordinator, each driven step by 
 import contextlib
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from coordinator.app import (
     _node_event,
     _pod_event,
     _priority_event,
+    _service_event,
 )
 from coordinator.events import CycleDue, Event, FactsSeen, TermEnded, TermStarted, TimePassed
 from coordinator.executor import Executor
@@ -29,8 +30,9 @@ from coordinator.state import CoordinatorState
 from kube import codec, names, objects
 from kube.client import Client as RealClient
 from kube.codec import InvalidObject, nominated_priority, pod_used, room_on
-from kube.observed import observe
+from kube.observed import ObservedPod, observe
 from kube.patches import gate_patch, pinned_node
+from kube.profiles import STOCK, Profiles
 from kube.ray import opt_in
 from kube.storage import WATCHES
 from kube.watch import Changed, Deleted
@@ -41,6 +43,8 @@ from scheduling.model import LOWEST_PRIORITY, GangKey
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 
+Reduce = Callable[[objects.Pod], ObservedPod]
+
 STEPS = 400  # rounds after which a world that does not come to rest is broken
 
 _READERS: dict[str, tuple[type[Any], Any]] = {
@@ -50,20 +54,19 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "namespaces": (objects.Namespace, _namespace_event),
     "priorityclasses": (objects.PriorityClass, _priority_event),
     "deviceclasses": (objects.DeviceClass, _device_class_event),
+    "services": (objects.Service, _service_event),
     "rayclusters": (objects.RayCluster, _cluster_event),
     "gangs": (objects.Gang, _gang_event),
 }
-_PROJECTED: dict[str, Any] = {
-    "pods": observe,
-    **{each.resource.plural: each.observe for each in WATCHES},
-}
+_PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
 
-def event_of(change: Change) -> Event:
+def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
-    obj = _PROJECTED.get(change.key.plural, lambda found: found)(obj)
+    projected = {**_PROJECTED, "pods": reduce}
+    obj = projected.get(change.key.plural, lambda found: found)(obj)
     told = Changed(obj) if change.new is not None else Deleted(obj)
     return cast(Event, translate(told))
 
@@ -71,15 +74,21 @@ def event_of(change: Change) -> Event:
 class Replica:
     """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, reduce: Reduce) -> None:
         self.api = api
+        self._reduce = reduce
         self.client = Client(api)
         self.todo: list[Action] = []
         self.log: list[Action] = []
         self.emitted: list[EmitEvent] = []
         self.leading = False
         self._executor = Executor(
-            cast(RealClient, self.client), self, self._hear, identity="test", concurrency=1
+            cast(RealClient, self.client),
+            self,
+            self._hear,
+            identity="test",
+            concurrency=1,
+            reduce=reduce,
         )
         self.restart()
 
@@ -105,7 +114,8 @@ class Replica:
     def hear(self, plural: str, most: int = 1 << 30) -> None:
         """Be told the next changes of one resource."""
         queue = self.watch.queues[plural]
-        self.handle([event_of(queue.popleft()) for _ in range(min(most, len(queue)))])
+        changes = [queue.popleft() for _ in range(min(most, len(queue)))]
+        self.handle([event_of(change, self._reduce) for change in changes])
 
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
@@ -182,13 +192,14 @@ class Replica:
 class World:
     """The API server and everybody who works on it."""
 
-    def __init__(self, *start: Json, replicas: int = 1) -> None:
+    def __init__(self, *start: Json, replicas: int = 1, profiles: Profiles = STOCK) -> None:
         self.api = Api()
         self.epoch = 0
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
             self.api.create(obj)
-        self.replicas = [Replica(self.api) for _ in range(replicas)]
+        reduce = partial(observe, profiles=profiles)
+        self.replicas = [Replica(self.api, reduce) for _ in range(replicas)]
         self.elect(0)
 
     @property

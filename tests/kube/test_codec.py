@@ -22,6 +22,7 @@ from kube.codec import (
     pod_used,
     resources_of_class,
     room_on,
+    service,
 )
 from kube.objects import GangPlacement, Pod
 from kube.profiles import DEFAULT_SCHEDULER, RELAXED, STOCK, Profile
@@ -36,6 +37,7 @@ from scheduling.model import (
     SpreadConstraint,
 )
 from scheduling.ports import WHOLE
+from scheduling.services import Service
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -387,12 +389,30 @@ def test_a_profile_adds_its_affinity_to_that_of_its_pods() -> None:
     assert pod_shape(pod({}), profiles).added_affinity is None
 
 
-def test_default_constraints_that_bind_are_named_where_a_pod_has_none_of_its_own() -> None:
-    profiles = {DEFAULT_SCHEDULER: Profile(binding_defaults=True)}
-    found = pod_shape(pod({}), profiles).unsupported
-    assert found == ("default topology spread constraints of default-scheduler",)
-    own = {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}
-    assert pod_shape(pod(own), profiles).unsupported == ()
+def test_default_constraints_are_for_pods_that_have_none_of_their_own() -> None:
+    """One that only scores is one of its own."""
+    defaults = (SpreadConstraint(PodTerm("zone", (), ()), 1),)
+    profiles = {DEFAULT_SCHEDULER: Profile(defaults=defaults), "gpu": Profile("gpu")}
+    found = pod_shape(pod({}), profiles)
+    assert (found.spread, found.spread_by_default) == ((), defaults)
+    for action in ("ScheduleAnyway", "DoNotSchedule"):
+        own = {"topologySpreadConstraints": [{"whenUnsatisfiable": action, "topologyKey": "a"}]}
+        assert pod_shape(pod(own), profiles).spread_by_default == ()
+    assert pod_shape(pod({"schedulerName": "gpu"}), profiles).spread_by_default == ()
+
+
+@pytest.mark.parametrize("written", [{}, {"selector": None}, {"selector": {}}])
+def test_a_service_without_a_selector_picks_nobody(written: Json) -> None:
+    metadata = {"name": "a", "namespace": "team"}
+    found = msgspec.convert({"metadata": metadata, "spec": written}, objects.Service)
+    assert service(found) == Service("team", "a", ())
+
+
+def test_a_service_picks_by_all_its_labels() -> None:
+    metadata = {"name": "a", "namespace": "team"}
+    spec = {"selector": {"b": "2", "a": "1"}}
+    found = msgspec.convert({"metadata": metadata, "spec": spec}, objects.Service)
+    assert service(found) == Service("team", "a", (("a", "1"), ("b", "2")))
 
 
 def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from kube.profiles import Profile, SchedulerProfile, profiles_of
-from scheduling.model import NodeTerm, Requirement
+from scheduling.model import NodeTerm, PodTerm, Requirement, SpreadConstraint
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -51,17 +51,37 @@ def test_the_required_part_of_an_added_affinity_counts_and_the_preferred_does_no
 
 
 @pytest.mark.parametrize(
-    ("args", "binding"),
+    "args",
     [
-        ({"defaultingType": "List", "defaultConstraints": [constraint("DoNotSchedule")]}, True),
-        ({"defaultingType": "List", "defaultConstraints": [constraint("ScheduleAnyway")]}, False),
-        ({"defaultingType": "List"}, False),
-        ({"defaultingType": "System"}, False),
-        ({}, False),
+        {"defaultingType": "List", "defaultConstraints": [constraint("ScheduleAnyway")]},
+        {"defaultingType": "List"},
+        {"defaultingType": "System"},
+        {},
     ],
 )
-def test_only_listed_constraints_that_do_not_schedule_bind(args: Json, binding: bool) -> None:
-    assert read(**config("PodTopologySpread", **args)).binding_defaults is binding
+def test_a_profile_whose_constraints_only_score_binds_nobody(args: Json) -> None:
+    assert read(**config("PodTopologySpread", **args)).defaults == ()
+
+
+def test_listed_constraints_that_do_not_schedule_are_read_and_count_nobody_yet() -> None:
+    """Its label keys would be merged into a selector, which the Services' one replaces."""
+    full = {
+        **constraint("DoNotSchedule"),
+        "topologyKey": "rack",
+        "maxSkew": 2,
+        "minDomains": 3,
+        "nodeAffinityPolicy": "Ignore",
+        "nodeTaintsPolicy": "Honor",
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    listed = [constraint("DoNotSchedule"), constraint("ScheduleAnyway"), full]
+    found = read(
+        **config("PodTopologySpread", defaultingType="List", defaultConstraints=listed)
+    ).defaults
+    assert found == (
+        SpreadConstraint(PodTerm("zone", (), ()), 1),
+        SpreadConstraint(PodTerm("rack", (), ()), 2, 3, heeds_affinity=False, heeds_taints=True),
+    )
 
 
 @pytest.mark.parametrize("point", ["multiPoint", "filter"])
@@ -76,7 +96,7 @@ def test_a_plugin_off_has_no_default_constraints() -> None:
     args = {"defaultingType": "List", "defaultConstraints": [constraint("DoNotSchedule")]}
     off = {"filter": {"disabled": [{"name": "PodTopologySpread"}]}}
     found = read(plugins=off, **config("PodTopologySpread", **args))
-    assert (found.binding_defaults, set(found.off)) == (False, {"PodTopologySpread"})
+    assert (found.defaults, set(found.off)) == ((), {"PodTopologySpread"})
 
 
 def test_what_scores_sorts_or_evicts_is_left_aside() -> None:
@@ -113,6 +133,18 @@ def test_what_scores_sorts_or_evicts_is_left_aside() -> None:
         (
             config("PodTopologySpread", defaultConstraints=[{**constraint("Never")}]),
             "'DoNotSchedule' or 'ScheduleAnyway'",
+        ),
+        (
+            config("PodTopologySpread", defaultConstraints=[constraint("DoNotSchedule")]),
+            'beside defaultingType "System"; allowed: "List"',
+        ),
+        (
+            config(
+                "PodTopologySpread",
+                defaultingType="List",
+                defaultConstraints=[constraint("DoNotSchedule")] * 17,
+            ),
+            "at most 16 items",
         ),
     ],
 )

@@ -282,6 +282,8 @@ USED: dict[str, Rights] = {
         ("ray.io", "rayclusters"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
+        # coordinator/app.py: where a profile has default constraints that refuse
+        ("", "services"): {"list", "watch"},
         # kube/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
         ("muster.dev", "gangqueues"): {"list", "watch"},

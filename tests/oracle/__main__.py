@@ -13,8 +13,8 @@ from tests.oracle.stage import Stage
 from tests.oracle.tally import Outcome, Tally
 from tests.oracle.trial import try_case
 
-SIDE_BY_SIDE = 16
-"""Cases at a time, each in a slot of its own."""
+SLOTS = tuple(f"w{at}" for at in range(16))
+"""Where cases run side by side, one in each."""
 
 
 def main(argv: list[str]) -> int:
@@ -37,7 +37,8 @@ def run(seeds: list[str], seconds: float, kubernetes: str) -> Tally:
     """Try the seeds, for so many seconds at most, and print what was found."""
     with ExitStack() as open_until_then:
         folder = open_until_then.enter_context(tempfile.TemporaryDirectory())
-        stage = open_until_then.enter_context(Stage.open(Path(folder) / "cluster", kubernetes))
+        opening = Stage.open(Path(folder) / "cluster", kubernetes, SLOTS)
+        stage = open_until_then.enter_context(opening)
         begin = time.monotonic()
         outcomes = _all(stage, seeds, begin + seconds)
         tally = Tally(outcomes, time.monotonic() - begin)
@@ -49,14 +50,14 @@ def _all(stage: Stage, seeds: list[str], end: float) -> list[Outcome]:
     """Try cases side by side until the end; each slot takes the next seed once it is free."""
     left = iter(seeds)
 
-    def work(slot: int) -> list[Outcome]:
+    def work(slot: str) -> list[Outcome]:
         done = []
         while time.monotonic() < end and (seed := next(left, None)):
-            done.append(try_case(stage, f"w{slot}", seed))
+            done.append(try_case(stage, slot, seed))
         return done
 
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        found = pool.map(work, range(SIDE_BY_SIDE))
+    with ThreadPoolExecutor(len(SLOTS)) as pool:
+        found = pool.map(work, SLOTS)
         return [outcome for outcomes in found for outcome in outcomes]
 
 

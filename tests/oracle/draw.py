@@ -8,6 +8,16 @@ from typing import Any
 from tests.oracle.model import Json, namespaces
 
 
+def host_key(slot: str) -> str:
+    """Return the label that every node of a slot has a value of its own of."""
+    return f"{slot}/host"
+
+
+def zone_key(slot: str) -> str:
+    """Return the label that several nodes of a slot share a value of."""
+    return f"{slot}/zone"
+
+
 @dataclass
 class Draw:
     """The chance of one ingredient in one world, which no other ingredient shifts."""
@@ -34,12 +44,12 @@ class Draw:
     @property
     def host(self) -> str:
         """The label that every node has a value of its own of."""
-        return f"{self.slot}/host"
+        return host_key(self.slot)
 
     @property
     def zone(self) -> str:
         """The label that several nodes share a value of, and some lack."""
-        return f"{self.slot}/zone"
+        return zone_key(self.slot)
 
     def happens(self, chance: float) -> bool:
         """Draw whether something with this chance happens."""

@@ -7,7 +7,7 @@ pod counts from the moment it is bound. Controllers that would change a world ar
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,12 +15,14 @@ import msgspec
 
 from kube.objects import Pod
 from kube.patches import JsonPatch, release_patch, unpinned_release_patch
+from kube.profiles import DEFAULT_SCHEDULER
 from testbed.api import Session
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.options import Options
 from testbed.provisioner import provisioning
 from testbed.waiting import wait_until
+from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.model import (
     PRIORITIES,
     Json,
@@ -35,7 +37,10 @@ PATIENCE_SECONDS = 60.0
 """How long kube-scheduler may take over one gang; its back-off grows to ten seconds."""
 
 _PLUGINS = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
-_LEFT_OUT = ("taint-eviction", "node-lifecycle", "pod-garbage-collector", "resourcequota")
+_LEFT_OUT = (
+    *("taint-eviction", "node-lifecycle", "pod-garbage-collector", "resourcequota"),
+    *("endpoints", "endpointslice"),
+)
 _CONTROLLERS = f"--controllers={','.join(f'-{name}-controller' for name in _LEFT_OUT)}"
 _MERGE = "application/merge-patch+json"
 _NO_FINALIZERS = json.dumps({"metadata": {"finalizers": None}}).encode()
@@ -49,6 +54,7 @@ PATHS = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+    "Service": "/api/v1/namespaces/{namespace}/services",
 }
 """Where the objects of a kind are; `namespace` is filled in."""
 
@@ -61,16 +67,19 @@ class Stage:
         self._seen = seen
         self._own = threading.local()
         self._open = ExitStack()
-        self._slots: set[str] = set()
 
     @classmethod
     @contextmanager
-    def open(cls, directory: Path, kubernetes: str) -> Iterator["Stage"]:
-        """Start a control plane of this version in a new directory; it ends with the block."""
+    def open(cls, directory: Path, kubernetes: str, slots: Sequence[str]) -> Iterator["Stage"]:
+        """Start a control plane of this version in a new directory; it ends with the block.
+
+        kube-scheduler comes last, so that it knows from its start all that stands in the slots.
+        """
         options = Options(
             kubernetes=kubernetes,
             kuberay=False,
             kwok=False,
+            scheduler=False,
             apiserver_args=(_PLUGINS,),
             controller_manager_args=(_CONTROLLERS,),
         )
@@ -84,15 +93,22 @@ class Stage:
                 follower.wait_synced()
                 stage = cls(cluster, seen)
                 with stage._open:
+                    for slot in slots:
+                        stage._furnish(slot)
+                    cluster.start_scheduler({"profiles": _profiles(slots)})
                     yield stage
+
+    def _furnish(self, slot: str) -> None:
+        """Create the namespaces of a slot and what stands in it for good."""
+        for name in namespaces(slot):
+            metadata = {"name": name, "labels": namespace_labels(slot, name)}
+            self._session.call("POST", "/api/v1/namespaces", _body({"metadata": metadata}))
+        for ingredient in INGREDIENTS:
+            for each in ingredient.standing(slot):
+                self._create(each)
 
     def raise_world(self, world: World) -> World:
         """Create all objects of a world, its gang gated; return it as the API server stores it."""
-        if world.slot not in self._slots:
-            for name in namespaces(world.slot):
-                metadata = {"name": name, "labels": namespace_labels(world.slot, name)}
-                self._session.call("POST", "/api/v1/namespaces", _body({"metadata": metadata}))
-            self._slots.add(world.slot)
         objects = [self._create(each) for each in world.objects]
         nodes = [self._create(each) for each in world.nodes]
         residents = [self._create(each) for each in world.residents]
@@ -210,6 +226,12 @@ def is_refused(pod: Json) -> bool:
         each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
         for each in conditions
     )
+
+
+def _profiles(slots: Iterable[str]) -> list[Json]:
+    """Return the stock profile, and those that are for pods of the slots."""
+    further = (each for slot in slots for one in INGREDIENTS for each in one.profiles(slot))
+    return [{"schedulerName": DEFAULT_SCHEDULER}, *further]
 
 
 def _class(name: str, value: int) -> Json:

@@ -27,7 +27,8 @@ class Spread(Ingredient):
             pod["spec"]["topologySpreadConstraints"] = [_constraint(draw, key) for key in keys]
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
-        return any(_is_uneven(each, pod, node, scene) for each in _constraints(pod))
+        constraints = pod["spec"].get("topologySpreadConstraints", [])
+        return any(is_uneven(each, constraints, pod, node, scene) for each in constraints)
 
 
 # ---- what is drawn
@@ -70,18 +71,16 @@ def _selector(draw: Draw) -> Json:
 # ---- how it is judged
 
 
-def _constraints(pod: Json) -> list[Json]:
-    constraints: list[Json] = pod["spec"].get("topologySpreadConstraints", [])
-    return constraints
-
-
-def _is_uneven(constraint: Json, pod: Json, node: Json, scene: Scene) -> bool:
+def is_uneven(
+    constraint: Json, constraints: Sequence[Json], pod: Json, node: Json, scene: Scene
+) -> bool:
+    """Say whether one of a pod's constraints speaks against a node; all decide where it counts."""
     key, labels = constraint["topologyKey"], node["metadata"]["labels"]
     if key not in labels:
         return True
     held: Counter[str] = Counter()
     for each in scene.nodes:
-        if _is_eligible(constraint, pod, each, scene):
+        if _has_keys(constraints, each) and _is_eligible(constraint, pod, each, scene):
             there = each["metadata"]["labels"][key]
             held[there] += sum(_is_counted(constraint, pod, other) for other in scene.on(each))
     least = min(held.values()) if len(held) >= constraint.get("minDomains", 1) else 0
@@ -89,11 +88,13 @@ def _is_uneven(constraint: Json, pod: Json, node: Json, scene: Scene) -> bool:
     return held[labels[key]] + _is_counted(constraint, pod, pod) > most
 
 
+def _has_keys(constraints: Sequence[Json], node: Json) -> bool:
+    labels = node["metadata"]["labels"]
+    return all(each["topologyKey"] in labels for each in constraints)
+
+
 def _is_eligible(constraint: Json, pod: Json, node: Json, scene: Scene) -> bool:
     """Say whether a node makes its domain one, and its pods count."""
-    labels = node["metadata"]["labels"]
-    if any(each["topologyKey"] not in labels for each in _constraints(pod)):
-        return False
     heeds_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
     if heeds_affinity and NodeAffinity().refuses(pod, node, scene):
         return False
