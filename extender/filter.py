@@ -22,8 +22,8 @@ from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
 from kube.observed import Amounts, ObservedPod
 from kube.slots import Slot, vacant_slots
 from scheduling.columns import LIMIT, Columns, Mask, Positions, Traits
+from scheduling.exclusive import is_exclusive
 from scheduling.model import GangKey, Placement
-from scheduling.ports import is_port
 
 RESERVED: Final = "reserved for a gang"
 NO_SEAT: Final = "not a seat of its gang"
@@ -252,8 +252,8 @@ def _fitting(
     mask = np.ones(len(columns.names), dtype=np.bool_)
     for resource, amount in requests:
         row = columns.row.get(resource)
-        if amount <= 0 or (row is None and is_port(resource)):
-            continue  # a port that no gang asks for is the scheduler's own matter
+        if amount <= 0 or (row is None and is_exclusive(resource)):
+            continue  # a port or disk that no gang asks for is the scheduler's own matter
         if row is None:
             return np.zeros(len(columns.names), dtype=np.bool_)
         free = columns.free[row]

@@ -16,8 +16,8 @@ from extender.filter import NOTHING_PASSED, nominated_on, seat_of
 from extender.snapshot import Seen, Snapshot
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns
+from scheduling.exclusive import is_exclusive
 from scheduling.model import GangKey
-from scheduling.ports import is_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _fits(requests: Amounts, node: str, columns: Columns, freed: Mapping[str, in
     at = columns.index[node]
     for resource, amount in requests:
         row = columns.row.get(resource)
-        if amount <= 0 or (row is None and is_port(resource)):
+        if amount <= 0 or (row is None and is_exclusive(resource)):
             continue
         if row is None or int(columns.free[row, at]) + freed.get(resource, 0) < amount:
             return False

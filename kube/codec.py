@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kube import objects
+from kube.in_tree import TAKEN_OVER, handle_of, named_disks
 from kube.objects import (
     Container,
     ContainerStatus,
@@ -30,6 +31,7 @@ from kube.profiles import (
     Profiles,
 )
 from scheduling import model
+from scheduling.disks import Disk, disk_amounts
 from scheduling.holders import Held
 from scheduling.model import (
     Assignment,
@@ -51,7 +53,6 @@ from scheduling.resources import (
     sorted_requests,
 )
 from scheduling.services import Service
-from scheduling.storage import IN_TREE_DRIVERS
 from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
@@ -60,13 +61,12 @@ _SHOWN = 120  # what tenants write may be long, a message should not
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 
-# Volumes that no Filter plugin looks at, and those of claims. All other kinds bind a pod to nodes,
-# or may: disks that only one pod may mount (VolumeRestrictions: gcePersistentDisk,
-# awsElasticBlockStore, iscsi, rbd), in-tree disks that are counted as CSI volumes (also azureDisk,
-# azureFile, cinder, vsphereVolume, portworxVolume).
+# Volumes that no Filter plugin looks at, those of claims, and the kinds of disk of `in_tree`. Any
+# other kind is of a later release.
 _MODELLED_VOLUMES = frozenset(
     (
-        *(CLAIM, EPHEMERAL),
+        *(CLAIM, EPHEMERAL, "iscsi", "rbd", "azureFile", "vsphereVolume"),
+        *TAKEN_OVER,
         *("configMap", "csi", "downwardAPI", "emptyDir", "hostPath", "image", "projected"),
         *("secret", "nfs", "cephfs", "fc", "flexVolume", "gitRepo", "glusterfs"),
         *("flocker", "photonPersistentDisk", "quobyte", "scaleIO", "storageos"),
@@ -108,6 +108,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
             {
                 **_pod_total(spec, containers, init_containers, _pod_level(spec)),
                 **port_amounts(() if PORTS in off else _host_ports(spec)),
+                **disk_amounts(_disks(spec)),
                 model.PODS: 1,
             }
         ),
@@ -135,7 +136,8 @@ def pod_used(pod: Pod) -> Amounts:
     main = _in_use(spec.containers, status.container_statuses, "containers", choose)
     init = _in_use(spec.init_containers, status.init_container_statuses, "initContainers", choose)
     total = _pod_total(spec, main, init, _pod_level_in_use(pod, choose))
-    return {**total, **port_amounts(_host_ports(spec)), model.PODS: 1}
+    ports, disks = port_amounts(_host_ports(spec)), disk_amounts(_disks(spec))
+    return {**total, **ports, **disks, model.PODS: 1}
 
 
 def holds_room(pod: Pod) -> bool:
@@ -364,24 +366,34 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
+    for _, kind, source in _sources(spec):
+        if kind not in _MODELLED_VOLUMES:
+            yield f"volume of kind {kind}"
+        elif kind in TAKEN_OVER and not handle_of(kind, source, {}):
+            yield f"volume of kind {kind} that no CSI driver can take over"
+
+
+def _sources(spec: PodSpec) -> Iterator[tuple[str, str, VolumeSource]]:
+    """Yield name, kind and source of each volume."""
     for volume in spec.volumes:
         for kind, source in volume.items():
-            if isinstance(source, VolumeSource) and kind not in _MODELLED_VOLUMES:
-                yield f"volume of kind {kind}"
+            if isinstance(source, VolumeSource):
+                yield str(volume.get("name", "")), kind, source
+
+
+def _disks(spec: PodSpec) -> Iterator[Disk]:
+    """Yield the disks that the pod itself names and that pods may keep from each other."""
+    for _, kind, source in _sources(spec):
+        yield from named_disks(kind, source)
 
 
 def mounts(pod: Pod) -> tuple[Mount, ...]:
-    """List the claims that a pod mounts, and its in-tree disks that may count as a driver's.
+    """List the claims that a pod mounts, and the disks it names that count as a driver's.
 
-    A disk has no claim: `volume` is its kind, and it is taken for one that no other pod mounts.
+    A disk has no claim: `volume` is its driver and `owner` its handle.
     """
-    return tuple(
-        mount
-        for volume in pod.spec.volumes
-        for kind, source in volume.items()
-        if isinstance(source, VolumeSource)
-        and (mount := _mount(pod.metadata, str(volume.get("name", "")), kind, source)) is not None
-    )
+    found = (_mount(pod.metadata, *each) for each in _sources(pod.spec))
+    return tuple(mount for mount in found if mount is not None)
 
 
 def _mount(pod: objects.ObjectMeta, volume: str, kind: str, source: VolumeSource) -> Mount | None:
@@ -389,14 +401,20 @@ def _mount(pod: objects.ObjectMeta, volume: str, kind: str, source: VolumeSource
         return Mount(source.claim_name)
     if kind == EPHEMERAL:
         return Mount(f"{pod.name}-{volume}", volume, pod.uid)
-    return Mount("", kind, f"{pod.uid}/{volume}") if kind in IN_TREE_DRIVERS else None
+    if kind in TAKEN_OVER:
+        return Mount("", TAKEN_OVER[kind].driver, handle_of(kind, source, {}))
+    return None
 
 
 def _volume_names(found: Iterable[Mount]) -> tuple[str, ...]:
     """Name what tells pods apart that mount volumes: claims, but not who has which of his own."""
-    claims = (each for each in found if each.claim)
-    named = (f"{EPHEMERAL} {m.volume}" if m.volume else f"{CLAIM} {m.claim}" for m in claims)
-    return tuple(sorted(set(named)))
+    return tuple(sorted({_volume_name(each) for each in found}))
+
+
+def _volume_name(found: Mount) -> str:
+    if not found.claim:
+        return f"{found.volume} {found.owner}"
+    return f"{EPHEMERAL} {found.volume}" if found.volume else f"{CLAIM} {found.claim}"
 
 
 def _tolerations(spec: PodSpec) -> Iterator[str]:

@@ -215,9 +215,18 @@ class Container(_Part, frozen=True):
 
 
 class VolumeSource(Slim, frozen=True):
-    """Where a volume comes from; only a claim's name matters."""
+    """Where a volume comes from: a claim, or a disk that is told by fields of its kind."""
 
     claim_name: str = ""
+    read_only: bool | None = None
+    pd_name: str = ""
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
+    iqn: str = ""
+    monitors: tuple[str, ...] | None = None
+    pool: str = ""
+    image: str = ""
 
 
 class PodSpec(_Part, frozen=True):
@@ -391,13 +400,11 @@ class PersistentVolumeSpec(Slim, frozen=True):
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSISource | None = None
-    aws_elastic_block_store: Present | None = None
-    azure_disk: Present | None = None
-    azure_file: Present | None = None
-    cinder: Present | None = None
-    gce_persistent_disk: Present | None = None
-    portworx_volume: Present | None = None
-    vsphere_volume: Present | None = None
+    aws_elastic_block_store: VolumeSource | None = None
+    azure_disk: VolumeSource | None = None
+    cinder: VolumeSource | None = None
+    gce_persistent_disk: VolumeSource | None = None
+    portworx_volume: VolumeSource | None = None
 
 
 class PersistentVolume(Slim, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 from kube import objects, resources
 from kube.client import Resource
 from kube.codec import node_terms, selector
+from kube.in_tree import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.objects import ObjectMeta
 from scheduling.model import NodeTerm, Requirement
 from scheduling.resources import request_amount
@@ -74,17 +75,20 @@ def volume(found: objects.PersistentVolume) -> Volume:
     """Read a PersistentVolume."""
     meta, spec = found.metadata, found.spec
     taken = found.status.phase in _TAKEN or meta.deletion_timestamp is not None
+    terms = _reachable(spec.node_affinity)
     csi = spec.csi or objects.CSISource()
+    disk = _in_tree(spec, meta.labels) or _Disk("", csi.driver, csi.volume_handle)
     return Volume(
         name=meta.name,
         storage_class=_class_of(meta, spec.storage_class_name),
         claim=(spec.claim_ref.namespace, spec.claim_ref.name) if spec.claim_ref else None,
         open=not taken,
-        terms=_reachable(spec.node_affinity),
+        terms=_by_labels(terms),
         zones=tuple(_zones(meta.labels)),
-        driver=csi.driver,
-        handle=csi.volume_handle,
-        in_tree=_in_tree(spec),
+        driver=disk.driver,
+        handle=disk.handle,
+        plugin=disk.plugin,
+        moved=_by_labels(moved(terms, meta.labels, disk.zone_key)) if disk.plugin else None,
     )
 
 
@@ -123,7 +127,9 @@ def limits(found: objects.CSINode) -> Limits:
         for each in found.spec.drivers
         if each.allocatable is not None and each.allocatable.count is not None
     )
-    return Limits(found.metadata.name, tuple(counts))
+    plugins = found.metadata.annotations.get(MIGRATED, "").split(",")
+    known = (name for name in plugins if name in IN_TREE_DRIVERS)
+    return Limits(found.metadata.name, tuple(counts), tuple(sorted({*known})))
 
 
 def attachment(found: objects.VolumeAttachment) -> Attachment:
@@ -174,10 +180,13 @@ def _size(quantity: objects.Quantity | None) -> int | None:
 
 
 def _reachable(found: objects.VolumeNodeAffinity | None) -> tuple[NodeTerm, ...] | None:
-    """Read the node affinity; kube-scheduler asks labels alone, so no field ever matches."""
-    if found is None or found.required is None:
-        return None
-    return tuple(term for term in node_terms(found.required) if not term.fields)
+    """Read the node affinity."""
+    return None if found is None or found.required is None else node_terms(found.required)
+
+
+def _by_labels(terms: tuple[NodeTerm, ...] | None) -> tuple[NodeTerm, ...] | None:
+    """Leave out terms with fields: kube-scheduler asks labels alone, so they never match."""
+    return None if terms is None else tuple(term for term in terms if not term.fields)
 
 
 def _zones(labels: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -197,7 +206,23 @@ def _topology(found: objects.TopologyTerm) -> NodeTerm:
     )
 
 
-def _in_tree(spec: objects.PersistentVolumeSpec) -> str:
-    written = msgspec.structs.fields(spec)
-    kinds = {each.encode_name: getattr(spec, each.name) for each in written}
-    return next((kind for kind in IN_TREE_DRIVERS if kinds.get(kind) is not None), "")
+class _Disk(NamedTuple):
+    """The CSI disk that a volume is; of one that a driver took over also the plugin and its zones.
+
+    A disk that no driver can take over has no handle.
+    """
+
+    plugin: str
+    driver: str
+    handle: str
+    zone_key: str = ""
+
+
+def _in_tree(spec: objects.PersistentVolumeSpec, labels: Mapping[str, str]) -> _Disk | None:
+    """Return what a volume is where a CSI driver has taken its kind over; None for other kinds."""
+    for field in msgspec.structs.fields(spec):
+        source, kind = getattr(spec, field.name), field.encode_name
+        if kind in TAKEN_OVER and source is not None:
+            known, handle = TAKEN_OVER[kind], handle_of(kind, source, labels)
+            return _Disk(known.plugin, known.driver, handle, known.zone_key)
+    return None

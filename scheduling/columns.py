@@ -19,8 +19,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.exclusive import is_exclusive, offered
 from scheduling.model import Node, Taint
-from scheduling.ports import is_port, offered
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -173,11 +173,11 @@ class Columns:
         cls,
         nodes: Iterable[Node],
         used: Mapping[str, Mapping[str, int]] | None = None,
-        ports: Iterable[tuple[str, int]] = (),
+        asked: Iterable[tuple[str, int]] = (),
     ) -> "Columns":
-        """Draw up nodes with what is used on them by name, and the ports among `ports`."""
+        """Draw up nodes with what is used on them by name, and what is exclusive in `asked`."""
         table = NodeTable()
-        table.offer(ports, +1)
+        table.offer(asked, +1)
         for node in nodes:
             table.put_node(node)
         for name, amounts in (used or {}).items():
@@ -221,8 +221,8 @@ class NodeTable:
     that snapshots between are plain copies. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row once a node
-    has it, host ports while somebody asks for them; what pods use of others, whose names anybody
-    can invent, stays in the sums, and a pod that asks for it fits nowhere.
+    has it, host ports and disks while somebody asks for them; what pods use of others, whose names
+    anybody can invent, stays in the sums, and a pod that asks for it fits nowhere.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class NodeTable:
         self._free_slots: list[int] = []
         self._rows: dict[str, int] = {}
         self._free_rows: list[int] = []
-        self._asked_ports: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
         self._used: dict[str, dict[str, int]] = {}
         self._nominated: dict[int, Counter[tuple[str, str]]] = {}
         self._claimable: frozenset[str] = frozenset()
@@ -291,12 +291,12 @@ class NodeTable:
         self._snapshot = None
 
     def offer(self, amounts: Iterable[tuple[str, int]], sign: int) -> None:
-        """Keep rows (+1) for the host ports among what a waiting pod asks for, or give them up."""
-        for resource in (name for name, _ in amounts if is_port(name)):
-            self._asked_ports[resource] += sign
-            if self._asked_ports[resource] <= 0:
-                del self._asked_ports[resource]
-                self._drop_port(resource)
+        """Keep rows (+1) for ports and disks among what a waiting pod asks for, or give them up."""
+        for resource in (name for name, _ in amounts if is_exclusive(name)):
+            self._asked[resource] += sign
+            if self._asked[resource] <= 0:
+                del self._asked[resource]
+                self._drop_exclusive(resource)
             elif resource not in self._rows:
                 row = self._new_row(resource)
                 self._allocatable[row, :] = offered(resource)
@@ -360,16 +360,18 @@ class NodeTable:
     def _write(self, slot: int, node: Node) -> None:
         """Write a node's whole column, with what was used on it before it was known."""
         for resource in node.allocatable:
-            if resource not in self._rows and not is_port(resource):
+            if resource not in self._rows and not is_exclusive(resource):
                 self._new_row(resource)
         used = self._used.get(node.name, {})
         for resource, row in self._rows.items():
-            amount = offered(resource) if is_port(resource) else node.allocatable.get(resource, 0)
+            amount = (
+                offered(resource) if is_exclusive(resource) else node.allocatable.get(resource, 0)
+            )
             self._allocatable[row, slot] = _in_column(amount)
             self._taken[row, slot] = _in_column(used.get(resource, 0))
 
-    def _drop_port(self, resource: str) -> None:
-        """Give a row back, empty; what pods hold of the port stays in the sums."""
+    def _drop_exclusive(self, resource: str) -> None:
+        """Give a row back, empty; what pods hold of it stays in the sums."""
         row = self._rows.pop(resource)
         self._allocatable[row, :] = self._taken[row, :] = 0
         self._free_rows.append(row)

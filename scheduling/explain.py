@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from scheduling.attach import is_attach
 from scheduling.attach import spoken as attachable
 from scheduling.columns import Columns
+from scheduling.exclusive import is_exclusive, spoken
 from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.holders import Held, Holders
 from scheduling.model import CPU, MEMORY, PODS, Group, PendingGang, PodShape, SpreadConstraint
 from scheduling.packing import is_device
-from scheduling.ports import is_port, spoken
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.shortage import Shortage, shortage
@@ -342,7 +342,7 @@ def _held(
         s for pod_set, s, _ in wanted if pod_set == each.pod_set and asked.issuperset(s.requests)
     )
     shape = next(mine, None)
-    if shape is None or each.resource not in dict(shape.requests) or is_port(each.resource):
+    if shape is None or each.resource not in dict(shape.requests) or is_exclusive(each.resource):
         return None
     if each.resource not in room.columns.row:
         return None
@@ -450,7 +450,7 @@ def _stops(shape: PodShape, count: int, room: Room) -> str:
 
 
 def _free(short: Shortage) -> str:
-    if is_port(short.resource):
+    if is_exclusive(short.resource):
         nodes = "1 more node has" if short.free == 1 else f"{short.free} more nodes have"
         return f"{nodes} it free"
     if not short.offered:
@@ -523,7 +523,7 @@ def _attempt(demand: Demand, order: Sequence[int], room: Room) -> tuple[dict[Pod
 
 def _amount_up(resource: str, amount: int) -> str:
     """Write what is needed with its resource, rounded up where it must be rounded."""
-    if is_port(resource):
+    if is_exclusive(resource):
         return spoken(resource)
     if is_attach(resource):
         return f"{amount} {attachable(resource)}"

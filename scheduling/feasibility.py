@@ -217,6 +217,8 @@ def _labelled(requirement: Requirement, traits: Traits) -> Mask:
     A requirement that the scheduler cannot parse makes its whole term match nothing
     (component-helpers nodeaffinity.go), so NotIn without values is no "everything but nothing".
     """
+    if requirement.key == NODE_NAME:
+        return bounded((requirement,), traits)
     if not _parses(requirement):
         return np.zeros(len(traits.nodes), dtype=np.bool_)
     column = traits.label(requirement.key)

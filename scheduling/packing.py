@@ -332,4 +332,5 @@ def _use_beside(kind: int, beside: Sequence[int], room: Room) -> Amounts:
 def is_device(resource: str) -> bool:
     """Say whether the resource is an extended one, as device plugins offer them."""
     domain, slash, _ = resource.partition("/")
-    return bool(slash) and not domain.endswith("kubernetes.io")
+    made_up = ":" in domain
+    return bool(slash) and not made_up and not domain.endswith("kubernetes.io")

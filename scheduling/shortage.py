@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.counting import exact_sum
+from scheduling.exclusive import is_exclusive
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.packing import is_device
-from scheduling.ports import is_port
 from scheduling.room import At, Room
 
 
@@ -17,7 +17,7 @@ class Shortage:
     """Of the shortest resource: what one pod needs, what is left in all and at most on one node.
 
     `resource` is empty where no node is feasible; `offered` says whether any feasible node has
-    any of it, taken or not. Of a host port a pod needs one, and a node has it or not.
+    any of it, taken or not. Of a port or disk a pod needs one, and a node has it or not.
     """
 
     resource: str
@@ -58,7 +58,7 @@ def _left(
     if row is None:
         return (len(fitting), 0, True, resource), Shortage(resource, each, 0, 0, offered=False)
     left = room.free[row, nodes] - fitting * each
-    if is_port(resource):
+    if is_exclusive(resource):
         left, each = (left >= each).astype(np.int64), 1
     np.maximum(left, 0, out=left)
     free = exact_sum(left)

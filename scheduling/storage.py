@@ -45,9 +45,10 @@ class Volume:
     """A PersistentVolume.
 
     `terms` is its node affinity (None: everywhere), `zones` its labels of zone and region with
-    their values. `driver` and `handle` name the CSI disk. `in_tree` is the kind of source of one
-    that kube-scheduler may take for a CSI disk. `claim` is whom it is bound to or kept for.
-    `open` says that it may still be bound: it is not taken, not being deleted.
+    their values. `driver` and `handle` name the CSI disk. One of a kind that Kubernetes once knew
+    itself has a `plugin`; `moved` is its node affinity where that is taken over, and without a
+    handle no driver can. `claim` is whom it is bound to or kept for. `open` says that it may still
+    be bound: it is not taken, not being deleted.
     """
 
     name: str
@@ -58,7 +59,8 @@ class Volume:
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     driver: str = ""
     handle: str = ""
-    in_tree: str = ""
+    plugin: str = ""
+    moved: tuple[NodeTerm, ...] | None = None
 
     @property
     def key(self) -> str:
@@ -82,6 +84,11 @@ class StorageClass:
     def key(self) -> str:
         """Return the name."""
         return self.name
+
+    @property
+    def driver(self) -> str:
+        """Return the driver that its volumes count as; empty where they are not counted."""
+        return IN_TREE_DRIVERS.get(self.provisioner, self.provisioner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +125,11 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A CSINode: how many volumes of which driver a node takes."""
+    """A CSINode: how many volumes of which driver a node takes, and which plugins moved there."""
 
     name: str
     counts: tuple[tuple[str, int], ...] = ()
+    migrated: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -159,15 +167,15 @@ KINDS: tuple[type[Fact], ...] = (
 """All kinds of fact; without one of them nothing can be said of volumes."""
 
 IN_TREE_DRIVERS: Mapping[str, str] = {
-    "awsElasticBlockStore": "ebs.csi.aws.com",
-    "azureDisk": "disk.csi.azure.com",
-    "azureFile": "file.csi.azure.com",
-    "cinder": "cinder.csi.openstack.org",
-    "gcePersistentDisk": "pd.csi.storage.gke.io",
-    "portworxVolume": "pxd.portworx.com",
-    "vsphereVolume": "csi.vsphere.vmware.com",
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    "kubernetes.io/vsphere-volume": "",
 }
-"""Kinds of disk that count as a CSI driver's where it took them over (csi-translation-lib)."""
+"""Plugins that a CSI driver took over, by the driver that their disks count as, if they do."""
 
 Disk = tuple[str, str]
 """Driver and handle."""
@@ -183,6 +191,7 @@ class StorageTable:
         self._users: Counter[tuple[str, str]] = Counter()
         self._attached: dict[str, Counter[str]] | None = None
         self._from_capacities: dict[Hashable, object] = {}
+        self._migrated: dict[str, tuple[str, ...]] = {}
 
     # ---- taking in
 
@@ -204,6 +213,8 @@ class StorageTable:
         self._attached = None
         if isinstance(fact, Capacity):
             self._from_capacities.clear()
+        if isinstance(fact, Limits):
+            self._migrated.clear()
 
     def see(self, kind: type[Fact]) -> None:
         """Note that all facts of a kind are known."""
@@ -261,6 +272,22 @@ class StorageTable:
                 found[driver][node.name] = count
         return dict(found)
 
+    def migrated(self, plugin: str) -> tuple[str, ...]:
+        """Return the nodes, by name, where a CSI driver has taken over what a plugin did."""
+        if plugin not in self._migrated:
+            nodes = (each.name for each in self.all(Limits) if plugin in each.migrated)
+            self._migrated[plugin] = tuple(sorted(nodes))
+        return self._migrated[plugin]
+
+    def broken(self) -> Iterator[str]:
+        """Yield the nodes with a pod whose own disk no driver can take over.
+
+        There kube-scheduler fails to count disks, and lets no pod in that has any.
+        """
+        for node, mounts in self._mounted.items():
+            if any(not (mount.claim or mount.owner) for _, mount in mounts):
+                yield node
+
     def attached(self) -> Mapping[str, Counter[str]]:
         """Return driver -> node -> number of disks that count there (plugin NodeVolumeLimits).
 
@@ -283,22 +310,22 @@ class StorageTable:
     def _disks_attached(self) -> Iterator[tuple[str, Disk]]:
         for each in self.all(Attachment):
             volume = self.find(Volume, each.volume)
-            if each.driver and volume is not None and volume.driver:
+            if each.driver and volume is not None and volume.driver and not volume.plugin:
                 yield each.node, (each.driver, volume.handle)
 
     def _disk(self, namespace: str, mount: Mount) -> Disk | None:
         """Return the disk that a mount counts as; of what is not bound yet, the one to come."""
         if not mount.claim:
-            return IN_TREE_DRIVERS[mount.volume], mount.owner
+            return (mount.volume, mount.owner) if mount.owner else None
         claim = self.find(Claim, (namespace, mount.claim))
         if claim is None:
             return None
         volume = self.find(Volume, claim.volume)
         if volume is not None:
-            driver = volume.driver or IN_TREE_DRIVERS.get(volume.in_tree, "")
-            return (driver, volume.handle or volume.name) if driver else None
+            return (volume.driver, volume.handle) if volume.driver and volume.handle else None
         of_class = self.find(StorageClass, claim.storage_class)
-        return (of_class.provisioner, f"{namespace}/{claim.name}") if of_class else None
+        driver = of_class.driver if of_class else ""
+        return (driver, f"{namespace}/{claim.name}") if driver else None
 
 
 def _count(counts: Counter[K], key: K, sign: int) -> None:

@@ -19,9 +19,10 @@ from itertools import chain
 from operator import add
 
 from scheduling.attach import attach_row, counted
-from scheduling.columns import Columns
+from scheduling.columns import LIMIT, Columns
 from scheduling.feasibility import Predicate
 from scheduling.model import (
+    NODE_NAME,
     Group,
     Member,
     Mount,
@@ -34,7 +35,15 @@ from scheduling.model import (
     Requirement,
 )
 from scheduling.resources import sorted_requests
-from scheduling.storage import Capacity, Claim, Driver, StorageClass, StorageTable, Volume
+from scheduling.storage import (
+    IN_TREE_DRIVERS,
+    Capacity,
+    Claim,
+    Driver,
+    StorageClass,
+    StorageTable,
+    Volume,
+)
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _IN_TREE = "kubernetes.io/"
@@ -129,6 +138,7 @@ class Volumes:
         for driver, limits in self._limits.items():
             taken = Counter(attached.get(driver, {}))
             taken.update(self._reserved(attach_row(driver)))
+            taken.update(dict.fromkeys(self._table.broken(), LIMIT))
             rows[attach_row(driver)] = counted(columns, limits, taken)
         return columns.with_rows(rows) if rows else columns
 
@@ -169,6 +179,8 @@ class Volumes:
         called = _called(mount)
         if not self._table.is_seen:
             return _none(called, "is not known, because volumes cannot be watched")
+        if not mount.claim:
+            return Effect(drivers=self._counted(mount.volume))
         claim = self._table.find(Claim, (namespace, mount.claim))
         problem = _problem(claim, mount)
         if claim is None or problem:
@@ -196,9 +208,32 @@ class Volumes:
         volume = self._table.find(Volume, claim.volume)
         if volume is None:
             return _none(called, "is bound to a volume that does not exist")
-        if volume.in_tree:
-            return Effect(unsupported=frozenset({f"{called} on a volume of kind {volume.in_tree}"}))
-        return Effect(tuple(_from_where(volume, mount)), self._counted(volume.driver))
+        drivers = self._counted(volume.driver) if volume.handle else ()
+        return Effect(tuple(self._from_where(volume, mount)), drivers)
+
+    def _from_where(self, volume: Volume, mount: Mount) -> Iterator[Reach]:
+        """Yield from which nodes a bound volume can be reached; none where from all."""
+        called, terms = _called(mount), volume.terms
+        if volume.plugin:
+            terms = self._moved(volume)
+        if terms is not None:
+            yield Reach(Predicate.VOLUME_BINDING, called, terms)
+        for key, values in () if mount.volume else volume.zones:
+            yield Reach(Predicate.VOLUME_ZONE, called, _in_zone(key, values))
+
+    def _moved(self, volume: Volume) -> tuple[NodeTerm, ...] | None:
+        """Return the node affinity of a volume that a driver has taken over on some nodes.
+
+        Where it has and there is no handle, kube-scheduler fails.
+        """
+        there = volume.moved if volume.handle else ()
+        if there == volume.terms:
+            return there
+        names = self._table.migrated(volume.plugin)
+        return (
+            *_among(there, Requirement(NODE_NAME, "In", names)),
+            *_among(volume.terms, Requirement(NODE_NAME, "NotIn", names)),
+        )
 
     def _unbound_own(self, claim: Claim, mount: Mount) -> Effect:
         """Judge the claim of an ephemeral volume, once for all that are alike."""
@@ -219,11 +254,11 @@ class Volumes:
             return _none(called, "is not bound")
         if of_class.provisioner == NO_PROVISIONER:
             return self._static(claim, called)
-        if not of_class.provisioner or of_class.provisioner.startswith(_IN_TREE):
+        if not _is_made_by_somebody(of_class.provisioner):
             name = f"{called} of provisioner {of_class.provisioner}"
             return Effect(unsupported=frozenset({name}))
         reach = tuple(self._provisioned(claim, of_class, called))
-        return Effect(reach, self._counted(of_class.provisioner), single=_first(claim, mount))
+        return Effect(reach, self._counted(of_class.driver), single=_first(claim, mount))
 
     def _static(self, claim: Claim, called: str) -> Effect:
         """Judge a claim for which somebody has to make a volume, or has made one."""
@@ -364,6 +399,8 @@ def _common(of_pods: Iterable[Effect]) -> Effect:
 
 
 def _called(mount: Mount) -> str:
+    if not mount.claim:
+        return f'disk "{mount.owner}"'
     return f'ephemeral volume "{mount.volume}"' if mount.volume else f'volume claim "{mount.claim}"'
 
 
@@ -402,13 +439,16 @@ def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> NodeTerms:
     return NodeTerms(sorted({*terms, *(NodeTerm((each,)) for each in one)}, key=repr))
 
 
-def _from_where(volume: Volume, mount: Mount) -> Iterator[Reach]:
-    """Yield from which nodes a bound volume can be reached; none where from all."""
-    called = _called(mount)
-    if volume.terms is not None:
-        yield Reach(Predicate.VOLUME_BINDING, called, volume.terms)
-    for key, values in () if mount.volume else volume.zones:
-        yield Reach(Predicate.VOLUME_ZONE, called, _in_zone(key, values))
+def _among(terms: tuple[NodeTerm, ...] | None, names: Requirement) -> Iterator[NodeTerm]:
+    """Yield terms that hold on these nodes only; None holds on all of them."""
+    for term in (NodeTerm(),) if terms is None else terms:
+        if terms is None or term.labels:  # an empty term matches no node
+            yield NodeTerm((*term.labels, names))
+
+
+def _is_made_by_somebody(provisioner: str) -> bool:
+    """Say whether a provisioner may exist: of Kubernetes' own only those that drivers took over."""
+    return provisioner in IN_TREE_DRIVERS or not (provisioner or _IN_TREE).startswith(_IN_TREE)
 
 
 def _in_zone(key: str, values: tuple[str, ...]) -> tuple[NodeTerm, ...]:

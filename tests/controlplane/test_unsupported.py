@@ -20,7 +20,6 @@ SPREAD = {
 DISK = {"name": "data", "gcePersistentDisk": {"pdName": "data"}}
 
 CONSTRAINTS = [
-    ({"volumes": [DISK]}, "gcePersistentDisk"),
     ({"schedulerName": "other-scheduler"}, "other-scheduler"),
 ]
 
@@ -58,6 +57,16 @@ def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     plot.create(gang("usual", group(replicas=2)))
     plot.wait_running("usual", 3)
     assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
+
+
+def test_pods_that_write_to_one_disk_never_share_a_node(plot: Plot) -> None:
+    """Two workers, one node, one disk: the gang waits, says which disk, and runs on two nodes."""
+    plot.add_node(6)
+    plot.create(gang("disk", group(replicas=2, volumes=[DISK])))
+    status = plot.wait_phase("disk", "Queued")
+    assert 'disk "gcePersistentDisk data"' in status["message"]
+    plot.add_equal_nodes(1, 6)
+    plot.wait_running("disk", 3)
 
 
 def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:

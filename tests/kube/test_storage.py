@@ -7,6 +7,7 @@ import pytest
 
 from kube import objects
 from kube.codec import mounts, pod_shape
+from kube.in_tree import MIGRATED
 from kube.storage import WATCHES
 from scheduling.model import Mount, NodeTerm, Requirement
 from scheduling.storage import (
@@ -119,13 +120,20 @@ def test_a_volume_that_nobody_has_may_still_be_bound(phase: str, is_open: bool) 
     assert fact("PersistentVolume", ending) == Volume("pv")
 
 
-@pytest.mark.parametrize(
-    "kind", ["awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk",
-             "portworxVolume", "vsphereVolume"],
-)  # fmt: skip
-def test_a_volume_of_a_kind_that_a_driver_takes_over_is_named(kind: str) -> None:
-    made = {"metadata": {"name": "pv"}, "spec": {kind: {"volumeID": "x"}}}
-    assert fact("PersistentVolume", made) == Volume("pv", open=True, in_tree=kind)
+def test_a_volume_of_a_kind_that_a_driver_takes_over_has_two_affinities() -> None:
+    """That of nodes where the driver has taken over, and that of the others."""
+    labels = {ZONE: "a"}
+    made = {"metadata": {"name": "pv", "labels": labels}, "spec": {"cinder": {"volumeID": "x"}}}
+    there = Requirement("topology.cinder.csi.openstack.org/zone", "In", ("a",))
+    assert fact("PersistentVolume", made) == Volume(
+        "pv",
+        open=True,
+        zones=((ZONE, ("a",)),),
+        driver="cinder.csi.openstack.org",
+        handle="x",
+        plugin="kubernetes.io/cinder",
+        moved=(NodeTerm((there,)),),
+    )
 
 
 def test_a_storage_class() -> None:
@@ -153,6 +161,10 @@ def test_what_drivers_say() -> None:
     ]
     made = {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}}
     assert fact("CSINode", made) == Limits("n1", (("disk", 0),))
+    plugins = {MIGRATED: "kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/gce-pd,other"}
+    moved = {"metadata": {"name": "n1", "annotations": plugins}, "spec": {"drivers": None}}
+    both = ("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd")
+    assert fact("CSINode", moved) == Limits("n1", migrated=both)
     spec = {"attacher": "disk", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
     attached = {"metadata": {"name": "va"}, "spec": spec}
     assert fact("VolumeAttachment", attached) == Attachment("va", "n1", "disk", "pv")
@@ -188,7 +200,7 @@ def test_a_pod_mounts_claims_by_name_and_ephemeral_volumes_by_its_own() -> None:
     assert mounts(pod(DATA, SHM, SCRATCH, inline)) == (
         Mount("data"),
         Mount("p-s", "s", "u"),
-        Mount("", "gcePersistentDisk", "u/i"),
+        Mount("", "pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/x"),
     )
     assert mounts(pod(SHM)) == ()
 

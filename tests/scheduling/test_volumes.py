@@ -186,12 +186,12 @@ def test_a_claim_of_another_namespace_is_none() -> None:
             'volume claim "data" waits for a static volume',
         ),
         (
-            (bound(), Volume("pv", in_tree="gcePersistentDisk")),
-            'volume claim "data" on a volume of kind gcePersistentDisk',
+            (waiting(), StorageClass("wait", "kubernetes.io/rbd", waits=True)),
+            'volume claim "data" of provisioner kubernetes.io/rbd',
         ),
         (
-            (waiting(), StorageClass("wait", "kubernetes.io/gce-pd", waits=True)),
-            'volume claim "data" of provisioner kubernetes.io/gce-pd',
+            (waiting(), StorageClass("wait", "", waits=True)),
+            'volume claim "data" of provisioner ',
         ),
     ],
 )  # fmt: skip
@@ -421,7 +421,8 @@ def test_what_is_attached_already_counts_once_however_it_is_told() -> None:
     )  # fmt: skip
     for claim in ("x", "x", "y", "later", "missing"):
         known.use(TEAM, [Mount(claim)], "a1", +1)
-    known.use(TEAM, [Mount("", "awsElasticBlockStore", "uid/v")], "a1", +1)
+    known.use(TEAM, [Mount("", "ebs.csi.aws.com", "vol-1")], "a1", +1)
+    known.use("others", [Mount("", "ebs.csi.aws.com", "vol-1")], "a1", +1)
     assert known.attached() == {DISK: {"a1": 4, "a2": 1}, "ebs.csi.aws.com": {"a1": 1}}
     known.use(TEAM, [Mount("x")], "a1", -1)
     assert known.attached()[DISK]["a1"] == 4
@@ -445,6 +446,60 @@ def test_the_disk_of_a_bound_claim_counts_by_its_volume() -> None:
     both = table(bound(), bound("more", "pw"), Volume("pv", driver=DISK, handle="1"),
                  Volume("pw", driver=DISK, handle="2"), *limited(1, 2, 1))  # fmt: skip
     assert where(decide(both, two)) == {"a2"}
+
+
+# ---- kinds that drivers took over
+
+PLUGIN = "kubernetes.io/gce-pd"
+HERE, THERE = "topology.gke.io/zone", (NodeTerm((require("topology.gke.io/zone", "In", "b"),)),)
+
+
+def test_a_volume_that_a_driver_took_over_is_where_it_says_on_nodes_that_moved() -> None:
+    """On the others the old node affinity counts, as on those of which nothing is known."""
+    old = Volume("pv", terms=IN_B, driver=DISK, handle="1", plugin=PLUGIN, moved=THERE)
+    nodes = [
+        node("both", labels={ZONE: "b", HERE: "b"}),
+        node("moved", labels={ZONE: "a", HERE: "b"}),
+        node("old", labels={ZONE: "b", HERE: "a"}),
+        node("plain", labels={ZONE: "b"}),
+    ]
+    pods = group("w", 1, mounting("data", cpu=64))
+
+    def found(*facts: Fact) -> set[str]:
+        asked = with_members(gang("g", surplus=((pods,),) * 4))
+        volumes = Volumes(table(bound(), *facts))
+        return where(run_cycle([asked], columns(*nodes), volumes=volumes)[0].verdict)
+
+    on = [Limits(each, migrated=(PLUGIN,)) for each in ("both", "moved", "old")]
+    assert found(old, *on) == {"both", "moved", "plain"}
+    assert found(old) == {"both", "old", "plain"}
+    assert found(replace(old, terms=None, moved=THERE), *on) == {"both", "moved", "plain"}
+    assert found(replace(old, handle=""), *on) == {"plain"}
+    assert found(replace(old, terms=(NodeTerm(),), moved=(NodeTerm(),)), on[0]) == set()
+
+
+def test_what_a_driver_took_over_counts_as_its_disks() -> None:
+    driver = "pd.csi.storage.gke.io"
+    limits = [Limits(name, ((driver, at),)) for name, at in (("a1", 0), ("a2", 1), ("b1", 0))]
+    old = Volume("pv", driver=driver, handle="1", plugin=PLUGIN)
+    made = StorageClass("wait", PLUGIN, waits=True)
+    assert where(decide(table(bound(), old, *limits), HEAD)) == {"a2"}
+    assert where(decide(table(waiting(), made, *limits), HEAD)) == {"a2"}
+    inline = replace(shape(cpu=1), volumes=(f"{driver} 1",))
+    disk = {"head": [Mount("", driver, "1")]}
+    assert where(decide(table(*limits), group("head", 1, inline), mounts=disk)) == {"a2"}
+    known = table(bound(), old, *limits)
+    known.use(TEAM, [Mount("", driver, "")], "a2", +1)
+    assert "NodeVolumeLimits" in why(decide(known, HEAD))
+
+
+def test_what_no_plugin_counts_takes_no_place() -> None:
+    limits = [Limits(name, (("csi.vsphere.vmware.com", 0),)) for name in ("a1", "a2", "b1")]
+    made = StorageClass("wait", "kubernetes.io/vsphere-volume", waits=True)
+    known = table(waiting(), made, *limits)
+    assert where(decide(known, HEAD))
+    known.use(TEAM, [Mount("data")], "a1", +1)
+    assert known.attached() == {}
 
 
 # ---- from cycle to cycle

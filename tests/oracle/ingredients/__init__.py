@@ -36,6 +36,7 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
 
 from tests.oracle.ingredient import Ingredient
 from tests.oracle.ingredients.defaults import Defaults
+from tests.oracle.ingredients.disks import Disks
 from tests.oracle.ingredients.mixture import Mixture
 from tests.oracle.ingredients.node_affinity import NodeAffinity
 from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
@@ -61,4 +62,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Volumes(),
     Spread(),
     Defaults(),
+    Disks(),
 )
