@@ -24,6 +24,7 @@ from coordinator.actions import (
 from coordinator.cache import ClusterCache
 from coordinator.demand import Demand, NotReady, Settled, demand, topology_of
 from coordinator.moment import Moment, Patience
+from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
 from coordinator.status import RUNNING, due_at, placement_json, recorded, status_of
@@ -70,6 +71,7 @@ class Scene:
     """Everything beside the view that a gang's next step depends on."""
 
     cache: ClusterCache
+    refusals: Refusals
     epoch: int
     patience: Patience
     moment: Moment
@@ -133,6 +135,7 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
         _stand(view, pods)
     _drop_lost_seats(view, pods, scene)
     view.asked = _demand(view, cluster)
+    view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
     return actions + list(_pods_forward(view, scene))
 
@@ -240,7 +243,8 @@ def _is_written(view: GangView, placement: Placement) -> bool:
 
 def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
     """Decide anew what cannot be had any more: all of it while nothing was released."""
-    lost = repair.lost_nodes(view, pods, scene.cache.columns())
+    avoided = scene.refusals.nodes(view.key.namespace)
+    lost = repair.lost_nodes(view, pods, scene.cache.columns(), avoided)
     if lost and view.placement is not None:
         left = without_nodes(view.placement, pods, lost)
         view.placement = _kept(left, pods, view.terms) if view.terms else left
@@ -269,9 +273,16 @@ def _demand(view: GangView, cluster: RayCluster) -> Demand:
 
 def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
     """Also where the placement is gone: a release may have arrived after its node was lost."""
-    now = scene.moment.now
-    for pod in repair.stranded(view, scene.cache.columns(), now, scene.patience.bind):
+    now, columns = scene.moment.now, scene.cache.columns()
+    news = []
+    for pod in repair.stranded(view, columns, now, scene.patience.bind):
+        if repair.takes(pod, pod.settled_on, columns):
+            news.append(scene.refusals.note(pod, now + scene.patience.refusal))
         yield from _delete(view, pod, now)
+    text = next(filter(None, news), "")
+    if text:
+        uid, reason = view.cluster_uid, Reason.BIND_REFUSED
+        yield EmitEvent(view.key, uid, warning=True, reason=reason, message=text)
 
 
 def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:

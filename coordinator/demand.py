@@ -5,8 +5,8 @@ has lost, and for its surplus replica by replica.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from coordinator.standing import PodSetStanding, Standing
 from kube import names
@@ -81,6 +81,25 @@ def demand(
         return Settled()
     members, lowest = tuple(_members(standing)), _lowest_priority(standing)
     return PendingGang(key, priority, created, minimum, surplus, members, lowest, topology)
+
+
+def avoiding(asked: PendingGang, avoided: Mapping[str, tuple[str, ...]]) -> PendingGang:
+    """Return what is asked for, with the nodes (by shape) that its pods are to avoid."""
+
+    def each(shape: PodShape) -> PodShape:
+        return replace(shape, avoided=avoided.get(shape.key, ()))
+
+    def groups(of: Iterable[Group]) -> tuple[Group, ...]:
+        return tuple(replace(group, shape=each(group.shape)) for group in of)
+
+    if not avoided:
+        return asked
+    return replace(
+        asked,
+        minimum=groups(asked.minimum),
+        surplus=tuple(groups(unit) for unit in asked.surplus),
+        members=tuple(one._replace(shape=each(one.shape)) for one in asked.members),
+    )
 
 
 def topology_of(terms: TopologyTerms, standing: Standing, placement: Placement | None) -> Topology:

@@ -50,6 +50,7 @@ def _refresh(coordinator: Coordinator) -> None:
         metrics.RELISTS.labels(name).set(reflector.counters.relists)
         if reflector.last_contact is not None:
             metrics.SILENCE.labels(name).set(now - reflector.last_contact)
+    metrics.AVOIDED.set(coordinator.loop.state.refusals.nodes_avoided)
     metrics.GANGS.clear()
     metrics.WAITING.clear()
     for view in coordinator.loop.state.views.values():

@@ -20,6 +20,9 @@ ADMISSION_WAIT = Histogram(
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
 )
 WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "outcome"])
+AVOIDED = Gauge(
+    "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

@@ -20,3 +20,9 @@ class Patience:
 
     torn: float = 300.0
     """Until a gang that lost a part before it ever ran whole gives the rest back."""
+
+    refusal: float = 600.0
+    """Until a node on which kube-scheduler refused a pod is tried again for pods of its shape.
+
+    Longer than a gang stays torn: all else is tried first.
+    """

@@ -6,7 +6,7 @@ which cannot take it any more is deleted: a pin cannot be taken back, and KubeRa
 pod, gated. A gang that stays torn for too long gives everything back.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -18,9 +18,14 @@ from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.room import Room
 
+Avoided = Mapping[str, tuple[str, ...]]
+"""Shape -> nodes on which kube-scheduler refused a pod of it."""
 
-def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set[str]:
-    """The nodes that cannot take what is still vacant on them.
+
+def lost_nodes(
+    view: GangView, pods: list[ObservedPod], columns: Columns, avoided: Avoided
+) -> set[str]:
+    """The nodes that cannot take what is still vacant on them, or are to be avoided for it.
 
     A vacant slot without a pod is only asked whether its node exists: what the pod that is to
     come tolerates is not known before it is there.
@@ -30,11 +35,21 @@ def lost_nodes(view: GangView, pods: list[ObservedPod], columns: Columns) -> set
     vacant = {slot.node for slot in vacant_slots(view.placement, pods)}
     gone = {node for node in vacant if node not in columns.index}
     seated = (seat for pod_set in view.standing for seat in pod_set.seated)
-    refused = {node for pod, node in seated if not _takes(pod, node, columns)}
+    refused = {
+        node
+        for pod, node in seated
+        if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
+    }
     return gone | refused
 
 
-def _takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
+def _shape_key(pod: ObservedPod) -> str:
+    shape = pod.member.shape if pod.member is not None else None
+    return shape.key if shape is not None else ""
+
+
+def takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
+    """Whether, as far as can be seen, a node that keeps room for a pod takes it."""
     shape = pod.member.shape if pod.member is not None else None
     if shape is None or node not in columns.index:
         return False

@@ -24,6 +24,7 @@ from functools import singledispatchmethod
 from coordinator.actions import Action
 from coordinator.advance import Scene, advance, open_view, opt_in_of, opted_out, wake_at
 from coordinator.cache import ClusterCache
+from coordinator.demand import avoiding
 from coordinator.events import (
     ClusterGone,
     ClusterSeen,
@@ -57,6 +58,7 @@ from coordinator.events import (
 )
 from coordinator.moment import Moment, Patience
 from coordinator.promises import due, due_claims
+from coordinator.refusals import Refusals
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
 from kube.codec import service
@@ -82,6 +84,7 @@ class CoordinatorState:
     patience: Patience = field(default_factory=Patience)
     cache: ClusterCache = field(default_factory=ClusterCache)
     views: dict[GangKey, GangView] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
     epoch: int = 0
     cycle_wanted: bool = False
     wake_at: dict[GangKey, float] = field(default_factory=dict)
@@ -114,13 +117,21 @@ class CoordinatorState:
     @property
     def next_wake(self) -> float | None:
         """When time alone will have something to be done."""
-        refresh = () if self._refresh_at is None else (self._refresh_at,)
-        return min((*self.wake_at.values(), *refresh), default=None)
+        alone = (at for at in (self._refresh_at, self.refusals.next_end) if at is not None)
+        return min((*self.wake_at.values(), *alone), default=None)
 
     # --- bringing forward -------------------------------------------------------------------
 
     def _advance_dirty(self, moment: Moment) -> list[Action]:
-        scene = Scene(self.cache, self.epoch, self.patience, moment, self._quiet, not self._blind)
+        scene = Scene(
+            self.cache,
+            self.refusals,
+            self.epoch,
+            self.patience,
+            moment,
+            self._quiet,
+            not self._blind,
+        )
         actions: list[Action] = []
         while self._dirty:
             keys = sorted(self._dirty, key=str)
@@ -213,13 +224,19 @@ class CoordinatorState:
     def _run_cycle(self, moment: Moment) -> None:
         self.cycle_wanted, self._refresh_at, self._cycled_at = False, None, moment.now
         asked = (_ready_to_ask(view) for view in self.views.values())
-        pending = [each for each in asked if each is not None]
+        pending = self._avoiding(each for each in asked if each is not None)
         position = 0
         for decision in self._decisions(pending, moment):
             if isinstance(decision.verdict, Refusal):
                 position += 1
             self._decided(decision, position, moment)
         self._quiet = quiet_delay(position)
+
+    def _avoiding(self, asked: Iterable[PendingGang]) -> list[PendingGang]:
+        nodes = {
+            namespace: self.refusals.nodes(namespace) for namespace in self.refusals.namespaces
+        }
+        return [avoiding(each, nodes.get(each.key.namespace, {})) for each in asked]
 
     def _decisions(self, pending: list[PendingGang], moment: Moment) -> tuple[Decision, ...]:
         """Decide anew what a change could have turned; all refusals once their quiet time is over.
@@ -330,6 +347,7 @@ class CoordinatorState:
     def _node_changed(self, name: str) -> None:
         self.cycle_wanted = True
         self._dirty |= self._holders.get(name, set())
+        self._dirty |= self.refusals.forget_node(name)
 
     @_take.register
     def _cluster_seen(self, event: ClusterSeen, moment: Moment) -> None:
@@ -442,6 +460,7 @@ class CoordinatorState:
             self._reserve(view, Counter())
         self.views.clear()
         self.wake_at.clear()
+        self.refusals = Refusals()
         self._refresh_at = self._memory = None
         self.epoch = 0
         self.cycle_wanted = False
@@ -452,6 +471,9 @@ class CoordinatorState:
         for key in due:
             del self.wake_at[key]
         self._dirty |= due
+        over = self.refusals.expire(moment.now)
+        self._dirty |= over
+        self.cycle_wanted |= bool(over)
         if self._refresh_at is not None and self._refresh_at <= moment.now:
             self._refresh_at, self.cycle_wanted = None, True
 

@@ -6,19 +6,20 @@ wait, so that a queue of hundreds does not write hundreds of times for each gang
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from coordinator.demand import NotReady, is_gathered
+from coordinator.refusals import TEXT_LIMIT
 from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
 from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
 from scheduling.model import Placement
-from scheduling.verdict import Reason
+from scheduling.verdict import MESSAGE_LIMIT, Reason
 
 GATHERING = "Gathering"
 QUEUED = "Queued"
@@ -29,6 +30,7 @@ GATHER_DELAY = 5.0  # seconds until a gang whose pods are still being made is wo
 SETTLE_DELAY = 1.0  # the least seconds between writes that only move numbers
 QUIET_DELAY = 10.0  # the same for a gang that starts, and for one about to be decided
 LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
+SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
 AT_ONCE = ("phase", "reason")
 
 Status = dict[str, Any]
@@ -45,6 +47,13 @@ class Explained:
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
+    said = _explain(view, not_ready)
+    if not view.bind_refusal or said.reason == Reason.RUNNING:
+        return said
+    return replace(said, message=f"{said.message[:SAID_FIRST]}; {view.bind_refusal}")
+
+
+def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
     if view.placement is not None or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:

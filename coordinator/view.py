@@ -48,6 +48,7 @@ class GangView:
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
     way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
     `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
+    `bind_refusal` is what kube-scheduler said of late against a pod on its node.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
     is what the last cycle was asked.
@@ -76,6 +77,7 @@ class GangView:
     leaving: set[str] = field(default_factory=set)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
+    bind_refusal: str = ""
     torn_since: float | None = None
     out_since: float | None = None
     record: Gang | None = None

@@ -60,11 +60,15 @@ def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
     A pod whose shape is not (or no longer) the promised one still takes a place of its pod
     set on its node: a resize in place must not make the gang look as if it had lost a seat.
     """
+    return _taken(placement, pods)[0]
+
+
+def _taken(placement: Placement, pods: Iterable[ObservedPod]) -> tuple[Slots, list[ObservedPod]]:
+    """The places that are vacant, and the pinned or bound pods for which there is none."""
     vacant = slots_of(placement)
     strays = [pod for pod in _settled(pods) if not _take(vacant, _own_slot(pod))]
-    for pod in strays:
-        _take(vacant, _any_slot(vacant, pod))
-    return +vacant
+    homeless = [pod for pod in strays if not _take(vacant, _any_slot(vacant, pod))]
+    return +vacant, homeless
 
 
 def _settled(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
@@ -193,16 +197,23 @@ def without_halves(
     """The placement without what is vacant of replicas that have lost seats.
 
     A replica is whole or nothing: KubeRay deletes what is left of one, so nobody comes for the
-    seats that are left. `hosts` (pod set -> pods of a replica) says when it is whole; where that
-    is one, a name that pods may bear means nothing.
+    seats that are left. A pod that was released under a placement that is gone needs no seat.
+    `hosts` (pod set -> pods of a replica) says when it is whole; where that is one, a name that
+    pods may bear means nothing.
     """
     named = _named(placement)
-    sizes = {each: (make.total(), hosts.get(each[0], 1)) for each, make in named.items()}
+    if not named:
+        return placement
+    vacant, homeless = _taken(placement, pods)
+    there = Counter(each.member and (each.member.pod_set, each.member.replica) for each in homeless)
+    sizes = {
+        each: (make.total() + there[each], hosts.get(each[0], 1)) for each, make in named.items()
+    }
     halves = {each for each, (seats, whole) in sizes.items() if whole > 1 and seats != whole}
     if not halves:
         return placement
     slots = slots_of(placement)
-    for slot, count in vacant_slots(placement, pods).items():
+    for slot, count in vacant.items():
         slots[slot] -= count if slot.kind[:2] in halves else 0
     return _rebuilt(placement, slots)
 

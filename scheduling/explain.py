@@ -28,6 +28,7 @@ Wanted = tuple[str, PodShape, int]
 
 _SPEAKS_AGAINST = {
     Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
+    Predicate.AVOIDED: ("refused such a pod of late", "refused such pods of late"),
     Predicate.CORDON: ("is cordoned", "are cordoned"),
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
     Predicate.ADDED_AFFINITY: (

@@ -1,9 +1,10 @@
 """Which nodes may run pods of a shape, room left aside, and what speaks against the others?
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
-scheduler's order, after Muster's own, the domain that a gang is held to; a node counts for the
-first that refuses it. A predicate is asked once per class of nodes (equal taints, equal value of a
-label), not once per node, and its mask is remembered until a node changes.
+scheduler's order, after Muster's own: the domain that a gang is held to, and the nodes that it is
+to avoid; a node counts for the first that refuses it. A predicate is asked once per class of nodes
+(equal taints, equal value of a label), not once per node, and its mask is remembered until a node
+changes.
 """
 
 import re
@@ -23,6 +24,7 @@ class Predicate(StrEnum):
     """What can speak against a node, in the order in which it is asked."""
 
     TOPOLOGY = "Topology"
+    AVOIDED = "Avoided"
     CORDON = "NodeUnschedulable"
     TAINT = "TaintToleration"
     ADDED_AFFINITY = "AddedAffinity"
@@ -70,7 +72,7 @@ def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
     terms = shape.node_affinity, shape.added_affinity
     keys = tuple(each.counted.key for each in shape.spread)
     reach = tuple((each.predicate, each.terms) for each in shape.reach)
-    rest = shape.features, keys, shape.bounds, shape.inside, reach
+    rest = shape.features, keys, shape.bounds, shape.inside, shape.avoided, reach
     return shape.tolerations, shape.node_selector, *terms, *rest
 
 
@@ -91,6 +93,7 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     added = shape.added_affinity
     return {
         **({Predicate.TOPOLOGY: bounded(shape.inside, traits)} if shape.inside else {}),
+        **({Predicate.AVOIDED: _unavoided(shape.avoided, traits)} if shape.avoided else {}),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: _uncordoned(tolerations, traits)
         ),
@@ -120,6 +123,11 @@ def _able(features: tuple[str, ...], traits: Traits) -> Mask:
     if not features:
         return np.ones(len(traits.nodes), dtype=np.bool_)
     return np.array([node.features.issuperset(features) for node in traits.nodes], dtype=np.bool_)
+
+
+def _unavoided(avoided: tuple[str, ...], traits: Traits) -> Mask:
+    """Return the nodes that are not among those to avoid."""
+    return bounded((Requirement(NODE_NAME, "NotIn", avoided),), traits)
 
 
 def _has_domains(shape: PodShape, traits: Traits) -> Mask:

@@ -148,8 +148,9 @@ class PodShape:
 
     `bounds`, `inside` and `reach` are no part of the pod, and no part of the key either: they are
     what pods around (`neighbours`) and volumes (`volumes`) leave of the choice of nodes at one
-    moment, and the domain that its gang is tried in (`topology`). `came_as` is the key of the shape
-    before its Services and volumes were looked at.
+    moment, and the domain that its gang is tried in (`topology`). Nor is `avoided`: nodes, sorted,
+    that are not to be tried now, for whatever reason the caller has. `came_as` is the key of the
+    shape before its Services and volumes were looked at.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -167,6 +168,7 @@ class PodShape:
     bounds: tuple[Requirement, ...] = ()
     inside: tuple[Requirement, ...] = ()
     reach: tuple[Reach, ...] = ()
+    avoided: tuple[str, ...] = field(default=(), repr=False)
     came_as: str = ""
 
     @cached_property
@@ -190,7 +192,7 @@ class PodShape:
     @cached_property
     def _hash(self) -> int:
         terms = (self.node_affinity, self.added_affinity)
-        moment = (self.bounds, self.inside, self.reach)
+        moment = (self.bounds, self.inside, self.reach, self.avoided)
         rest = (self.tolerations, self.features, self.volumes, *moment)
         return hash((self.requests, self.node_selector, *terms, *rest))
 

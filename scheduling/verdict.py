@@ -29,6 +29,7 @@ class Reason(StrEnum):
     ADMITTED = "Admitted"
     RELEASED = "Released"
     RELEASE_REFUSED = "ReleaseRefused"
+    BIND_REFUSED = "BindRefused"
     RUNNING = "Running"
 
 

@@ -155,6 +155,10 @@ class Walk(RuleBasedStateMachine):
         for pod in pods[at % len(pods) :][:1] if pods else []:
             self.world.api.remove(key_of(pod))
 
+    @rule(at=pick)
+    def scheduler_turns_against_a_node(self, at: int) -> None:
+        self.world.grudges ^= {name_of(each) for each in self._some("nodes", at)}
+
     @rule(which=st.sampled_from(["kuberay", "schedule", "kubelets", "collect_garbage"]))
     def controller(self, which: str) -> None:
         getattr(self.world, which)()
@@ -343,6 +347,7 @@ class Walk(RuleBasedStateMachine):
         for replica in self.world.replicas:
             while replica.client.held:
                 replica.client.let_go()
+        self.world.grudges.clear()
         first, second = self.world.replicas
         second.resign()
         first.resign()

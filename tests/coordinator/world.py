@@ -195,6 +195,7 @@ class World:
     def __init__(self, *start: Json, replicas: int = 1, profiles: Profiles = STOCK) -> None:
         self.api = Api()
         self.epoch = 0
+        self.grudges: set[str] = set()  # nodes that the scheduler gives to nobody, and nobody knows
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
             self.api.create(obj)
@@ -394,8 +395,9 @@ class World:
         pin = pinned_node(pod)
         for at, allowed in enumerate(feasible(shape, columns)):
             fits = all(columns.free[columns.row[name], at] >= n for name, n in shape.requests)
-            if allowed and fits and pin in (None, columns.names[at]):
-                yield columns.names[at]
+            name = columns.names[at]
+            if allowed and fits and pin in (None, name) and name not in self.grudges:
+                yield name
 
     def used(self, priority: int = LOWEST_PRIORITY) -> dict[str, dict[str, int]]:
         """What pods take, by node; those that are nominated with a lower priority take nothing."""

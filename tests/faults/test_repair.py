@@ -10,7 +10,7 @@ from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import NODES, Plot, is_held, pin
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
-from tests.faults.calls import is_release
+from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew
 from tests.faults.ledger import problems, twice_released, unpromised
@@ -134,6 +134,23 @@ def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot.wait_running("three", PODS)
     assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(unpromised(chronicle.ledger))
+    assert not list(twice_released(chronicle.ledger))
+
+
+def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_twice(
+    plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
+) -> None:
+    """The watch of other pods is mute: the thief's room looks free until the end of the test."""
+    plot.add_equal_nodes(2, PODS)
+    leader = crew.start_leader(IMPATIENT | {"TORN_PATIENCE": "300"})
+    plot.create(three_pods())
+    taken = wait_released(plot)
+    leader.proxy.silence(of_other_pods)
+    take_room(plot, taken, PODS)
+    scheduler.restart()
+    plot.wait_running("three", PODS)
+    plot.wait_event("three", "BindRefused", f"on {plot.node(taken)}, which is avoided now: 0/")
+    assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(twice_released(chronicle.ledger))
 
 
