@@ -167,7 +167,7 @@ class Extender:
         """Answer which nodes the pod may have, and remember which it got."""
         question = read_question(body, self._lists)
         now, asked = self._clock(), see(question.pod)
-        recall = self._passing.recall(now)
+        recall = self._passing.recall(asked.pod.uid, now)
         found = filter_nodes(asked, question.listed, self._knowledge.ledger.snapshot(), recall)
         self._passing.answered(asked.pod.uid, found.remember, now)
         if found.passed:
@@ -199,6 +199,7 @@ class Extender:
         """Answer on which nodes evicting the victims is worth it."""
         preemption = read_preemption(body)
         victims = {name: each.uids for name, each in preemption.victims.items()}
-        snapshot = self._knowledge.ledger.snapshot()
-        kept = kept_nodes(see(preemption.pod), victims, snapshot, self._rules)
+        snapshot, asked = self._knowledge.ledger.snapshot(), see(preemption.pod)
+        self._passing.settled(asked.pod.uid)  # its attempt has failed, or nobody would be evicted
+        kept = kept_nodes(asked, victims, snapshot, self._rules)
         return preemption_answer(preemption, kept)

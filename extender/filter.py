@@ -5,8 +5,8 @@
 - Any other pod passes where it fits beside everything. Where it would fit but for a reservation,
   evicting pods would not help, and the scheduler is told so.
 
-What was passed a moment ago and is not yet seen bound is given as an argument (`Recall`), because
-the scheduler already counts it. Texts are constants: one that changed between two attempts would
+What was passed before and is not yet seen bound is given as an argument (`Recall`), because the
+scheduler already counts it. Texts are constants: one that changed between two attempts would
 make the scheduler write the pod's condition, which wakes the pod for another attempt, and so on.
 """
 
@@ -19,9 +19,11 @@ import numpy as np
 
 from extender.lists import NodeList, places
 from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
+from extender.underway import Passed, Underway
 from kube.observed import Amounts, ObservedPod
 from kube.slots import Slot, vacant_slots
 from scheduling.columns import LIMIT, Columns, Mask, Positions, Traits
+from scheduling.columns import Amounts as Column
 from scheduling.exclusive import is_exclusive
 from scheduling.model import GangKey, Placement
 
@@ -30,38 +32,18 @@ NO_SEAT: Final = "not a seat of its gang"
 NO_ROOM: Final = "not enough room"
 UNKNOWN: Final = "node not known yet"
 
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A pod that was passed and may be on its way to one of these nodes.
-
-    Kept are only nodes with reserved room (`at` in `traits`); for a pod of a gang its seat.
-    """
-
-    uid: str
-    amounts: Amounts
-    traits: Traits
-    at: Positions
-    seat: ObservedPod | None = None
-
-    def positions(self, traits: Traits) -> Positions:
-        """Where these nodes stand among the nodes of now."""
-        if traits is self.traits:
-            return self.at
-        names = (self.traits.names[i] for i in self.at)
-        known = (traits.index[name] for name in names if name in traits.index)
-        return np.fromiter(known, dtype=np.intp)
+NOBODY: Final = Underway()
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What was passed and is not seen bound.
+    """What was passed and is not seen bound, but for the pod that is asked about.
 
     `complete` is False where somebody else may have passed more (a predecessor, another
     replica): then no pod but a gang's own gets reserved nodes.
     """
 
-    passed: tuple[Passed, ...] = ()
+    underway: Underway = NOBODY
     complete: bool = True
 
 
@@ -98,53 +80,45 @@ def filter_nodes(
 
 def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall) -> Filtered:
     traits = snapshot.bound.traits
-    fits, free = _verdicts(asked, snapshot, recall)
     at = nodes.at(traits)
-    passed = free[at]
+    passed = _passing(asked, at, snapshot, recall)
     if passed.all():
-        return Filtered(nodes, {}, {}, _remembered(asked, snapshot, at))
-    names = nodes.names
-    left = NodeList(list(compress(names, passed.tolist())), traits, at[passed])
-    known, roomy = at >= 0, fits[at]
-    return Filtered(
-        left,
-        _told(names, known & ~roomy, NO_ROOM),
-        _told(names, roomy & ~passed, RESERVED) | _told(names, ~known, UNKNOWN),
-        _remembered(asked, snapshot, at[passed]),
-    )
+        return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
+    left = NodeList(list(compress(nodes.names, passed.tolist())), traits, at[passed])
+    failed, unresolvable = _refused(asked, nodes.names, at, ~passed, snapshot)
+    return Filtered(left, failed, unresolvable, _remembered(asked, traits, at[passed]))
 
 
-def _verdicts(asked: Seen, snapshot: Snapshot, recall: Recall) -> tuple[Mask, Mask]:
-    """Over all nodes: where the pod fits beside pods, and where beside reservations too.
-
-    One place more than there are nodes: position -1 stands for a node that is not known.
-    """
-    nominated = list(_nominated(asked, snapshot))
-    fits = _fitting(snapshot.bound, asked.pod.used, nominated)
-    on_the_way = [
-        (each.positions(snapshot.bound.traits), each.amounts)
-        for each in recall.passed
-        if each.seat is None and each.uid != asked.pod.uid
-    ]
-    free = fits & _fitting(snapshot.guarded, asked.pod.used, nominated + on_the_way)
+def _passing(asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall) -> Mask:
+    """Say of each of the positions whether the pod passes; never where no node is known (-1)."""
+    if not snapshot.bound.names:
+        return np.zeros(len(at), dtype=np.bool_)
+    taken = _nominated(asked, snapshot)
+    for resource, amounts in _underway(asked, snapshot, recall):
+        taken[resource] = taken[resource] + amounts if resource in taken else amounts
+    passing = _fitting(snapshot.guarded, asked.pod.used, at, taken)
     if not recall.complete:
-        free &= ~snapshot.reserved
-    return _with_unknown(fits), _with_unknown(free)
+        passing &= ~snapshot.reserved[at]
+    passing &= at >= 0
+    return passing
 
 
-def _with_unknown(mask: Mask) -> Mask:
-    return np.append(mask, False)
+def _refused(
+    asked: Seen, names: Sequence[str], at: Positions, refused: Mask, snapshot: Snapshot
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Say of refused nodes what stands against them: those that failed, those for good."""
+    unknown, known = np.flatnonzero(refused & (at < 0)), np.flatnonzero(refused & (at >= 0))
+    roomy = _fitting(snapshot.bound, asked.pod.used, at[known], _nominated(asked, snapshot))
+    reserved, full = _told(names, known[roomy], RESERVED), _told(names, known[~roomy], NO_ROOM)
+    return full, reserved | _told(names, unknown, UNKNOWN)
 
 
-def _told(names: Sequence[str], mask: Mask, text: str) -> dict[str, str]:
-    return dict.fromkeys((names[i] for i in np.flatnonzero(mask).tolist()), text)
+def _told(names: Sequence[str], at: Positions, text: str) -> dict[str, str]:
+    return dict.fromkeys(map(names.__getitem__, at.tolist()), text)
 
 
-def _remembered(asked: Seen, snapshot: Snapshot, at: Positions) -> Passed | None:
-    near = at[snapshot.reserved[at]] if len(at) else at
-    if not len(near):
-        return None
-    return Passed(asked.pod.uid, asked.pod.used, snapshot.bound.traits, near)
+def _remembered(asked: Seen, traits: Traits, at: Positions) -> Passed | None:
+    return Passed(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
 
 
 # ---- pods of a gang
@@ -175,7 +149,7 @@ def seat_of(
     here = gang.seats[node]
     others = [
         *sitting(snapshot.members, pod.member.gang, gang, node),
-        *_going_there(pod, pod.member.gang, gang, node, recall),
+        *_going_there(pod.member.gang, gang, node, recall),
     ]
     left = vacant_slots(here, others)
     taken = left - vacant_slots(here, [*others, pod])
@@ -183,17 +157,16 @@ def seat_of(
 
 
 def _going_there(
-    pod: ObservedPod, key: GangKey, gang: GuardedGang, node: str, recall: Recall
+    key: GangKey, gang: GuardedGang, node: str, recall: Recall
 ) -> Iterable[ObservedPod]:
-    for each in recall.passed:
-        member = each.seat.member if each.seat is not None else None
-        if (
-            each.seat is not None
-            and member is not None
-            and each.uid != pod.uid
-            and (member.gang, member.cluster_uid, member.pinned) == (key, gang.cluster_uid, node)
-        ):
-            yield each.seat
+    """The pods of this very gang that are on their way to seats on the node, by name."""
+    seats = recall.underway.seats_on(node)
+    mine = (
+        p
+        for p in seats
+        if p.member and (p.member.gang, p.member.cluster_uid) == (key, gang.cluster_uid)
+    )
+    return sorted(mine, key=lambda pod: pod.name)
 
 
 def _requests(placement: Placement, slot: Slot) -> Amounts:
@@ -208,23 +181,40 @@ def _requests(placement: Placement, slot: Slot) -> Amounts:
 def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot) -> bool:
     """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
     promised = dict(seat)
-    at = snapshot.bound.index[node]
+    at = places([node], snapshot.bound.traits)
     if all(amount <= promised.get(resource, 0) for resource, amount in asked.pod.used):
-        return bool(_fitting(snapshot.bound, asked.pod.used, ())[at])
-    here = np.array([at], dtype=np.intp)
-    given_back = tuple((resource, -amount) for resource, amount in seat)
-    return bool(_fitting(snapshot.guarded, asked.pod.used, [(here, given_back)])[at])
+        return bool(_fitting(snapshot.bound, asked.pod.used, at, {})[0])
+    given_back = {resource: _only(at, -amount, snapshot) for resource, amount in seat}
+    return bool(_fitting(snapshot.guarded, asked.pod.used, at, given_back)[0])
 
 
 # ---- arithmetic
 
 
-def _nominated(asked: Seen, snapshot: Snapshot) -> Iterable[tuple[Positions, Amounts]]:
-    index = snapshot.bound.index
+def _nominated(asked: Seen, snapshot: Snapshot) -> dict[str, Column]:
+    """What nominated pods take by resource and node, as far as it counts against this pod."""
+    index, taken = snapshot.bound.index, dict[str, Column]()
     for each in snapshot.nominations:
         at = index.get(each.node)
         if at is not None and _counts(each, asked, snapshot):
-            yield np.array([at], dtype=np.intp), each.amounts
+            for resource, amount in each.amounts:
+                column = taken.setdefault(resource, np.zeros(len(index), dtype=np.int64))
+                column[at] = min(int(column[at]) + amount, LIMIT)  # which is all there can be
+    return taken
+
+
+def _only(at: Positions, amount: int, snapshot: Snapshot) -> Column:
+    column = np.zeros(len(snapshot.bound.names), dtype=np.int64)
+    column[at] = amount
+    return column
+
+
+def _underway(asked: Seen, snapshot: Snapshot, recall: Recall) -> Iterable[tuple[str, Column]]:
+    """What passed pods may take, by resource and node; the scheduler sees to it elsewhere."""
+    for resource, _ in asked.pod.used:
+        taken = recall.underway.taken(resource, snapshot.bound.traits)
+        if taken is not None:
+            yield resource, taken * snapshot.reserved
 
 
 def nominated_on(node: str, asked: Seen, snapshot: Snapshot) -> Iterable[Amounts]:
@@ -243,25 +233,21 @@ def _counts(nomination: Nomination, asked: Seen, snapshot: Snapshot) -> bool:
 
 
 def _fitting(
-    columns: Columns, requests: Amounts, taken: Sequence[tuple[Positions, Amounts]]
+    columns: Columns, requests: Amounts, at: Positions, taken: Mapping[str, Column]
 ) -> Mask:
-    """Return where there is room for one pod once this is taken too.
+    """Return at which of the positions there is room for one pod once this is taken too.
 
     What is not asked for is not looked at, even where it is overcommitted (NodeResourcesFit).
     """
-    mask = np.ones(len(columns.names), dtype=np.bool_)
+    mask = np.ones(len(at), dtype=np.bool_)
     for resource, amount in requests:
         row = columns.row.get(resource)
         if amount <= 0 or (row is None and is_exclusive(resource)):
             continue  # a port or disk that no gang asks for is the scheduler's own matter
         if row is None:
-            return np.zeros(len(columns.names), dtype=np.bool_)
-        free = columns.free[row]
-        others = [(at, dict(amounts).get(resource, 0)) for at, amounts in taken]
-        if any(other for _, other in others):
-            free = free.copy()
-        for at, other in others:
-            if other:
-                free[at] -= min(other, LIMIT)
+            return np.zeros(len(at), dtype=np.bool_)
+        free = columns.free[row][at]
+        if resource in taken:
+            free -= taken[resource][at]
         mask &= free >= min(amount, LIMIT)
     return mask

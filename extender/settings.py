@@ -56,11 +56,14 @@ class Settings(ProgramSettings):
     """At the first question, and at one after as long without any, somebody else may have passed
     pods that are not seen bound yet: for so long only gangs get nodes with reserved room."""
 
-    passed_seconds: float = Field(default=120.0, gt=0, le=3600)
-    """How long a pod that was passed counts on the way while nothing is seen of it; longer than
-    `silence_seconds`, or it would be forgotten while a watch is trusted that cannot tell of it."""
+    passed_seconds: float = Field(default=2400.0, gt=0, le=86_400)
+    """How long a pod that was passed counts on the way while nothing is seen of it; as long as
+    kube-scheduler may hold on to it, and longer than `silence_seconds`, or it would be forgotten
+    while a watch is trusted that cannot tell of it. The default covers 15 minutes for plugins that
+    permit (the most there is), 10 for volumes (bindTimeoutSeconds) and 10 for devices to be bound.
+    """
 
-    passed_limit: int = Field(default=1000, ge=1, le=100_000)
+    passed_limit: int = Field(default=5000, ge=1, le=100_000)
     """How many such pods are remembered; beyond that only gangs get nodes with reserved room."""
 
     protect_minimum: bool = True

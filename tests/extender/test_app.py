@@ -90,6 +90,13 @@ async def test_preempt(served: Served) -> None:
     assert await served.post("preempt", body) == (200, '{"NodeNameToMetaVictims":{}}')
 
 
+async def test_who_asks_for_victims_is_not_on_its_way(served: Served) -> None:
+    await served.post("filter", asked(pod("p", gpu=1), "b"))
+    assert len(served.passing) == 1
+    await served.post("preempt", {"Pod": pod("p", gpu=1), "NodeNameToMetaVictims": {}})
+    assert len(served.passing) == 0
+
+
 async def test_what_is_passed_is_remembered_and_what_is_refused_too(served: Served) -> None:
     seated = member(pinned(pod("w", gpu=8), "a"))
     await served.post("filter", asked(seated, "a"))

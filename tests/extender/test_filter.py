@@ -17,12 +17,12 @@ from extender.filter import (
     RESERVED,
     UNKNOWN,
     Filtered,
-    Passed,
     Recall,
     filter_nodes,
 )
 from extender.lists import NodeList
 from extender.snapshot import Ledger
+from extender.underway import Passed, Underway
 from tests.extender.worlds import (
     GPU,
     Json,
@@ -49,6 +49,10 @@ def ask(
 def remembered(answer: Filtered) -> Passed:
     assert answer.remember is not None
     return answer.remember
+
+
+def passed(*them: Passed) -> Recall:
+    return Recall(Underway.of(them))
 
 
 def test_a_list_of_names_outlives_the_nodes_it_was_looked_up_among() -> None:
@@ -161,31 +165,60 @@ def test_a_nominated_member_counts_once() -> None:
     assert ask(known, pod("new", gpu=1, priority=99), ["a"]).unresolvable == {"a": RESERVED}
 
 
+def test_nominations_of_more_than_64_bits_can_count_fill_their_node() -> None:
+    known = ledger(node("a"))
+    for i in range(16):
+        known.put_pod(as_seen(pod(f"waits-{i}", gpu=2**60 - (i == 15), nominated="a")))
+    assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}
+
+
+def test_each_nomination_takes_its_own() -> None:
+    known = ledger(node("a"), *(pod(f"waits-{i}", gpu=4 - i, nominated="a") for i in range(3)))
+    assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}
+
+
 # ---- what was passed
 
 
 def test_a_pod_on_its_way_counts_where_room_is_reserved() -> None:
     known = ledger(node("a"), node("b"), gang(seats={"a": 1}, gpu=4))
     first = remembered(ask(known, pod("first", gpu=4)))
-    answer = ask(known, pod("second", gpu=4), AB, Recall((first,)))
+    answer = ask(known, pod("second", gpu=4), AB, passed(first))
     assert (list(answer.passed), answer.unresolvable) == (["b"], {"a": RESERVED})
 
 
-def test_a_pod_on_its_way_does_not_count_against_itself() -> None:
-    known = ledger(node("a"), gang(seats={"a": 1}, gpu=4))
-    first = remembered(ask(known, pod("first", gpu=4), ["a"]))
-    assert list(ask(known, pod("first", gpu=4), ["a"], Recall((first,))).passed) == ["a"]
+def test_a_pod_on_its_way_counts_where_room_came_to_be_reserved_later() -> None:
+    known = ledger(node("a"), node("b"))
+    first = remembered(ask(known, pod("first", gpu=4)))
+    known.put_gang(as_gang(gang(seats={"a": 1}, gpu=4)))
+    answer = ask(known, pod("second", gpu=4), AB, passed(first))
+    assert (list(answer.passed), answer.unresolvable) == (["b"], {"a": RESERVED})
 
 
-def test_nodes_without_reservations_need_no_memory() -> None:
-    assert ask(ledger(node("a")), pod("first", gpu=4), ["a"]).remember is None
+def test_a_pod_on_its_way_counts_where_nothing_is_reserved_for_the_scheduler_alone() -> None:
+    known = ledger(node("a"))
+    first = remembered(ask(known, pod("first", gpu=8), ["a"]))
+    assert list(ask(known, pod("second", gpu=8), ["a"], passed(first)).passed) == ["a"]
+
+
+def test_a_refused_pod_is_not_on_its_way() -> None:
+    assert ask(ledger(node("a")), pod("first", gpu=9), ["a"]).remember is None
+
+
+def test_pods_on_their_way_count_beside_nominated_ones() -> None:
+    waits = pod("waits", gpu=4, nominated="a")
+    known = ledger(node("a"), gang(seats={"a": 1}, gpu=2), waits)
+    first = remembered(ask(known, pod("first", gpu=1), ["a"]))
+    for gpus, passes in ((1, True), (2, False)):
+        answer = ask(known, pod("second", gpu=gpus), ["a"], passed(first))
+        assert bool(answer.passed) is passes
 
 
 def test_a_pod_on_its_way_keeps_its_node_when_others_come() -> None:
     known = ledger(node("b"), gang(seats={"b": 1}, gpu=4))
     first = remembered(ask(known, pod("first", gpu=4), ["b"]))
     known = ledger(node("a"), node("b"), gang(seats={"b": 1}, gpu=4))
-    answer = ask(known, pod("second", gpu=4), AB, Recall((first,)))
+    answer = ask(known, pod("second", gpu=4), AB, passed(first))
     assert list(answer.passed) == ["a"]
 
 
@@ -253,14 +286,13 @@ def test_a_seat_is_for_one_pod() -> None:
 def test_a_seat_is_taken_by_a_member_on_its_way() -> None:
     known = ledger(node("a", gpu=16), gang(seats={"a": 1}))
     first = remembered(ask(known, seated("first"), ["a"]))
-    assert ask(known, seated("second"), ["a"], Recall((first,))).passed == []
-    assert ask(known, seated("first"), ["a"], Recall((first,))).passed == ["a"]
+    assert ask(known, seated("second"), ["a"], passed(first)).passed == []
 
 
 def test_a_member_on_its_way_counts_once() -> None:
     known = ledger(node("a", gpu=16), gang(seats={"a": 2}))
     first = remembered(ask(known, seated("first"), ["a"]))
-    assert ask(known, seated("second"), ["a"], Recall((first,))).passed == ["a"]
+    assert ask(known, seated("second"), ["a"], passed(first)).passed == ["a"]
 
 
 def test_a_member_gets_its_seat_whoever_else_may_have_been_passed() -> None:
@@ -290,48 +322,54 @@ def test_a_member_of_a_ray_cluster_that_is_no_gang_is_anybody() -> None:
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
-    """Two nodes, pods and seats on them, and pods that come."""
+    """Two nodes, pods and seats on them; and pods and gangs that come, in any order."""
     many = st.integers(0, 3)
     things: list[Json] = [node(name) for name in AB]
     things += [
         pod(f"old-{i}", gpu=draw(st.integers(0, 4)), on=draw(st.sampled_from(AB)))
         for i in range(draw(many))
     ]
+    come = [pod(f"new-{i}", gpu=draw(st.integers(0, 6))) for i in range(draw(st.integers(1, 6)))]
     for i in range(draw(many)):
         seats = {draw(st.sampled_from(AB)): 1}
-        things.append(gang(f"g{i}", seats=seats, gpu=draw(st.integers(1, 4))))
-    come = [pod(f"new-{i}", gpu=draw(st.integers(0, 6))) for i in range(draw(st.integers(1, 6)))]
-    return things, come
+        placed = gang(f"g{i}", seats=seats, gpu=draw(st.integers(1, 4)))
+        draw(st.sampled_from((things, come))).append(placed)
+    return things, draw(st.permutations(come))
 
 
 @given(crowds())
 def test_whatever_passes_leaves_every_seat_its_room(crowd: tuple[list[Json], list[Json]]) -> None:
-    """Bound unseen wherever they were passed first, no pod ever lands on reserved room."""
+    """Bound unseen wherever they were passed first, no pod lands on room that is reserved then."""
     things, come = crowd
     known = ledger(*things)
-    passed: tuple[Passed, ...] = ()
+    remember: list[Passed] = []
     took = dict.fromkeys(AB, 0)
     for found in come:
-        answer = ask(known, found, AB, Recall(passed))
+        if "podSets" in found["spec"]:
+            known.put_gang(as_gang(found))
+            continue
+        answer = ask(known, found, AB, passed(*remember))
         told = [*answer.passed, *answer.failed, *answer.unresolvable]
         assert sorted(told) == sorted(AB)
+        remember += [answer.remember] if answer.remember else []
         if answer.passed:
-            gpus = int(
-                found["spec"]["containers"][0]["resources"]["requests"].get("nvidia.com/gpu", 0)
-            )
+            gpus = int(found["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
             took[answer.passed[0]] += gpus
-        passed += (answer.remember,) if answer.remember else ()
+            leaves_room(known, answer.passed[0], took[answer.passed[0]] if gpus else 0)
+
+
+def leaves_room(known: Ledger, name: str, gpus: int) -> None:
+    """A pod that asks for no GPU passes where others are in the way of seats, as it is not."""
     snapshot = known.snapshot()
-    row = snapshot.guarded.row[GPU]
-    for at, name in enumerate(AB):
-        if snapshot.reserved[at] and took[name]:
-            assert took[name] <= snapshot.guarded.free[row, at]
+    at = snapshot.guarded.index[name]
+    if snapshot.reserved[at]:
+        assert gpus <= max(snapshot.guarded.free[snapshot.guarded.row[GPU], at], 0)
 
 
 @given(crowds())
 def test_the_same_question_gets_the_same_answer(crowd: tuple[list[Json], list[Json]]) -> None:
     things, come = crowd
-    known = ledger(*things)
-    for found in come:
+    known = ledger(*things, *(each for each in come if "podSets" in each["spec"]))
+    for found in (each for each in come if "podSets" not in each["spec"]):
         first, second = ask(known, found), ask(known, found)
         assert replace(first, remember=None) == replace(second, remember=None)

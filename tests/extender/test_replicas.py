@@ -34,7 +34,7 @@ class Replica:
 
     def passes(self, found: Json, now: float) -> bool:
         self._hear(now)
-        recall = self.passing.recall(now)
+        recall = self.passing.recall(as_seen(found).pod.uid, now)
         answer = filter_nodes(as_seen(found), NodeList(["a"]), self.ledger.snapshot(), recall)
         self.passing.answered(as_seen(found).pod.uid, answer.remember, now)
         return bool(answer.passed)

@@ -14,11 +14,20 @@ def test_the_defaults_hold_together() -> None:
     assert settings.silence_seconds < settings.passed_seconds
 
 
+def test_a_pod_counts_for_as_long_as_the_scheduler_may_hold_on_to_it() -> None:
+    """Its own bounds: to be permitted, and for volumes and for devices to be bound."""
+    permit, volumes, devices = 15 * 60, 600, 600
+    assert Settings().passed_seconds >= permit + volumes + devices
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"passed_seconds": 90}, "passed_seconds 90.0 must be more than silence_seconds 90.0"),
-        ({"silence_seconds": 120}, "passed_seconds 120.0 must be more than silence_seconds 120.0"),
+        (
+            {"passed_seconds": 120, "silence_seconds": 120},
+            "passed_seconds 120.0 must be more than silence_seconds 120.0",
+        ),
         ({"settle_seconds": 1}, "wake_pause_seconds must be less than settle_seconds"),
     ],
 )
