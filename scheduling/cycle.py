@@ -227,13 +227,11 @@ def _has_grown(shape: PodShape, room: Room) -> bool:
 
 
 def _with_holders(gang: PendingGang, ruling: Ruling, holders: Holders) -> Verdict:
-    """Say in a refusal who holds the room; who is admitted is one of them from now on.
-
-    Where the pods belong in one domain the numbers are of that one, and holders are not told of.
-    """
+    """Say in a refusal who holds the room; who is admitted is one of them from now on."""
     match ruling.verdict:
-        case Refusal() as refusal if gang.topology is None:
-            return explain.with_holders(refusal, gang.minimum, ruling.room, holders)
+        case Refusal() as refusal:
+            groups = ruling.about or gang.minimum
+            return explain.with_holders(refusal, groups, ruling.room, holders)
         case Admitted(placement=placement):
             holders.promise(gang.key, placement)
     return ruling.verdict

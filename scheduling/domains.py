@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.columns import Amounts, Positions, Traits
+from scheduling.columns import Amounts, Columns, Positions, Traits
+from scheduling.counting import pods_per_node
+from scheduling.feasibility import feasible
 from scheduling.model import Group, Member, PendingGang, PodShape, Requirement
 from scheduling.room import Room
 from scheduling.together import Ruling
@@ -64,6 +66,11 @@ class Domains:
         inside = self.of != ELSEWHERE
         sums = np.bincount(self.of[inside], amounts[inside], len(self.names))
         return np.minimum(sums, MOST).astype(np.int64)
+
+    def when_empty(self, shape: PodShape, columns: Columns) -> Amounts:
+        """Return how many pods of a shape each domain would hold if nobody were there."""
+        fitting = pods_per_node(shape.requests, columns.row, columns.allocatable)
+        return self.sums(fitting * feasible(shape, columns))
 
     def around(self, nodes: Iterable[str], index: Mapping[str, int]) -> set[int]:
         """Return in which domains those of the nodes are that are there."""

@@ -264,14 +264,15 @@ def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:
 class ReplicasShort:
     """How replicas of some pod sets stand whose `pods` pods are to be in one domain.
 
-    `fit` of the `wanted` find one; then no domain has room for more than `largest` pods.
+    `fit` of the `wanted` find one; for the next there is room for `some` of its pods in `domain`.
     """
 
     pod_sets: tuple[str, ...]
     wanted: int
     fit: int
     pods: int
-    largest: int
+    some: int
+    domain: Sequence[str]
 
 
 def replicas_short(
@@ -281,7 +282,8 @@ def replicas_short(
     noun, verb = ("replica", "fits") if short.wanted == 1 else ("replicas", "fit")
     said = (
         f"{short.fit} of {short.wanted} {noun} of {', '.join(short.pod_sets)} {verb}: each needs "
-        f"{short.pods} pods inside one {_joined(keys)}; at most {short.largest} more fit inside one"
+        f"{short.pods} pods inside one {_joined(keys)}; the next finds room for {short.some} in "
+        f"{_joined(short.domain)}"
     )
     numbers = _numbers(_wanted(groups), room)
     if len(short.pod_sets) == 1:

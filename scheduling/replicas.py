@@ -120,9 +120,9 @@ class _Allotment:
 
     def run(self, steps: int, decide: Decide) -> Ruling:
         """Decide the gang in one way after the other until one of them places it."""
-        refusal = self._certainly_not()
-        if refusal is not None:
-            return Ruling(refusal, self._room)
+        ruling = self._certainly_not()
+        if ruling is not None:
+            return ruling
         refused: list[Refusal] = []
         spent = 0
         for way in self._ways():
@@ -222,33 +222,51 @@ class _Allotment:
 
     # ---- why not
 
-    def _certainly_not(self) -> Refusal | None:
+    def _certainly_not(self) -> Ruling | None:
         """Refuse at once what no way can place."""
         minimum, room = self._gang.minimum, self._room
         if any(room.total(shape) < count for shape, count in demand_of(minimum)):
-            return explain.no_fit(minimum, room)
+            return Ruling(explain.no_fit(minimum, room), room)
         if self._kinds and not self._domains.names:
-            return explain.no_label(self._domains.keys)
+            return Ruling(explain.no_label(self._domains.keys), room)
         for kind in self._kinds:
             if self._spare(kind) < 0:
                 return self._too_few(kind)
         if self._is_simple() and self._beside_head() is None:
-            return explain.replicas_crowded(minimum, self._domains.keys, room)
+            return Ruling(explain.replicas_crowded(minimum, self._domains.keys, room), room)
         return None
 
-    def _too_few(self, kind: Kind) -> Refusal:
+    def _too_few(self, kind: Kind) -> Ruling:
+        """Refuse for want of domains, by the one in which the next replica lacks the fewest pods.
+
+        Rather one that could hold one more if nobody else were there.
+        """
         fits = kind.fits(self._sums)
-        pods = sum(count for _, count in kind.demand)
+        left = np.minimum.reduce([self._sums[shape] - fits * n for shape, n in kind.demand])
+        columns = self._room.columns
+        empty = {shape: self._domains.when_empty(shape, columns) for shape, _ in kind.demand}
+        hopeless = kind.fits(empty) <= fits
+        at = int(np.lexsort((np.arange(len(fits)), -left, hopeless))[0])
         short = explain.ReplicasShort(
             tuple(dict.fromkeys(pod_set for pod_set, _ in kind.names)),
             len(kind.names),
             int(fits.sum()),
-            pods,
-            int(
-                np.minimum.reduce([self._sums[s] - fits * n for s, n in kind.demand]).max(initial=0)
-            ),
+            sum(count for _, count in kind.demand),
+            int(left[at]),
+            self._domains.names[at],
         )
-        return explain.replicas_short(self._gang.minimum, self._domains.keys, short, self._room)
+        keys, minimum = self._domains.keys, self._gang.minimum
+        refusal = explain.replicas_short(minimum, keys, short, self._room)
+        return Ruling(refusal, self._room, about=self._all_in(at, kind))
+
+    def _all_in(self, at: int, kind: Kind) -> tuple[Group, ...]:
+        """Return the replicas of a kind as if all of them were held to one domain."""
+        required = self._domains.requirements(at)
+        mine = frozenset(kind.names)
+        held = confined(
+            self._gang, lambda pods: required if (pods.pod_set, pods.replica) in mine else ()
+        )
+        return tuple(each for each in held.minimum if (each.pod_set, each.replica) in mine)
 
     def _refusal(self, refused: Sequence[Refusal]) -> Refusal:
         minimum, keys, room = self._gang.minimum, self._domains.keys, self._room

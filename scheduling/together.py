@@ -25,11 +25,16 @@ MANY_AT_ONCE = 8
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ruling:
-    """The verdict for one gang, the room left after it, and the steps it took."""
+    """The verdict for one gang, the room left after it, and the steps it took.
+
+    `about` are the groups that a refusal is about, held to the domain that it speaks of; none where
+    it speaks of all nodes.
+    """
 
     verdict: Verdict
     room: Room
     steps: int = 0
+    about: tuple[Group, ...] = ()
 
 
 def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Ruling:

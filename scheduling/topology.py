@@ -15,7 +15,6 @@ import numpy as np
 from scheduling import explain
 from scheduling.columns import Amounts, Mask
 from scheduling.domains import ELSEWHERE, Decide, Domains, Keys, confined, cost_of_try
-from scheduling.feasibility import feasible
 from scheduling.fit import cannot_fit, demand_of
 from scheduling.model import Group, Member, PendingGang, Requirement, Topology
 from scheduling.room import Room
@@ -150,7 +149,8 @@ class _Search:
             ruling = decide(self._held_to(at), self._room, steps)
         else:
             return Ruling(self._no_choice(), self._room)
-        return Ruling(self._told(at, ruling.verdict), self._room)
+        about = ruling.about or self._held_to(at).minimum
+        return Ruling(self._told(at, ruling.verdict), self._room, about=about)
 
     def _told(self, at: int, verdict: Verdict) -> Verdict:
         """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
@@ -171,14 +171,15 @@ class _Search:
         return explain.scattered(self._domains.keys, names)
 
     def _closest(self) -> int:
-        """Return the domain that lacks the fewest pods, rather one that pods may enter at all."""
+        """Return the domain that lacks the fewest pods, rather one that could hold all if empty."""
         count = len(self._domains.names)
-        missing, barred = np.zeros((2, count), dtype=np.int64)
+        missing, hopeless = np.zeros((2, count), dtype=np.int64)
         for shape, pods in self._minimum:
             missing += np.maximum(pods - self._sums[shape], 0)
-            enterable = feasible(shape, self._room.columns).astype(np.int64)
-            barred |= self._domains.sums(enterable) == 0
-        return int(np.lexsort((np.arange(count), barred, missing, ~self._open()))[0])
+            empty = self._domains.when_empty(shape, self._room.columns)
+            hopeless += np.maximum(pods - empty, 0)
+        order = (np.arange(count), hopeless, missing, hopeless > 0, ~self._open())
+        return int(np.lexsort(order)[0])
 
 
 def _is_for(ruling: Ruling, reason: Reason) -> bool:

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from scheduling.columns import NodeTable
 from scheduling.cycle import next_cycle
 from scheduling.explain import with_holders
 from scheduling.holders import MOST_RESOURCES, Held, Holder, Holders, HolderTable, Share
-from scheduling.model import Node, PendingGang
+from scheduling.model import Node, PendingGang, Topology
 from scheduling.room import Room
 from scheduling.verdict import MESSAGE_LIMIT, Refusal
 from tests.builders import GPU, gang, group, node, shape, taint
@@ -91,6 +93,58 @@ def test_devices_are_told_of_before_other_resources_and_ports_never() -> None:
     world.table.use("a", port.requests, +1)
     world.holders.use(WEB, "a", port.requests, +1)
     assert "held" not in world.refusal(gang("h", group("w", 1, port))).message
+
+
+def racks(*gpus: int) -> World:
+    """A rack of so many GPUs for each number, on nodes of four, all in one zone."""
+    made = (
+        node(f"{rack}-{at}", gpu=4, labels={"rack": rack, "zone": "z"})
+        for rack, count in zip("abc", gpus, strict=False)
+        for at in range(count // 4)
+    )
+    return World(*made)
+
+
+IN_ONE_RACK = Topology(("workers",), required="rack")
+IN_RACKS = Topology(("workers",), replica="rack")
+
+
+def test_of_a_domain_that_is_short_only_its_own_holders_are_named() -> None:
+    """In the domain that comes closest; what is held elsewhere could be freed in vain."""
+    world = racks(12, 12)
+    world.hold(WEB, "a-0", gpu=4)
+    world.hold(JOB, "a-1", gpu=4)
+    world.hold(BARE, "b-0", gpu=4)
+    found = world.refusal(replace(gang("g", group("workers", 3, GPUS)), topology=IN_ONE_RACK))
+    assert found.message.startswith("no single rack holds the workers; b comes closest: 2 of 3 ")
+    assert found.message.endswith(". 4 of 12 nvidia.com/gpu are held by Namespace dev")
+    assert found.pod_sets[0].held == Held(12, (Share(BARE, 4),))
+
+
+@pytest.mark.parametrize("required", ["", "zone"])
+def test_of_replicas_the_holders_are_named_where_the_next_comes_closest_to_room(
+    required: str,
+) -> None:
+    """Rack a is too small for one; rack c is taken by the first."""
+    world = racks(4, 8, 8)
+    world.hold(WEB, "b-1", gpu=1)
+    world.hold(JOB, "a-0", cpu=1)
+    groups = [group("workers", 2, GPUS, replica=name) for name in ("r0", "r1")]
+    topology = replace(IN_RACKS, required=required)
+    found = world.refusal(replace(gang("g", *groups), topology=topology))
+    assert found.message.removeprefix("no single zone holds the workers; z comes closest: ") == (
+        "1 of 2 replicas of workers fit: each needs 2 pods inside one rack; the next finds room "
+        "for 1 in b. 1 of 8 nvidia.com/gpu is held by Deployment team-b/web"
+    )
+    assert found.pod_sets[0].held == Held(8, (Share(WEB, 1),))
+
+
+def test_of_a_head_that_is_short_the_holders_are_named_wherever_they_are() -> None:
+    world = World(node("a", cpu=1, gpu=4, labels={"rack": "a"}), node("b", cpu=8))
+    world.hold(WEB, "b", cpu=6)
+    asked = gang("g", group("headgroup", 1, shape(cpu=4)), group("workers", 1, GPUS))
+    found = world.refusal(replace(asked, topology=IN_ONE_RACK))
+    assert found.message.endswith(". 6 of 9 cpu are held by Deployment team-b/web")
 
 
 def test_nobody_is_named_where_nobody_holds_anything() -> None:

@@ -1,5 +1,7 @@
 """In which domain does a gang go, and what is said where none takes it?"""
 
+from collections.abc import Mapping
+
 import pytest
 
 from scheduling.company import Company, CompanyTable
@@ -15,7 +17,7 @@ from scheduling.model import (
     Topology,
 )
 from scheduling.verdict import MESSAGE_LIMIT, Admitted, Reason, Refusal, Verdict
-from tests.builders import columns, gang, group, node, require, shape
+from tests.builders import GPU, columns, gang, group, node, require, shape
 
 ZONE = "topology.kubernetes.io/zone"
 RACK = "rack"
@@ -48,12 +50,16 @@ def decided(
 
 
 def verdict(
-    asked: PendingGang, nodes: list[Node], topology: Topology, settings: Settings | None = None
+    asked: PendingGang,
+    nodes: list[Node],
+    topology: Topology,
+    settings: Settings | None = None,
+    used: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Verdict:
     whole = PendingGang(
         asked.key, 0, 0.0, asked.minimum, asked.surplus, asked.members, topology=topology
     )
-    [decision] = run_cycle([whole], columns(*nodes), settings)
+    [decision] = run_cycle([whole], columns(*nodes, used=used), settings)
     return decision.verdict
 
 
@@ -100,6 +106,22 @@ def test_a_refusal_names_the_closest_domain_and_what_it_lacks() -> None:
     )
     [numbers] = [each for each in found.pod_sets if each.pod_set == "workers"]
     assert (numbers.fit, numbers.wanted) == (3, 4)
+
+
+def test_a_domain_that_could_never_hold_them_comes_closest_only_where_none_could() -> None:
+    """Of those that hold as little, rather one in which there is anything to be freed."""
+    nodes = [*zoned("cpus", 0, 0), *zoned("large", 8, 8, 8), *zoned("small", 8, 8)]
+    busy = {f"large-{at}": {GPU: 8} for at in range(2)}
+
+    def named(workers: int) -> str:
+        asked = gang("a", group("workers", workers, WORKER))
+        return refusal(verdict(asked, nodes, required(), used=busy)).message
+
+    assert "large comes closest: 1 of 3 workers fit" in named(3)
+    assert "small comes closest: 2 of 4 workers fit" in named(4)
+    busy |= {"large-2": {GPU: 8}, "small-0": {GPU: 8}, "small-1": {GPU: 8}}
+    assert "large comes closest: 0 of 3 workers fit" in named(3)
+    assert "large comes closest: 0 of 4 workers fit" in named(4)
 
 
 def test_a_head_that_fits_nowhere_is_not_blamed_on_a_domain() -> None:
@@ -286,7 +308,7 @@ def test_pods_that_fit_but_not_as_replicas_are_refused_in_numbers() -> None:
     assert found.reason == Reason.INSUFFICIENT_RESOURCES
     assert found.message == (
         "1 of 2 replicas of workers fit: each needs 2 pods inside one rack; "
-        "at most 1 more fit inside one"
+        "the next finds room for 1 in a"
     )
     assert [(each.fit, each.wanted) for each in found.pod_sets] == [(2, 4)]
 
