@@ -23,7 +23,7 @@ class Draw:
     """The chance of one ingredient in one world, which no other ingredient shifts."""
 
     slot: str
-    seed: str
+    name: str
     random: Random
     objects: list[Json] = field(default_factory=list)
     """Where further objects of the world go."""
@@ -39,7 +39,16 @@ class Draw:
 
         A node that takes the name of one just deleted inherits how long it has been silent.
         """
-        return f"{self.slot}-{self.seed.replace('/', '-')}-n"
+        return f"{self.slot}-{self.name}-n"
+
+    @property
+    def pod_names(self) -> str:
+        """What the names of the world's pods begin with.
+
+        kube-scheduler patches the status of a pod by its name alone: a patch that is late would
+        reach a pod that has taken the name.
+        """
+        return f"{self.name}-"
 
     @property
     def host(self) -> str:

@@ -41,7 +41,7 @@ def try_case(stage: Stage, slot: str, seed: str) -> Outcome:
             outcome.safe = safe(scene(stored), stored.gang, TRIES)
     stage.clear(stored)
     if isinstance(answer, Yes) and _hides_something(drawn):
-        stored = stage.raise_world(drawn.world)
+        stored = stage.raise_world(world(slot, seed, turn=2).world)
         _try_alone(stage, stored, outcome)
         stage.clear(stored)
     return outcome

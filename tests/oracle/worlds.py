@@ -20,21 +20,22 @@ class Drawn:
     present: frozenset[str]
 
 
-def world(slot: str, seed: str) -> Drawn:
-    """Draw the world of this seed; the slot only names it."""
-    return _Making(slot, seed).drawn()
+def world(slot: str, seed: str, turn: int = 1) -> Drawn:
+    """Draw the world of this seed; the slot and the turn, if it comes up again, only name it."""
+    return _Making(slot, seed, turn).drawn()
 
 
 class _Making:
     """One world in the making: bare nodes and pods, to which each ingredient adds its own."""
 
-    def __init__(self, slot: str, seed: str) -> None:
-        self.draw = Draw(slot, seed, Random(seed))
+    def __init__(self, slot: str, seed: str, turn: int) -> None:
+        name = f"{seed.replace('/', '-')}-{turn}"
+        self.draw = Draw(slot, name, Random(seed))
         self.random = self.draw.random
         self.present: set[str] = set()
         chances = [(each, Random(f"{seed}/{each.name}")) for each in INGREDIENTS]
         self.taking_part: list[tuple[Ingredient, Draw]] = [
-            (each, Draw(slot, seed, chance, self.draw.objects))
+            (each, Draw(slot, name, chance, self.draw.objects))
             for each, chance in chances
             if chance.random() < each.share
         ]
@@ -77,7 +78,7 @@ class _Making:
 
     def _resident(self, at: int, nodes: list[Json]) -> Json:
         labels = {"app": self.random.choice(("head", "worker", "web"))}
-        pod = _pod(f"r{at}", self.random.choice(self.draw.namespaces), labels)
+        pod = _pod(f"{self.draw.pod_names}r{at}", self.random.choice(self.draw.namespaces), labels)
         pod["spec"]["nodeName"] = name_of(self.random.choice(nodes))
         self._add([pod], lambda each, draw: each.add_to_resident(draw, pod, nodes))
         return pod
@@ -90,7 +91,7 @@ class _Making:
         pod["spec"]["priorityClassName"] = GANG
         self._add([pod], lambda each, draw: each.add_to_member(draw, pod, nodes))
         count = 1 if name == "head" else self.random.randint(1, 4)
-        return [_copy(pod, f"{name}-{at}") for at in range(count)]
+        return [_copy(pod, f"{self.draw.pod_names}{name}-{at}") for at in range(count)]
 
 
 _POD_SETS = (("worker",), ("worker",), ("head", "worker"), ("a", "b", "c"))
