@@ -6,7 +6,7 @@ nothing: each action stays marked as under way until its end is reported.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from coordinator import repair
@@ -22,7 +22,7 @@ from coordinator.actions import (
     WriteGangStatus,
 )
 from coordinator.cache import ClusterCache
-from coordinator.demand import Demand, NotReady, Settled, demand, topology_of
+from coordinator.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.moment import Moment, Patience
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
@@ -53,6 +53,7 @@ from kube.slots import (
     trim,
     without_halves,
     without_nodes,
+    without_unclaimed,
 )
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Reason
@@ -135,6 +136,7 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
         _stand(view, pods)
     _drop_lost_seats(view, pods, scene)
     view.asked = _demand(view, cluster)
+    view.unmade = unmade(view.standing, refused_pods(cluster))
     view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
     return actions + list(_pods_forward(view, scene))
@@ -167,13 +169,19 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
     view.terms = terms
     view.priority = _priority(terms, pods, scene.cache)
     if view.placement is not None and terms is not None:
-        view.placement = _kept(view.placement, pods, terms)
+        view.placement = _kept(view.placement, pods, terms, view.targets)
 
 
-def _kept(placement: Placement, pods: list[ObservedPod], terms: GangTerms) -> Placement | None:
-    """What of a placement is still of use: no seats beyond the pods wanted, no half replicas."""
-    whole = without_halves(placement, pods, {each.name: each.hosts for each in terms.pod_sets})
+def _kept(
+    placement: Placement, pods: list[ObservedPod], terms: GangTerms, targets: Mapping[str, str]
+) -> Placement | None:
+    """What of a placement is still of use: no seats for nobody, no half replicas."""
+    hosts = {each.name: each.hosts for each in terms.pod_sets}
+    whole = without_halves(placement, pods, hosts)
     kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
+    counts = {each.name: each.count for each in terms.pod_sets}
+    claimed = without_unclaimed(kept, pods, counts, hosts, targets)
+    kept = kept if claimed is kept else without_halves(claimed, pods, hosts)
     if not slots_of(kept):
         return None
     return placement if kept == placement else kept
@@ -247,7 +255,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
     lost = repair.lost_nodes(view, pods, scene.cache.columns(), avoided)
     if lost and view.placement is not None:
         left = without_nodes(view.placement, pods, lost)
-        view.placement = _kept(left, pods, view.terms) if view.terms else left
+        view.placement = _kept(left, pods, view.terms, view.targets) if view.terms else left
         _stand(view, pods)
     if repair.is_void(view):
         view.placement = None
@@ -356,7 +364,7 @@ def _tell(view: GangView) -> list[Action]:
     view.told = reason
     if smooth or reason in UNTOLD:
         return []
-    warning = view.placement is None
+    warning = reason != Reason.ADMITTED
     message = view.written.get("message", "")
     return [EmitEvent(view.key, view.cluster_uid, warning, reason, message)]
 

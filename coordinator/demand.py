@@ -161,6 +161,25 @@ def _incomplete(shares: Sequence[_Share], refused: str) -> NotReady | None:
     if not any(share.short for share in shares):
         return None
     standing = [share.standing for share in shares]
+    message = _in_numbers(standing)
+    return _refused(message, refused) or NotReady(Reason.GANG_INCOMPLETE, message)
+
+
+def unmade(standing: Standing, refused: str) -> NotReady | None:
+    """Say that KubeRay cannot create pods of the minimum, also where their seats are kept."""
+    if all(each.exist >= each.terms.minimum for each in standing):
+        return None
+    return _refused(_in_numbers(standing), refused)
+
+
+def _refused(message: str, refused: str) -> NotReady | None:
+    if not refused:
+        return None
+    return NotReady(Reason.PODS_REFUSED, f"{message}; KubeRay could not create more: {refused}")
+
+
+def _in_numbers(standing: Iterable[PodSetStanding]) -> str:
+    standing = list(standing)
     wanted = sum(each.terms.minimum for each in standing)
     exist = sum(min(each.exist, each.terms.minimum) for each in standing)
     sets = ", ".join(
@@ -168,10 +187,7 @@ def _incomplete(shares: Sequence[_Share], refused: str) -> NotReady | None:
         for each in standing
         if each.exist < each.terms.minimum
     )
-    message = f"{exist} of {wanted} pods exist; missing: {sets or 'a pod whose seat was lost'}"
-    if refused:
-        return NotReady(Reason.PODS_REFUSED, f"{message}; KubeRay could not create more: {refused}")
-    return NotReady(Reason.GANG_INCOMPLETE, message)
+    return f"{exist} of {wanted} pods exist; missing: {sets or 'a pod whose seat was lost'}"
 
 
 def _some(names: Iterable[str]) -> str:

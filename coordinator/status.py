@@ -81,6 +81,8 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     hindrance = not_ready or view.refusal
     if hindrance is not None and any(each.missing for each in view.standing):
         return Explained(phase, hindrance.reason, hindrance.message)
+    if view.unmade is not None:
+        return Explained(phase, view.unmade.reason, view.unmade.message)
     pods = sum(each.placed for each in view.standing)
     seats = {node for each in view.standing for _, node in each.seated}
     nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.demand import Demand, Settled
+from coordinator.demand import Demand, NotReady, Settled
 from coordinator.standing import Standing
 from kube.objects import Gang, RayCluster
 from kube.observed import Amounts
@@ -51,7 +51,7 @@ class GangView:
     `bind_refusal` is what kube-scheduler said of late against a pod on its node.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
-    is what the last cycle was asked.
+    is what the last cycle was asked, `unmade` what KubeRay says of pods that it cannot create.
     """
 
     key: GangKey
@@ -67,6 +67,7 @@ class GangView:
     ran: bool = False
     standing: Standing = ()
     asked: Demand = field(default_factory=Settled)
+    unmade: NotReady | None = None
     refusal: Refusal | None = None
     position: int = 0
     reserved: Counter[tuple[str, Amounts]] = field(default_factory=Counter)

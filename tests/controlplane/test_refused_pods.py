@@ -28,6 +28,21 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     plot.wait_running("cut", 3)
 
 
+def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(plot: Plot) -> None:
+    """It keeps the seat and goes on; once the quota is lifted it is whole again."""
+    plot.add_node(3)
+    plot.create(gang("cut", group(replicas=2)))
+    plot.wait_running("cut", 3)
+    add_quota(plot, pods=2)
+    plot.delete("Pod", plot.pods("cut", "worker")[0]["metadata"]["name"])
+    status = plot.wait_phase("cut", "Running", "PodsRefused")
+    assert "2 of 3 pods exist; missing: workers 1 of 2" in status["message"]
+    assert "exceeded quota: small" in status["message"]
+    plot.wait_event("cut", "PodsRefused", "exceeded quota: small")
+    plot.delete("ResourceQuota", "small")
+    plot.wait_phase("cut", "Running", "Running")
+
+
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
     """What nobody waits for need not exist."""
     plot.add_node(4)

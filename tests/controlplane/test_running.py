@@ -44,6 +44,25 @@ def test_the_minimum_starts_and_the_surplus_follows_as_room_comes(plot: Plot) ->
     plot.wait_running("grows", 4)
 
 
+def test_a_lost_worker_that_comes_back_in_another_shape_is_placed(plot: Plot) -> None:
+    """The template was changed meanwhile: the seat is of no use to it, and must not pass for it."""
+    plot.add_node(3)
+    plot.create(gang("changes", group(replicas=2)))
+    plot.wait_running("changes", 3)
+    smaller = group(replicas=2, resources=requests(cpu="500m"))
+    plot.scale("changes", template=smaller["template"])
+    plot.delete("Pod", plot.pods("changes", "worker")[0]["metadata"]["name"])
+    plot.wait(lambda: "500m" in sizes(plot, "changes"), "the replacement to be bound")
+    plot.wait_phase("changes", "Running", "Running")
+    plot.wait(lambda: placed(plot, "changes") == 3, "the old seat to be given up")
+
+
+def sizes(plot: Plot, name: str) -> list[str]:
+    """The CPUs of the workers that are bound."""
+    bound = [pod for pod in plot.pods(name, "worker") if "nodeName" in pod["spec"]]
+    return [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in bound]
+
+
 def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
     """Room for the head and one worker is no room for a minimum of two."""
     plot.add_node(2)

@@ -117,6 +117,14 @@ class Walk(RuleBasedStateMachine):
         self.world.scale(name_of(cluster), replicas)
         self._note_minimum(name_of(cluster))
 
+    @rule(at=pick, cpu=st.integers(1, 3))
+    def change_a_template(self, at: int, cpu: int) -> None:
+        """Pods that come from now on are of another shape."""
+        for cluster in self._some("rayclusters", at):
+            [workers] = cluster["spec"]["workerGroupSpecs"]
+            changed = {**workers, "template": template(cpu=cpu)}
+            self.world.edit(name_of(cluster), workerGroupSpecs=[changed])
+
     @rule(at=pick)
     def delete_pod(self, at: int) -> None:
         for pod in self._some("pods", at):

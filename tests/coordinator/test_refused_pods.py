@@ -8,6 +8,9 @@ from kube.objects import Condition, ObjectMeta, RayCluster, RayClusterStatus
 from kube.ray import GangTerms, PodSetTerms, refused_pods
 from scheduling.model import GangKey
 from scheduling.verdict import Reason
+from tests.coordinator.api import key_of
+from tests.coordinator.builders import gang_of, node
+from tests.coordinator.world import World
 
 QUOTA = 'pods "ray-head-x2v4q" is forbidden: exceeded quota: small, limited: pods=1'
 TERMS = GangTerms(queue="default", priority_class="", pod_sets=(PodSetTerms("headgroup", 1, 1, 1),))
@@ -47,6 +50,26 @@ def test_a_gang_that_lacks_pods_says_what_was_refused_beside_what_is_missing() -
     asked = demand(GangKey("team", "ray"), 0, 0.0, survey(TERMS, [], None, {}), QUOTA)
     text = f"0 of 1 pods exist; missing: headgroup 0 of 1; KubeRay could not create more: {QUOTA}"
     assert asked == NotReady(Reason.PODS_REFUSED, text)
+
+
+def test_a_running_gang_says_that_the_replacement_of_a_lost_pod_is_refused() -> None:
+    """Its seat is kept, so it asks for nothing; the user must know whom to ask."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=60)
+    said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreateWorkerPod"}
+    with world.kuberay_refuses(said | {"message": f"FailedCreateWorkerPod\n{QUOTA}"}):
+        world.api.remove(key_of(world.pods("a")[2]))
+        world.settle(seconds=60)
+        status = world.status("a")
+        assert (status["phase"], status["reason"]) == ("Running", "PodsRefused")
+        missing = "2 of 3 pods exist; missing: workers 1 of 2"
+        assert status["message"] == f"{missing}; KubeRay could not create more: {QUOTA}"
+        told = [(each.reason, each.warning) for each in world.leader.emitted]
+        assert told == [("PodsRefused", True)]
+    world.settle(seconds=60)
+    assert world.status("a")["reason"] == "Running"
+    assert world.bound("a") == {"n1": 3}
 
 
 def test_a_gang_that_merely_lacks_pods_is_incomplete() -> None:

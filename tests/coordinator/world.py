@@ -195,6 +195,7 @@ class World:
     def __init__(self, *start: Json, replicas: int = 1, profiles: Profiles = STOCK) -> None:
         self.api = Api()
         self.epoch = 0
+        self.refused: Json = {}  # why KubeRay creates no pods
         self.grudges: set[str] = set()  # nodes that the scheduler gives to nobody, and nobody knows
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
@@ -307,7 +308,18 @@ class World:
 
     # ---- the toys
 
+    @contextlib.contextmanager
+    def kuberay_refuses(self, condition: Json) -> Iterator[None]:
+        """KubeRay creates no pods, and says so on every RayCluster, until the block ends."""
+        self.refused = condition
+        yield
+        self.refused = {}
+        for cluster in list(self.api.all("rayclusters")):
+            self.api.change(cluster, lambda obj: obj.update(status={}))
+
     def kuberay(self) -> None:
+        for cluster in list(self.api.all("rayclusters")) if self.refused else ():
+            self.api.change(cluster, lambda obj: obj.update(status={"conditions": [self.refused]}))
         for cluster in list(self.api.all("rayclusters")):
             for pod_set, pods, wanted in self._sets(cluster):
                 self._reconcile(cluster, pod_set, pods, wanted)
@@ -339,7 +351,7 @@ class World:
         for name in [*(replicas.keys() - whole), *sorted(whole)[wanted:]]:
             for pod in replicas[name]:
                 self._delete(pod)
-        for _ in range(len(whole), wanted):
+        for _ in range(len(whole), 0 if self.refused else wanted):
             self._make_replica(cluster, pod_set, hosts)
 
     def _make_replica(self, cluster: Json, pod_set: Json, hosts: int) -> None:
