@@ -251,12 +251,14 @@ def _is_written(view: GangView, placement: Placement) -> bool:
 
 def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
     """Decide anew what cannot be had any more: all of it while nothing was released."""
-    avoided = scene.refusals.nodes(view.key.namespace)
-    lost = repair.lost_nodes(view, pods, scene.cache.columns(), avoided)
-    if lost and view.placement is not None:
-        left = without_nodes(view.placement, pods, lost)
-        view.placement = _kept(left, pods, view.terms, view.targets) if view.terms else left
-        _stand(view, pods)
+    if view.placement is not None:
+        avoided = scene.refusals.nodes(view.key.namespace)
+        lost = repair.lost_nodes(view, pods, scene.cache.columns(), avoided)
+        left = without_nodes(view.placement, pods, lost) if lost else view.placement
+        left = repair.without_overtaken(view, left, pods)
+        if left is not view.placement:
+            view.placement = _kept(left, pods, view.terms, view.targets) if view.terms else left
+            _stand(view, pods)
     if repair.is_void(view):
         view.placement = None
         _stand(view, pods)

@@ -12,10 +12,10 @@ import numpy as np
 
 from coordinator.view import GangView
 from kube.observed import ObservedPod
-from kube.slots import vacant_slots
+from kube.slots import turn_count, turn_reached, vacant_slots, without_turns
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
-from scheduling.model import PodShape
+from scheduling.model import Placement, PodShape
 from scheduling.room import Room
 
 Avoided = Mapping[str, tuple[str, ...]]
@@ -67,6 +67,22 @@ def overfull(shape: PodShape, node: str, columns: Columns, priority: int) -> boo
     free = Room.of(columns).facing(priority).free[:, at]
     rows = [columns.row[name] for name, _ in shape.requests if name in columns.row]
     return len(rows) < len(shape.requests) or bool(np.any(free[rows] < 0))
+
+
+def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
+    """What is left of a placement with turns when a released pod of it was lost.
+
+    The turns were for a gang that is bound from nothing. A successor of a pod whose turn has gone
+    by is decided anew, beside those that are bound, and so is all that waits in a gang that ran. Of
+    what was lost before its term a leader knows nothing, and takes it that something was.
+    """
+    settled = frozenset(pod.uid for pod in pods if pod.settled_on and not pod.terminal)
+    lost = view.settled is None or view.settled - settled
+    view.settled = settled
+    if not lost:
+        return placement
+    gone_by = turn_count(placement) if view.ran else turn_reached(placement, pods)
+    return without_turns(placement, pods, gone_by)
 
 
 def stranded(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube.observed import ObservedPod
 from kube.ray import GangTerms, PodSetTerms
-from kube.slots import Slots, assign, vacant_slots
+from kube.slots import Slot, Slots, assign, seat_of, turn_due, turns_of, vacant_slots
 from scheduling.model import Placement
 
 NO_PLACEMENT = Placement()
@@ -22,7 +22,8 @@ class PodSetStanding:
 
     `settled`: without our gate, bound or on its way. `seated`: gated, with the node of its
     slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others too.
-    `vacant`: slots that nobody has taken yet, those of the seated included.
+    `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids of
+    those seated whose turn has not come.
     """
 
     terms: PodSetTerms
@@ -31,6 +32,7 @@ class PodSetStanding:
     waiting: tuple[ObservedPod, ...]
     blocked: tuple[ObservedPod, ...]
     vacant: int
+    early: frozenset[str] = frozenset()
 
     @property
     def placed(self) -> int:
@@ -86,15 +88,26 @@ def survey(
     `targets` (uid -> node) are releases that may be on their way; `leaving` are the uids of pods
     that we are deleting: they take room for as long as they are seen, but are no members.
     """
-    vacant = vacant_slots(placement or NO_PLACEMENT, pods)
+    placement = placement or NO_PLACEMENT
+    vacant = vacant_slots(placement, pods)
     by_set: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for pod in pods:
         if pod.alive and pod.member is not None and pod.uid not in leaving:
             by_set[pod.member.pod_set].append(pod)
     lines = [(each, _line_up(by_set[each.name], each.hosts)) for each in terms.pod_sets]
-    gated = (pod for _, line in lines for pod in line if pod.gated)
+    gated = [pod for _, line in lines for pod in line if pod.gated]
     seats = assign(gated, vacant, targets)
-    return tuple(_pod_set(each, line, vacant, seats) for each, line in lines)
+    staying = (pod for pod in pods if pod.uid not in leaving)
+    early = _early(gated, seats, turns_of(placement), turn_due(placement, staying))
+    return tuple(_pod_set(each, line, vacant, seats, early) for each, line in lines)
+
+
+def _early(
+    gated: Iterable[ObservedPod], seats: Mapping[str, str], turns: Mapping[Slot, int], due: int
+) -> frozenset[str]:
+    """The uids of those whose turn comes after the one that is due."""
+    taken = ((pod.uid, seat_of(pod, seats[pod.uid])) for pod in gated if turns and pod.uid in seats)
+    return frozenset(uid for uid, seat in taken if seat and turns[seat] > due)
 
 
 def _line_up(pods: Iterable[ObservedPod], hosts: int) -> list[ObservedPod]:
@@ -120,7 +133,11 @@ def _replica(pod: ObservedPod, hosts: int) -> str:
 
 
 def _pod_set(
-    terms: PodSetTerms, mine: Iterable[ObservedPod], vacant: Slots, seats: Mapping[str, str]
+    terms: PodSetTerms,
+    mine: Iterable[ObservedPod],
+    vacant: Slots,
+    seats: Mapping[str, str],
+    early: frozenset[str],
 ) -> PodSetStanding:
     gated = [pod for pod in mine if pod.gated]
     unseated = [pod for pod in gated if pod.uid not in seats]
@@ -131,6 +148,7 @@ def _pod_set(
         waiting=tuple(pod for pod in unseated if not pod.foreign_gates),
         blocked=tuple(pod for pod in unseated if pod.foreign_gates),
         vacant=_vacant_of(terms.name, vacant),
+        early=early & {pod.uid for pod in gated} if early else early,
     )
 
 
@@ -139,13 +157,16 @@ def _vacant_of(pod_set: str, vacant: Slots) -> int:
 
 
 def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
-    """The seated pods that may be released now, with their nodes; the head before the rest.
+    """The seated pods whose turn has come, with their nodes; the head before the rest.
 
     Workers wait in an init container until the head answers; a worker that starts first holds
     its GPUs for nothing.
     """
     open_seats = [
-        (pod, node) for pod_set in standing for pod, node in pod_set.seated if not pod.foreign_gates
+        (pod, node)
+        for pod_set in standing
+        for pod, node in pod_set.seated
+        if not pod.foreign_gates and pod.uid not in pod_set.early
     ]
     heads = {id(p) for p, _ in standing[0].seated} if standing else set()
     first = [(pod, node) for pod, node in open_seats if id(pod) in heads]

@@ -277,7 +277,8 @@ class CoordinatorState:
         match decision.verdict:
             case Admitted(placement=placement) if placement.assignments:
                 view.refusal, view.position = None, 0
-                view.placement = merged(view.placement or NOTHING, placement)
+                pods = self.cache.members(view.key, view.cluster_uid)
+                view.placement = merged(view.placement or NOTHING, placement, pods)
                 view.placement_epoch = self.epoch
                 self._reserve(view, self._room_of(view))
                 self._dirty.add(decision.key)

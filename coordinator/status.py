@@ -18,6 +18,7 @@ from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
 from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
+from kube.slots import turn_count
 from scheduling.model import Placement
 from scheduling.verdict import MESSAGE_LIMIT, Reason
 
@@ -87,7 +88,9 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     seats = {node for each in view.standing for _, node in each.seated}
     nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
-    return Explained(phase, Reason.ADMITTED, f"{pods} pods placed on {len(nodes)} node{plural}")
+    said = f"{pods} pods placed on {len(nodes)} node{plural}"
+    turns = turn_count(view.placement) if view.placement else 1
+    return Explained(phase, Reason.ADMITTED, said + (f" in {turns} turns" if turns > 1 else ""))
 
 
 def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:

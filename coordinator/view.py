@@ -52,6 +52,8 @@ class GangView:
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
     is what the last cycle was asked, `unmade` what KubeRay says of pods that it cannot create.
+    `settled` are the uids of the pods that were out of our hands when the gang was looked at last;
+    None: it was not yet.
     """
 
     key: GangKey
@@ -89,6 +91,7 @@ class GangView:
     written_at: float = 0.0
     due: float | None = None
     told: str = ""
+    settled: frozenset[str] | None = None
 
     @property
     def released_any(self) -> bool:

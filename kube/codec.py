@@ -622,6 +622,7 @@ def _written(assignment: Assignment) -> dict[str, Any]:
         "replica": assignment.replica,
         "requests": {name: _quantity(name, amount) for name, amount in assignment.requests},
         "nodes": dict(assignment.nodes),
+        **({"turn": assignment.turn} if assignment.turn else {}),
     }
 
 
@@ -630,12 +631,15 @@ def _read(pod_set: str, written: objects.PlacedShape) -> Assignment:
     for name, count in written.nodes.items():
         if count < 1:
             raise InvalidObject(f"{field} nodes[{name}]", count, "a number of pods from 1 on")
+    if written.turn < 0:
+        raise InvalidObject(f"{field} turn", written.turn, "a number from 0 on")
     return Assignment(
         pod_set=pod_set,
         replica=written.replica,
         shape=written.shape,
         requests=tuple(sorted(_amounts(written.requests, f"{field} requests").items())),
         nodes=tuple(sorted(written.nodes.items())),
+        turn=written.turn,
     )
 
 

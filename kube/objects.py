@@ -619,6 +619,7 @@ class PlacedShape(_Part, frozen=True):
     replica: str = ""
     requests: OrNull[Quantities] = {}
     nodes: OrNull[Mapping[str, int]] = {}
+    turn: int = 0
 
 
 class PlacedPodSet(_Part, frozen=True):

@@ -8,7 +8,7 @@ coordinator, which is what lets another leader complete exactly what the last on
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,11 +43,52 @@ def slots_of(placement: Placement) -> Slots:
 @lru_cache(maxsize=8192)
 def _promised(placement: Placement) -> Mapping[Slot, int]:
     """The places by slot; kept, because a placement is asked for them at every event."""
-    return {
-        Slot(_kind(assignment), node): count
-        for assignment in placement.assignments
-        for node, count in assignment.nodes
-    }
+    found: Slots = Counter()
+    for assignment in placement.assignments:
+        for node, count in assignment.nodes:
+            found[Slot(_kind(assignment), node)] += count
+    return found
+
+
+def turns_of(placement: Placement) -> Mapping[Slot, int]:
+    """The turn of each place; empty where there is only one.
+
+    What lets one pod of a kind in on a node lets in the others: a place has its earliest turn.
+    """
+    return _turns(placement) if any(each.turn for each in placement.assignments) else {}
+
+
+@lru_cache(maxsize=8192)
+def _turns(placement: Placement) -> Mapping[Slot, int]:
+    found: dict[Slot, int] = {}
+    for assignment in sorted(placement.assignments, key=lambda each: each.turn):
+        for node, _ in assignment.nodes:
+            found.setdefault(Slot(_kind(assignment), node), assignment.turn)
+    return found
+
+
+def turn_count(placement: Placement) -> int:
+    """How many turns the pods are released in."""
+    return max(turns_of(placement).values(), default=0) + 1
+
+
+def turn_due(placement: Placement, pods: Iterable[ObservedPod]) -> int:
+    """The first turn of which not every place has a bound pod; later ones wait for it."""
+    turns = turns_of(placement)
+    unbound = vacant_slots(placement, _bound(pods)) if turns else ()
+    return min((turns[slot] for slot in unbound), default=turn_count(placement) - 1)
+
+
+def turn_reached(placement: Placement, pods: Iterable[ObservedPod]) -> int:
+    """The last turn of which a pod was released."""
+    turns = turns_of(placement)
+    taken = slots_of(placement) - vacant_slots(placement, pods) if turns else ()
+    return max((turns[slot] for slot in taken), default=0)
+
+
+def _bound(pods: Iterable[ObservedPod]) -> Iterator[ObservedPod]:
+    """The pods that are on their node and stay there."""
+    return (pod for pod in pods if pod.node and pod.alive)
 
 
 def _kind(assignment: Assignment) -> Kind:
@@ -76,7 +117,7 @@ def _settled(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
 
 
 def _own_slot(pod: ObservedPod) -> Slot | None:
-    return _slot_on(pod, pod.settled_on)
+    return seat_of(pod, pod.settled_on)
 
 
 def _any_slot(vacant: Slots, pod: ObservedPod) -> Slot | None:
@@ -109,7 +150,7 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
     given = {
         pod.uid: kept[pod.uid]
         for pod in queue
-        if pod.uid in kept and _take(left, _slot_on(pod, kept[pod.uid]))
+        if pod.uid in kept and _take(left, seat_of(pod, kept[pod.uid]))
     }
     nodes = _nodes_by_kind(left)
     for pod in queue:
@@ -127,7 +168,8 @@ def kind_of(pod: ObservedPod) -> Kind | None:
     return Kind(member.pod_set, member.replica, member.shape.key)
 
 
-def _slot_on(pod: ObservedPod, node: str) -> Slot | None:
+def seat_of(pod: ObservedPod, node: str) -> Slot | None:
+    """The slot that a pod takes on a node; None where its shape cannot be read."""
     kind = kind_of(pod)
     return None if kind is None else Slot(kind, node)
 
@@ -159,6 +201,14 @@ def without_nodes(
     for slot, count in vacant_slots(placement, pods).items():
         slots[slot] -= count if slot.node in nodes else 0
     return _rebuilt(placement, slots)
+
+
+def without_turns(placement: Placement, pods: Iterable[ObservedPod], before: int) -> Placement:
+    """The placement without what is vacant of turns before this one."""
+    turns = turns_of(placement)
+    vacant = vacant_slots(placement, pods) if turns else Counter[Slot]()
+    gone = Counter({slot: count for slot, count in vacant.items() if turns[slot] < before})
+    return _rebuilt(placement, slots_of(placement) - gone) if gone else placement
 
 
 def trim(placement: Placement, pods: Sequence[ObservedPod], counts: Mapping[str, int]) -> Placement:
@@ -261,7 +311,7 @@ def _renamed(placement: Placement, heirs: Mapping[Replica, str]) -> Placement:
         return placement
     names = ((each, heirs.get((each.pod_set, each.replica))) for each in placement.assignments)
     renamed = (replace(each, replica=name) if name else each for each, name in names)
-    return Placement(tuple(sorted(renamed, key=_kind)))
+    return Placement(tuple(sorted(renamed, key=lambda each: (_kind(each), each.turn))))
 
 
 def without_unclaimed(
@@ -283,7 +333,7 @@ def without_unclaimed(
         return placement
     given = assign(gated, left, kept)
     for pod in gated:
-        _take(left, _slot_on(pod, given.get(pod.uid, "")))
+        _take(left, seat_of(pod, given.get(pod.uid, "")))
     strangers = _strangers(placement, [pod for pod in gated if pod.uid not in given], hosts)
     if not strangers or not +left:
         return placement
@@ -340,22 +390,36 @@ def _given_up(
     return _rebuilt(placement, slots)
 
 
-def merged(first: Placement, second: Placement) -> Placement:
-    """Both placements as one: what was promised before, and what was decided now."""
+def merged(first: Placement, second: Placement, pods: Iterable[ObservedPod] = ()) -> Placement:
+    """Both placements as one: what was promised before, and what was decided now.
+
+    Where the first has turns, the second comes with its last or, as long as pods of it are not
+    bound, after it: nothing may come between.
+    """
     slots = slots_of(first) + slots_of(second)
-    both = Placement(assignments=first.assignments + second.assignments)
-    return _rebuilt(both, slots)
+    offset = _turn_for_more(first, pods)
+    later = tuple(replace(each, turn=each.turn + offset) for each in second.assignments)
+    return _rebuilt(Placement(assignments=first.assignments + later), slots)
+
+
+def _turn_for_more(placement: Placement, pods: Iterable[ObservedPod]) -> int:
+    last = max(turns_of(placement).values(), default=0)
+    if not last:
+        return 0
+    return last + bool(vacant_slots(placement, _bound(pods)))
 
 
 def _rebuilt(placement: Placement, slots: Mapping[Slot, int]) -> Placement:
-    nodes: defaultdict[Kind, dict[str, int]] = defaultdict(dict)
+    nodes: defaultdict[tuple[Kind, int], dict[str, int]] = defaultdict(dict)
+    turns = turns_of(placement)
     for slot, count in slots.items():
         if count > 0:
-            nodes[slot.kind][slot.node] = count
+            nodes[slot.kind, turns.get(slot, 0)][slot.node] = count
     kinds = {_kind(a): a for a in placement.assignments}
     return Placement(
         assignments=tuple(
-            replace(kinds[kind], nodes=tuple(sorted(nodes[kind].items()))) for kind in sorted(nodes)
+            replace(kinds[kind], nodes=tuple(sorted(nodes[kind, turn].items())), turn=turn)
+            for kind, turn in sorted(nodes)
         )
     )
 

@@ -4,14 +4,18 @@ Shapes are placed, groups are promised: pods of one shape are handed out to the 
 them in order of name, node after node, so that the pods of a replica stay close together.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from scheduling.columns import Columns
 from scheduling.fit import in_order
 from scheduling.model import Assignment, Group, Placement, PodShape
 from scheduling.room import Spread
 from scheduling.search import Demand
+
+TurnOf = Callable[[str, PodShape, str], int]
+"""The turn of the pods of a pod set and shape on a node."""
 
 
 class Assignments:
@@ -36,15 +40,18 @@ class Assignments:
         pairs = zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True)
         return [(self._names[node], pods) for node, pods in pairs][::-1]
 
-    def placement(self) -> Placement:
-        """Return all that was handed out, sorted by name."""
+    def placement(self, turn_of: TurnOf = lambda *_: 0) -> Placement:
+        """Return all that was handed out, sorted by name, with its turns."""
+        found: list[Assignment] = []
+        for (pod_set, replica, shape), on in self._taken.items():
+            turns: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+            for node, count in sorted(on.items()):
+                turns[turn_of(pod_set, shape, node)].append((node, count))
+            made = Assignment(pod_set, replica, shape.key, shape.requests, ())
+            found += (replace(made, nodes=tuple(on), turn=at) for at, on in turns.items())
         return Placement(
             tuple(
-                Assignment(pod_set, replica, shape.key, shape.requests, tuple(sorted(on.items())))
-                for (pod_set, replica, shape), on in sorted(
-                    self._taken.items(), key=lambda item: (*item[0][:2], item[0][2].key)
-                )
-                if on
+                sorted(found, key=lambda each: (each.pod_set, each.replica, each.shape, each.turn))
             )
         )
 

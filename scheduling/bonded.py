@@ -7,27 +7,41 @@ bound of steps.
 
 Without spread constraints the order of pods within a unit does not matter: keeping apart is mutual,
 and a pod that is drawn goes where the terms hold already, so it opens no new place for the next.
-With them it does, and everything is tried pod by pod (`stepwise`). Between units a yes must hold in
-whatever order kube-scheduler takes them (`_holds_in_any_order`), but for spread constraints that
-the pin takes away.
+With them it does, and where units are drawn to each other the order of units does: then everything
+is tried pod by pod (`stepwise`). Where not every order of binding succeeds, what is found is
+released in turns (`turns`); a part of the steps is spent on a way that has fewer of them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduling.columns import Amounts, Mask
 from scheduling.model import PodShape
-from scheduling.neighbours import Attraction, Bonds
-from scheduling.room import Room
-from scheduling.search import Found, OutOfSteps
+from scheduling.neighbours import Bonds
+from scheduling.room import Room, Spread
+from scheduling.search import OutOfSteps
 from scheduling.skew import Lack
 from scheduling.stepwise import is_impossible, steps_from
+from scheduling.turns import plan_turns
 from scheduling.walk import Walk
 
 HOMES = 64
 """In how many places a series is begun in a sweep."""
+
+FEWER_TURNS = 8
+"""Which share of the steps left is spent on a way with fewer turns than that which is found."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ordered:
+    """A spread per unit, and the turns of all pods by unit and node, `count` in number."""
+
+    spreads: tuple[Spread, ...]
+    turns: Amounts
+    count: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +59,73 @@ def place_bonded(
     room: Room,
     standing: Amounts,
     steps: int,
-) -> Found | NoWay | OutOfSteps:
-    """Place so many pods of each unit beside those that stand (units x nodes), or nobody."""
+) -> Ordered | NoWay | OutOfSteps:
+    """Place so many pods of each unit beside those that stand (units x nodes), or nobody.
+
+    The pods that stand have their turns among the others.
+    """
     attempt = _Attempt(Walk(shapes, counts, bonds, room, standing), steps)
     return attempt.sweeps() or attempt.everything()
 
 
 class _Attempt:
-    """One gang, its walk, and the best sweep so far."""
+    """One gang, its walk, the best placement so far, and the best sweep until there is one."""
 
     def __init__(self, walk: Walk, steps: int) -> None:
         self._walk, self._steps = walk, steps
         self._units = range(len(walk.counts))
-        self._turns = sorted(self._units, key=self._turn)
+        self._order = sorted(self._units, key=self._rank)
         self._lacks = tuple(Lack(count) for count in walk.counts)
         self._noted = False
+        self._best: Ordered | None = None
+        self._unordered = False
 
-    def _turn(self, at: int) -> tuple[bool, bool, int]:
+    def _rank(self, at: int) -> tuple[bool, bool, int]:
         """Those who are drawn come after those who are not, those who cannot begin last."""
+        drawn = at in self._walk.near
+        return drawn and not self._may_begin(at), drawn, at
+
+    def _may_begin(self, at: int) -> bool:
         near = self._walk.near.get(at)
-        return near is not None and not near.may_begin, near is not None, at
+        return near is not None and near.may_begin
+
+    def _offer(self) -> bool:
+        """Keep what is placed if it has the fewest turns so far; say whether it has only one."""
+        walk = self._walk
+        plan = plan_turns(walk.everyone, walk.bonds.near, walk.traits)
+        walk.spent += plan.steps
+        if not plan.count:
+            self._unordered = True
+        elif self._best is None or plan.count < self._best.count:
+            self._best = Ordered(walk.spreads(), plan.of, plan.count, walk.spent)
+            self._steps = min(self._steps, walk.spent + (self._steps - walk.spent) // FEWER_TURNS)
+        return plan.count == 1
+
+    def _or_best(self, otherwise: NoWay | OutOfSteps) -> Ordered | NoWay | OutOfSteps:
+        """Return the best placement with all the steps that were spent, or what is said without."""
+        return replace(self._best, steps=self._walk.spent) if self._best else otherwise
 
     # ---- one sweep
 
-    def sweeps(self) -> Found | OutOfSteps | None:
-        """Try one sweep per home; with spread constraints, the units in the other order too."""
-        orders = [self._turns]
-        if self._walk.bonds.rules and len(self._units) > 1:
-            orders.append(sorted(self._units, key=lambda at: (*self._turn(at)[:2], -at)))
-        for turns in orders:
+    def sweeps(self) -> Ordered | NoWay | OutOfSteps | None:
+        """Try one sweep per home and order; None where none found a way in one turn."""
+        for order in self._orders():
             for home in self._homes():
                 if self._walk.spent > self._steps:
-                    return OutOfSteps(self._walk.spent)
-                if self._sweep(turns, home):
-                    return Found(self._walk.spreads(), self._walk.spent)
+                    return self._or_best(OutOfSteps(self._walk.spent))
+                if self._sweep(order, home):
+                    return self._best
         return None
+
+    def _orders(self) -> Iterator[Sequence[int]]:
+        """Yield orders of units: with spread constraints also backwards, or beginners first."""
+        yield self._order
+        if len(self._units) == 1:
+            return
+        if self._walk.bonds.rules:
+            yield sorted(self._units, key=lambda at: (*self._rank(at)[:2], -at))
+        if any(map(self._may_begin, self._units)):
+            yield sorted(self._units, key=lambda at: (not self._may_begin(at), self._rank(at)))
 
     def _homes(self) -> Iterator[Mask | None]:
         """Yield the places in which a series could begin, the tightest that holds it first."""
@@ -97,18 +143,18 @@ class _Attempt:
         for at in enough[:HOMES]:
             yield which == at
 
-    def _sweep(self, turns: Sequence[int], home: Mask | None) -> bool:
-        """Fill unit after unit in packing order; say whether all found their place.
+    def _sweep(self, order: Sequence[int], home: Mask | None) -> bool:
+        """Fill unit after unit in packing order; say whether all found their place in one turn.
 
         One that is stuck may go on once others are placed, whose pods lift what it is held to.
         """
         self._walk.begin()
         while any(self._walk.left):
-            moves = [self._fill(at, home) for at in turns]
+            moves = [self._fill(at, home) for at in order]
             if not any(moves):
                 self._note()
                 return False
-        return self._holds_in_any_order()
+        return self._offer()
 
     def _fill(self, at: int, home: Mask | None) -> bool:
         """Place as many pods of a unit as may go now; say whether it was any."""
@@ -130,23 +176,26 @@ class _Attempt:
 
     # ---- everything
 
-    def everything(self) -> Found | NoWay | OutOfSteps:
+    def everything(self) -> Ordered | NoWay | OutOfSteps:
         """Go through all ways there are; a no needs all to be tried, or a sum that is too small."""
         walk = self._walk
-        if walk.bonds.rules:
-            if is_impossible(walk):
-                return self._no_way()
-            ways, order_matters = steps_from(walk), self._somebody_may_come()
-        else:
-            ways, order_matters = self._unit_by_unit(), self._order_matters()
-        fragile = False
-        for complete in ways:
+        if walk.bonds.rules and is_impossible(walk):
+            return self._no_way()
+        for complete in self._all_ways():
             if walk.spent > self._steps:
-                return OutOfSteps(walk.spent)
-            if complete and self._holds_in_any_order():
-                return Found(walk.spreads(), walk.spent)
-            fragile = fragile or complete
-        return OutOfSteps(walk.spent) if fragile or order_matters else self._no_way()
+                return self._or_best(OutOfSteps(walk.spent))
+            if complete and self._offer():
+                break
+        if self._unordered or self._somebody_may_come():
+            return self._or_best(OutOfSteps(walk.spent))
+        return self._or_best(self._no_way())
+
+    def _all_ways(self) -> Iterator[bool]:
+        """Take all ways; yield whether all pods are placed."""
+        if not self._walk.bonds.rules:
+            yield from self._unit_by_unit()
+        if self._walk.bonds.rules or self._order_matters():
+            yield from steps_from(self._walk)
 
     def _somebody_may_come(self) -> bool:
         """Say whether a rule counts pods in their whole domain that only bar their node."""
@@ -177,7 +226,7 @@ class _Attempt:
         `last` holds per unit the rank of the node it was put on last.
         """
         walk = self._walk
-        at = next(at for at in self._turns if walk.left[at])
+        at = next(at for at in self._order if walk.left[at])
         caps = walk.open(at) * (walk.ranks(at) > last[at])
         nodes = walk.in_order(caps, at)
         rest = np.cumsum(caps[nodes][::-1])[::-1]
@@ -193,7 +242,7 @@ class _Attempt:
         last[at] = before
 
     def _order_matters(self) -> bool:
-        """Say whether another order of units might succeed, which nobody could rely on.
+        """Say whether another order of units might succeed.
 
         So it is where units are drawn to units that are drawn themselves, or where others than
         those who may begin a series are part of it.
@@ -204,23 +253,3 @@ class _Attempt:
             or (each.may_begin and each.partners != {each.unit})
             for each in near.values()
         )
-
-    def _holds_in_any_order(self) -> bool:
-        """Say whether kube-scheduler may take the pods as they come.
-
-        Who is drawn to nobody is bound in any case, and so is who finds such members wherever it
-        is, and who begins a series where all of it is. Nobody else may begin one. Who is deaf must
-        be accepted at the first try.
-        """
-        sure = set(self._units) - self._walk.near.keys()
-        waiting = list(self._walk.bonds.near)
-        while more := {near.unit for near in waiting if self._is_bound_by(near, sure)}:
-            sure |= more
-            waiting = [near for near in waiting if near.unit not in sure]
-        return not any(near.may_begin or near.deaf for near in waiting)
-
-    def _is_bound_by(self, near: Attraction, sure: set[int]) -> bool:
-        """Say whether a unit is bound in any case, given those that are."""
-        if near.may_begin and self._walk.is_in_one_place(near):
-            return True
-        return self._walk.is_held(near, () if near.deaf else near.partners & sure)

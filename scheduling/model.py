@@ -320,7 +320,8 @@ class Assignment:
     """Where the pods of one shape (and replica) of a pod set go: node name -> number of pods.
 
     `requests` are those of the shape, so that the room stays reserved even when no pod of the
-    shape exists for the moment.
+    shape exists for the moment. The pods are released in their `turn`: once all pods of the gang
+    that have an earlier one are bound.
     """
 
     pod_set: str
@@ -328,6 +329,7 @@ class Assignment:
     shape: str
     requests: tuple[tuple[str, int], ...]
     nodes: tuple[tuple[str, int], ...]
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)

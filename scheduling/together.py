@@ -11,12 +11,12 @@ import numpy as np
 
 from scheduling import explain
 from scheduling.assign import Assignments
-from scheduling.bonded import NoWay, place_bonded
+from scheduling.bonded import NoWay, Ordered, place_bonded
 from scheduling.columns import Amounts
-from scheduling.model import Group, PendingGang
+from scheduling.model import Group, PendingGang, Placement, PodShape
 from scheduling.neighbours import Bonds, Neighbours
 from scheduling.room import Room, Spread
-from scheduling.search import Found, OutOfSteps
+from scheduling.search import OutOfSteps
 from scheduling.verdict import Admitted, Refusal, Verdict
 
 MANY_AT_ONCE = 8
@@ -43,10 +43,10 @@ def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) 
     outcome = attempt.place(gang.minimum)
     if isinstance(outcome, NoWay) and found.bonds != found.as_they_came:
         return _told_why(gang, found, room, steps, attempt.spent)
-    if not isinstance(outcome, Found):
+    if not isinstance(outcome, Ordered):
         return Ruling(_refused(gang, found, outcome, room), room, outcome.steps)
     placed = _with_surplus(gang.surplus, attempt)
-    verdict = Admitted(attempt.assignments.placement(), tuple(placed))
+    verdict = Admitted(attempt.placement(), tuple(placed))
     return Ruling(verdict, attempt.room, attempt.spent)
 
 
@@ -62,7 +62,7 @@ def _with_surplus(units: Sequence[tuple[Group, ...]], attempt: "_Attempt") -> li
         several = 0 if unit in hopeless else len(waiting)
         while waiting and several:
             share = MANY_AT_ONCE if several > 1 else 1
-            if isinstance(attempt.place(unit * several, share), Found):
+            if isinstance(attempt.place(unit * several, share), Ordered):
                 placed, waiting = placed + waiting[:several], waiting[several:]
                 several = min(several, len(waiting))
             else:
@@ -76,7 +76,7 @@ def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spen
     """Refuse a gang that cannot be released pinned: is there a way as its pods came?"""
     unpinned = _Attempt(found, found.as_they_came, room, steps - spent)
     outcome = unpinned.place(gang.minimum)
-    if isinstance(outcome, Found):
+    if isinstance(outcome, Ordered):
         refusal = explain.only_unpinned(gang.groups())
     else:
         refusal = _refused(gang, found, outcome, room)
@@ -103,21 +103,34 @@ class _Attempt:
         self._standing: Amounts = np.zeros(
             (len(found.units), len(room.columns.names)), dtype=np.int64
         )
+        self._turns = self._standing
+        self._assignments = Assignments(room.columns)
         self.room = room
-        self.assignments = Assignments(room.columns)
         self.spent = 0
 
-    def place(self, groups: Sequence[Group], share: int = 1) -> Found | NoWay | OutOfSteps:
+    def place(self, groups: Sequence[Group], share: int = 1) -> Ordered | NoWay | OutOfSteps:
         """Place all of the groups beside what stands, or none, in a share of the steps left."""
         shapes = self._found.shapes
         counts = [sum(g.count for g in self._of_unit(at, groups)) for at in range(len(shapes))]
         left = (self._steps - self.spent) // share
         outcome = place_bonded(shapes, counts, self._bonds, self.room, self._standing, left)
         self.spent += outcome.steps
-        if isinstance(outcome, Found):
+        if isinstance(outcome, Ordered):
+            self._turns = outcome.turns
             for at, spread in enumerate(outcome.spreads):
                 self._take(at, self._of_unit(at, groups), counts[at], spread)
         return outcome
+
+    def placement(self) -> Placement:
+        """Return where all that was placed goes, and in which turn it is released."""
+        units = zip((pod_set for pod_set, _ in self._found.units), self._found.shapes, strict=True)
+        row = {unit: at for at, unit in enumerate(units)}
+        index = self.room.columns.index
+
+        def turn_of(pod_set: str, shape: PodShape, node: str) -> int:
+            return int(self._turns[row[pod_set, shape], index[node]])
+
+        return self._assignments.placement(turn_of)
 
     def _of_unit(self, at: int, groups: Iterable[Group]) -> list[Group]:
         unit = self._found.units[at][0], self._found.shapes[at]
@@ -127,6 +140,6 @@ class _Attempt:
         if not count:
             return
         shape = self._found.shapes[at]
-        self.assignments.hand_out(groups, ((shape, count),), (spread,))
+        self._assignments.hand_out(groups, ((shape, count),), (spread,))
         self.room = self.room.without(shape, spread)
         self._standing[at, spread.nodes] += spread.pods

@@ -4,11 +4,11 @@ The state of an attempt to place a gang pod by pod: what is free, what is placed
 place, and where the rules between its members (`Bonds`) let the next pod of a unit go.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from scheduling.columns import Amounts, Mask, Positions
+from scheduling.columns import Amounts, Mask, Positions, Traits
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
@@ -59,6 +59,17 @@ class Walk:
         row = self._room.columns.row
         for resource, amount in self._shapes[at].requests:
             self._free[row[resource], node] -= count * amount
+
+    @property
+    def traits(self) -> Traits:
+        """What is known of the nodes."""
+        return self._traits
+
+    @property
+    def everyone(self) -> Amounts:
+        """Return the pods of the gang, those that stand and those placed (units x nodes)."""
+        everyone: Amounts = self.placed + self._standing
+        return everyone
 
     def spreads(self) -> tuple[Spread, ...]:
         """Return what was placed, per unit."""
@@ -148,7 +159,7 @@ class Walk:
 
     def held(self, rule: Rule) -> Amounts:
         """Return the pods that a rule counts per domain as things stand."""
-        return rule.held(self.placed + self._standing)
+        return rule.held(self.everyone)
 
     def _spread_limits(self, at: int, but: Rule | None = None) -> Iterator[Limit]:
         """Yield what rules leave to a unit: its own, and those that must last once it is there."""
@@ -158,7 +169,7 @@ class Walk:
                 yield self._limit(rule, at)
 
     def _limit(self, rule: Rule, at: int) -> Limit:
-        everyone = self.placed + self._standing
+        everyone = self.everyone
         spare, any_number = rule.spare(everyone), self.left[at]
         if at not in rule.counted:
             return rule.limit(np.where(spare >= 0, any_number, 0), 0)
@@ -237,25 +248,6 @@ class Walk:
         """Return which nodes share the values of all the keys, as a number per node."""
         codes = np.stack([self._traits.label(key).of for key in near.keys], axis=1)
         return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
-
-    def is_held(self, near: Attraction, partners: Iterable[int]) -> bool:
-        """Say whether the unit has an anchor or one of the partners near it for every key."""
-        here = (self.placed[near.unit] + self._standing[near.unit]) > 0
-        for key, anchors in zip(near.keys, near.anchors, strict=True):
-            holds = [self._near_to(other, key) for other in partners]
-            holds.append(self._anchored(key, anchors))
-            if not np.logical_or.reduce(holds)[here].all():
-                return False
-        return True
-
-    def is_in_one_place(self, near: Attraction) -> bool:
-        """Say whether all of the series is within one value of every key."""
-        rows = list(near.partners)
-        nodes = (self.placed[rows] + self._standing[rows]).any(axis=0)
-        return all(
-            len(np.unique(self._traits.label(key).of[nodes & self._has(key)])) <= 1
-            for key in near.keys
-        )
 
 
 def _filled(

@@ -61,6 +61,12 @@ def group(
     }
 
 
+def drawn(to: str, key: str = "zone") -> Json:
+    """Affinity of a pod to any of a Ray cluster, itself perhaps, within one value of a label."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {names.RAY_CLUSTER: to}}}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 def ray_cluster(
     name: str,
     *groups: Json,

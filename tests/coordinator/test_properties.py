@@ -19,7 +19,7 @@ from scheduling.cycle import run_cycle
 from scheduling.model import PendingGang
 from scheduling.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
-from tests.coordinator.builders import foreign_pod, group, node, ray_cluster, template
+from tests.coordinator.builders import drawn, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.validate import essence, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
@@ -84,6 +84,20 @@ class Walk(RuleBasedStateMachine):
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < replicas else {}
         workers = group("workers", replicas, hosts=2)
         self._create(ray_cluster(name, workers, annotations={**spare, **within}))
+
+    @rule(
+        name=st.sampled_from(CLUSTERS),
+        workers=small,
+        zones=st.tuples(*[st.sampled_from(["1", "2"])] * 2),
+        least=small,
+    )
+    def create_drawn(self, name: str, workers: int, zones: tuple[str, str], least: int) -> None:
+        """Workers are drawn to pods of their cluster: one may have to be there before the head."""
+        spare = {names.MIN_REPLICAS: f"workers={least}"} if least < workers else {}
+        where, theirs = ({"zone": zone} for zone in zones)
+        head = template(cpu=1, nodeSelector=where)
+        drawn_workers = group("workers", workers, affinity=drawn(name), nodeSelector=theirs)
+        self._create(ray_cluster(name, drawn_workers, head=head, annotations=spare))
 
     @rule(name=st.sampled_from(CLUSTERS), ungated=st.booleans())
     def create_with_foreign_gate(self, name: str, ungated: bool) -> None:
@@ -382,7 +396,7 @@ class Walk(RuleBasedStateMachine):
     def nobody_waits_who_could_start(self) -> None:
         state = self.world.leader.state
         asked = [v.asked for v in state.views.values() if isinstance(v.asked, PendingGang)]
-        for decision in run_cycle(asked, state.cache.columns()):
+        for decision in run_cycle(asked, state.cache.columns(), company=state._company()):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from typing import Any
 
+from coordinator.cache import _minds
 from coordinator.state import NOTHING, CoordinatorState
 from coordinator.view import GangView
 from kube.slots import reserved_room
@@ -49,7 +50,7 @@ def _validate_indexes(state: CoordinatorState) -> None:
         if pod.member is not None:
             members[pod.member.gang][pod.uid] = pod
     assert dict(cache._members) == dict(members)
-    assert cache._minding == {p.uid for p in cache.pods.values() if p.anti_affinity}
+    assert cache._minding == {pod.uid for pod in cache.pods.values() if _minds(pod)}
 
 
 def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:

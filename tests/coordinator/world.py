@@ -42,6 +42,8 @@ from scheduling.feasibility import feasible
 from scheduling.model import LOWEST_PRIORITY, GangKey
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
+from tests.oracle.ingredients.pod_affinity import PodAffinity
+from tests.oracle.model import Scene
 
 Reduce = Callable[[objects.Pod], ObservedPod]
 
@@ -392,7 +394,7 @@ class World:
 
     def _schedule_one(self, raw: Json) -> None:
         pod = msgspec.convert(raw, objects.Pod)
-        node = next(iter(self._candidates(pod)), "")
+        node = next((name for name in self._candidates(pod) if self._is_company(raw, name)), "")
         if node:
             self.api.change(raw, lambda obj: obj["spec"].update(nodeName=node))
         else:
@@ -410,6 +412,15 @@ class World:
             name = columns.names[at]
             if allowed and fits and pin in (None, name) and name not in self.grudges:
                 yield name
+
+    def _is_company(self, raw: Json, name: str) -> bool:
+        """Say whether the pods that are bound let a pod onto a node that draws it to them."""
+        if "podAffinity" not in raw["spec"].get("affinity", {}):
+            return True
+        nodes = {name_of(node): node for node in self.api.all("nodes")}
+        bound = [(pod, nodes[_node(pod)]) for pod in self.api.all("pods") if _node(pod) in nodes]
+        namespaces = {name_of(each): _labels(each) for each in self.api.all("namespaces")}
+        return not PodAffinity().refuses(raw, nodes[name], Scene([], bound, namespaces))
 
     def used(self, priority: int = LOWEST_PRIORITY) -> dict[str, dict[str, int]]:
         """What pods take, by node; those that are nominated with a lower priority take nothing."""

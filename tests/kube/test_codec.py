@@ -693,6 +693,7 @@ assignments = st.builds(
     shape=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
     requests=amounts,
     nodes=counts,
+    turn=st.integers(0, 3),
 )
 
 
@@ -748,12 +749,20 @@ def test_what_a_placement_looks_like() -> None:
     }
 
 
+def test_a_turn_is_written_where_it_is_not_the_first() -> None:
+    """So a placement without turns looks as it did before there were any."""
+    turns = [Assignment("gpu", "", "0123456789ab", (), (("n1", 2),), turn) for turn in (0, 1)]
+    [pod_set] = placement_to_status(Placement(tuple(turns)), 7)["podSets"]
+    assert [each.get("turn") for each in pod_set["assignments"]] == [None, 1]
+
+
 @pytest.mark.parametrize(
     ("edited", "field"),
     [
         ({"nodes": {"n1": 0}}, "status.placement of gpu nodes[n1]"),
         ({"nodes": {"n1": -2}}, "status.placement of gpu nodes[n1]"),
         ({"requests": {"cpu": "lots"}}, "status.placement of gpu requests[cpu]"),
+        ({"turn": -1}, "status.placement of gpu turn"),
     ],
 )
 def test_a_placement_edited_into_nonsense_is_named(edited: Json, field: str) -> None:

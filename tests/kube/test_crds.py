@@ -170,7 +170,7 @@ def test_structs_read_all_of_a_gang(path: str, struct: type[msgspec.Struct]) -> 
 
 def test_a_written_placement_fits_the_schema() -> None:
     requests = (("cpu", 1500), ("memory", 2**40), ("nvidia.com/gpu", 8), ("pods", 1))
-    assignment = Assignment("gpu", "gpu-abcde", "0123456789ab", requests, (("n1", 2),))
+    assignment = Assignment("gpu", "gpu-abcde", "0123456789ab", requests, (("n1", 2),), 1)
     written = placement_to_status(Placement((assignment,)), 7)
     assert not misfits(written, below(schema_of(gang_crd()), "status.placement"))
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import chain
 
 import msgspec
 
@@ -23,9 +24,14 @@ from tests.oracle.model import Json, World, name_of, pod_set_of
 
 @dataclass(frozen=True)
 class Yes:
-    """The gang is admitted: its pods in the order of their release, each with its node."""
+    """The gang is admitted: its pods turn by turn, as they are released, each with its node."""
 
-    pods: tuple[tuple[Json, str], ...]
+    turns: tuple[tuple[tuple[Json, str], ...], ...]
+
+    @property
+    def pods(self) -> tuple[tuple[Json, str], ...]:
+        """All pods in the order of their release."""
+        return tuple(chain.from_iterable(self.turns))
 
 
 def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
@@ -97,14 +103,17 @@ def _shape(pod: Json, cache: ClusterCache) -> PodShape:
 
 def _released(
     shapes: list[tuple[Json, PodShape]], admitted: Admitted
-) -> tuple[tuple[Json, str], ...]:
-    """Hand the nodes of a placement to the pods, the head first."""
-    nodes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+) -> tuple[tuple[tuple[Json, str], ...], ...]:
+    """Hand the seats of a placement to the pods, the head first in its turn."""
+    seats: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for each in admitted.placement.assignments:
         for node, count in each.nodes:
-            nodes[each.pod_set, each.shape] += [node] * count
-    ordered = sorted(shapes, key=lambda pair: (pod_set_of(pair[0]) != "head", name_of(pair[0])))
-    return tuple((pod, nodes[pod_set_of(pod), shape.key].pop()) for pod, shape in ordered)
+            seats[each.pod_set, each.shape] += [(each.turn, node)] * count
+    turns: defaultdict[int, list[tuple[Json, str]]] = defaultdict(list)
+    for pod, shape in sorted(shapes, key=lambda it: (pod_set_of(it[0]) != "head", name_of(it[0]))):
+        turn, node = seats[pod_set_of(pod), shape.key].pop()
+        turns[turn].append((pod, node))
+    return tuple(tuple(turns[turn]) for turn in sorted(turns))
 
 
 def _labels(pod: Json) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tests.oracle.ingredient import Reach
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import accepts, takes, with_pod
-from tests.oracle.model import Json, Scene
+from tests.oracle.model import Bound, Json, Scene
 
 State = tuple[tuple[int, ...], ...]
 """How many pods of each kind are on each node."""
@@ -42,10 +42,36 @@ def safe(scene: Scene, gang: Sequence[Json], tries: int) -> bool | None:
     kinds = _kinds(gang)
     most = [[_most(kind, node, scene) for node in scene.nodes] for kind in kinds]
     search = _Search(kinds, most, tries, order_matters=True)
-    hidden = frozenset(each.name for each in INGREDIENTS if each.hidden_by_pin)
-    pinned = replace(scene, ignored=scene.ignored | hidden)
+    pinned = _as_pinned(scene)
     found = any(_ends_well(pinned, kinds, each) for each in search.endings(scene))
     return found or (None if len(search.seen) > tries else False)
+
+
+def holds(scene: Scene, turns: Sequence[Sequence[Bound]]) -> bool:
+    """Say whether pods pinned to their nodes are all bound, each turn in whatever order."""
+    now = _as_pinned(scene)
+    for turn in turns:
+        kinds = _kinds([pod for pod, _ in turn])
+        if not _ends_well(now, kinds, _ending(kinds, turn, scene.nodes)):
+            return False
+        now = replace(now, bound=[*now.bound, *turn])
+    return True
+
+
+def _as_pinned(scene: Scene) -> Scene:
+    """Leave aside what kube-scheduler does not judge of a pinned pod."""
+    hidden = frozenset(each.name for each in INGREDIENTS if each.hidden_by_pin)
+    return replace(scene, ignored=scene.ignored | hidden)
+
+
+def _ending(kinds: Sequence["_Kind"], bound: Sequence[Bound], nodes: Sequence[Json]) -> State:
+    """Return how many of each kind are bound on each node."""
+    on: State = tuple((0,) * len(nodes) for _ in kinds)
+    place = {kind.traits: at for at, kind in enumerate(kinds)}
+    for pod, where in bound:
+        at = next(at for at, node in enumerate(nodes) if node is where)
+        on = _plus(on, place[_traits(pod)], at)
+    return on
 
 
 def _ends_well(scene: Scene, kinds: Sequence["_Kind"], ending: State) -> bool:
@@ -88,17 +114,21 @@ def _missing(on: State, ending: State) -> Iterator[tuple[int, int]]:
 class _Kind:
     """Pods that no constraint tells apart."""
 
+    traits: str
     pod: Json
     count: int
+
+
+def _traits(pod: Json) -> str:
+    metadata = pod["metadata"]
+    return json.dumps((pod["spec"], metadata["labels"], metadata["namespace"]), sort_keys=True)
 
 
 def _kinds(gang: Sequence[Json]) -> list[_Kind]:
     alike: dict[str, list[Json]] = {}
     for pod in gang:
-        metadata = pod["metadata"]
-        traits = (pod["spec"], metadata["labels"], metadata["namespace"])
-        alike.setdefault(json.dumps(traits, sort_keys=True), []).append(pod)
-    kinds = [_Kind(pods[0], len(pods)) for pods in alike.values()]
+        alike.setdefault(_traits(pod), []).append(pod)
+    kinds = [_Kind(traits, pods[0], len(pods)) for traits, pods in alike.items()]
     return sorted(kinds, key=lambda kind: -kind.count)
 
 

@@ -1,21 +1,22 @@
 """Does Muster's answer agree with what kube-scheduler does, and with trying everything?
 
-A yes is released as the product does it, head first and pinned, and every pod must be bound to its
-node. After a no the gang is released unpinned, for kube-scheduler to place pod by pod, and
-everything is tried: where either finds a way the no was wrong. What kube-scheduler does unpinned
-is also held against the oracle's own judgement, so that this can be believed where the pin keeps
-kube-scheduler from judging: every pod that it bound must be accepted, every pod that it did not
-bind refused on every node.
+A yes is released as the product does it, turn by turn, head first and pinned, and every pod must be
+bound to its node. After a no the gang is released unpinned, for kube-scheduler to place pod by pod,
+and everything is tried: where either finds a way the no was wrong. What kube-scheduler does
+unpinned is also held against the oracle's own judgement, so that this can be believed where the pin
+keeps kube-scheduler from judging: every pod that it bound must be accepted, every pod that it did
+not bind refused on every node.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from functools import partial
 
 from scheduling.verdict import Reason
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import accepts, faults, with_pod
 from tests.oracle.model import Bound, Json, Scene, World, name_of, node_of, scene
 from tests.oracle.question import Yes, ask
-from tests.oracle.search import possible, safe
+from tests.oracle.search import holds, possible, safe
 from tests.oracle.stage import Stage, is_refused
 from tests.oracle.tally import ADMITTED, Outcome
 from tests.oracle.worlds import Drawn, world
@@ -57,15 +58,34 @@ def _try_pinned(stage: Stage, stored: World, answer: Yes, outcome: Outcome) -> N
     nodes = {name_of(node): node for node in stored.nodes}
     before = scene(stored)
     outcome.unsound += faults([(pod, nodes[node]) for pod, node in answer.pods], before)
-    stage.release(answer.pods)
+    outcome.turns = len(answer.turns)
+    if not holds(before, [[(pod, nodes[node]) for pod, node in turn] for turn in answer.turns]):
+        outcome.unsound.append("not every order of binding within its turns succeeds")
     wanted = {name_of(pod): node for pod, node in answer.pods}
-    pods = stage.settled(stored, lambda seen: all(map(node_of, seen)))
+    pods = _in_turns(stage, stored, answer)
     where = {name_of(pod): node_of(pod) for pod in pods}
     if all(map(node_of, pods)) or any(map(is_refused, pods)):
         outcome.unsound += [f"told {wanted}, bound {where}"] if where != wanted else []
     else:
         outcome.unanswered.append(f"told {wanted}, bound {where}")
     outcome.deciders = frozenset(_permitting(before, stored.gang, outcome.present))
+
+
+def _in_turns(stage: Stage, stored: World, answer: Yes) -> list[Json]:
+    """Release turn after turn, once all before it are bound; return the pods in the end."""
+    awaited: set[str] = set()
+    pods = stored.gang
+    for turn in answer.turns:
+        stage.release(turn)
+        awaited |= {name_of(pod) for pod, _ in turn}
+        pods = stage.settled(stored, partial(_are_bound, awaited))
+        if not _are_bound(awaited, pods):
+            break
+    return pods
+
+
+def _are_bound(awaited: Set[str], pods: Sequence[Json]) -> bool:
+    return all(node_of(pod) for pod in pods if name_of(pod) in awaited)
 
 
 def _try_alone(stage: Stage, stored: World, outcome: Outcome) -> None:

@@ -19,6 +19,7 @@ from scheduling.model import (
     PodTerm,
     Requirement,
 )
+from scheduling.turns import MOST_TURNS
 from scheduling.verdict import Admitted, Reason
 
 APPS = st.sampled_from(["h", "w"])
@@ -118,7 +119,15 @@ def possible(left: Sequence[Pod], nodes: Sequence[Node], bound: list[Bound]) -> 
     return False
 
 
-def follows(placed: Sequence[Bound], bound: list[Bound]) -> bool:
+def follows(turns: Sequence[Sequence[Bound]], bound: list[Bound]) -> bool:
+    """Say whether pinned pods are all bound in the end, each turn once those before it are."""
+    for at, placed in enumerate(turns):
+        if not in_any_order(placed, [*bound, *(pair for turn in turns[:at] for pair in turn)]):
+            return False
+    return True
+
+
+def in_any_order(placed: Sequence[Bound], bound: list[Bound]) -> bool:
     """Say whether pinned pods are all bound in the end, whoever of those that can goes first."""
     known: dict[frozenset[int], bool] = {}
 
@@ -140,7 +149,7 @@ def follows(placed: Sequence[Bound], bound: list[Bound]) -> bool:
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
 ) -> None:
-    """Small gangs of two pod sets are decided for certain, but for those that turn in circles."""
+    """Small gangs are decided for certain, whatever order of binding they need."""
     table, used, bound = CompanyTable(), dict[str, dict[str, int]](), list[Bound]()
     for pod, at in residents:
         node = nodes[at % len(nodes)]
@@ -161,15 +170,14 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         by_name = {node.name: node for node in nodes}
-        pairs = []
+        turns: list[list[Bound]] = [[] for _ in range(MOST_TURNS)]
         for each in decision.verdict.placement.assignments:
             pod = gang[int(each.pod_set[1:])][0]
             assert each.shape == pod.shape.key
-            pairs += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
-        assert len(pairs) == len(wanted)
-        assert follows(pairs, bound)
-    elif decision.verdict.reason is Reason.UNDECIDED:
-        assert len(gang) > 1
-        assert any(pod.shape.near for pod, _ in gang)
+            turns[each.turn] += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
+        assert sum(map(len, turns)) == len(wanted)
+        assert follows(turns, bound)
+        assert not turns[1] or not in_any_order([pair for turn in turns for pair in turn], bound)
     else:
+        assert decision.verdict.reason is not Reason.UNDECIDED
         assert not possible(wanted, nodes, bound)

@@ -16,7 +16,7 @@ from scheduling.verdict import Reason, Refusal
 from tests.oracle.judge import faults
 from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels, scene
 from tests.oracle.question import Yes, ask
-from tests.oracle.search import possible
+from tests.oracle.search import holds, possible
 from tests.oracle.worlds import world
 
 WORLDS = 150
@@ -109,5 +109,6 @@ def test_an_answer_agrees_with_trying_everything(seed: str) -> None:
     if isinstance(said, Yes):
         nodes = {name_of(node): node for node in asked.nodes}
         assert not list(faults([(pod, nodes[node]) for pod, node in said.pods], before))
+        assert holds(before, [[(pod, nodes[node]) for pod, node in turn] for turn in said.turns])
     elif said.reason not in (Reason.UNDECIDED, Reason.UNSUPPORTED):
         assert not possible(before, asked.gang, drawn.present, TRIES)

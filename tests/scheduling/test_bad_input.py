@@ -80,7 +80,8 @@ def circle(kinds: int) -> list[Group]:
 
 
 def test_pod_sets_that_are_drawn_to_each_other_in_a_circle_get_a_verdict() -> None:
-    assert reason(*circle(MOST_MINDING)) == Reason.UNDECIDED
+    """Nobody may begin."""
+    assert reason(*circle(MOST_MINDING)) == Reason.NO_FEASIBLE_NODE
 
 
 def test_more_kinds_of_pods_that_mind_each_other_than_can_be_judged_are_unsupported() -> None:

@@ -1,0 +1,216 @@
+"""In which turns are the pods of a gang released, so that kube-scheduler binds all of them?
+
+Pods that a gang's affinity draws to its own members go where one of those is bound, or, while none
+is bound anywhere, where they begin a series. So it may matter who is bound first, and
+kube-scheduler takes pods in an order of its own. Pods of one turn are bound in whatever order they
+are taken, a later turn is released once all before it are bound.
+
+What is placed is looked at by cells, the pods of a unit on a node: what lets one of them in lets in
+the others. A cell that has a partner near keeps it whoever else comes; only who begins needs others
+to stay away. So if there is any order at all there is one in which the beginnings come first. They
+are chosen by trying (`_Plans`); all that would spoil a beginning goes into a later turn, and each
+other cell goes as early as those that it needs are sure to be bound (`_Turns`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.columns import Amounts, Mask, Positions, Traits
+from scheduling.neighbours import Attraction
+
+MOST_TURNS = 8
+"""More turns than that are not tried: each costs the time until all its pods are seen bound."""
+
+MOST_LOOKS = 128
+"""So many choices of beginnings are tried for one placement."""
+
+STEPS_PER_LOOK = 2000
+"""What looking once where pods of a gang are drawn costs, in steps of some 20 ns."""
+
+LATER = -1
+"""The turn of what has none yet, and of cells without pods."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """The turn of each cell (units x nodes), how many turns there are, and the steps it took.
+
+    No turns: there is no such order, or it needs too many turns or looks.
+    """
+
+    of: Amounts
+    count: int
+    steps: int
+
+
+def plan_turns(pods: Amounts, near: Sequence[Attraction], traits: Traits) -> Plan:
+    """Plan the turns for pods (units x nodes) that are placed, as few as there can be."""
+    here = np.flatnonzero(pods.any(axis=0))
+    cells: Mask = pods[:, here] > 0
+    draws = [_Draw(each, here, traits) for each in near if cells[each.unit].any()]
+    plans = _Plans(cells, draws)
+    best = plans.best()
+    of = np.full(pods.shape, LATER, dtype=np.int64)
+    if best is not None:
+        of[:, here] = best
+    count = 0 if best is None else int(best.max(initial=0)) + 1
+    return Plan(of, count, plans.looks * (STEPS_PER_LOOK + cells.size * len(draws)))
+
+
+class _Draw:
+    """One attraction over the nodes that are in use.
+
+    Nodes that are `complete` have all the keys, on those that are `counted` one of them is enough.
+    """
+
+    def __init__(self, near: Attraction, here: Positions, traits: Traits) -> None:
+        self.unit, self.deaf, self.may_begin = near.unit, near.deaf, near.may_begin
+        self.partners = sorted(near.partners)
+        columns = [traits.label(key) for key in near.keys]
+        self.codes = [column.of[here] for column in columns]
+        self.known = [column.where(lambda value: value is not None)[here] for column in columns]
+        self.anchored = [
+            column.where(anchors.__contains__)[here]
+            for column, anchors in zip(columns, near.anchors, strict=True)
+        ]
+        self.complete: Mask = np.logical_and.reduce(self.known)
+        self.counted: Mask = np.logical_or.reduce(self.known)
+
+    def holds(self, bound: Mask) -> Mask:
+        """Return the nodes where the unit has an anchor or a bound partner near for every key."""
+        at = bound[self.partners].any(axis=0)
+        found = self.complete.copy()
+        for codes, known, anchored in zip(self.codes, self.known, self.anchored, strict=True):
+            found &= anchored | (known & np.isin(codes, codes[at & known]))
+        return found
+
+    def counts(self, begun: "_Beginning") -> bool:
+        """Say whether one who began is a partner, so that nobody else may begin."""
+        return begun.unit in self.partners and bool(self.counted[begun.node])
+
+    def spoilers(self, node: int, cells: Mask) -> Mask:
+        """Return the cells that let nobody begin on the node, nor hold it, once they are bound."""
+        same = np.logical_and.reduce([codes == codes[node] for codes in self.codes])
+        found = np.zeros_like(cells)
+        found[self.partners] = self.counted & ~(same & self.complete)
+        return found & cells
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Beginning:
+    """A pod of a unit begins a series on a node; `spoilers` must come later."""
+
+    unit: int
+    node: int
+    spoilers: Mask
+
+
+class _Plans:
+    """All choices of beginnings for one placement."""
+
+    def __init__(self, cells: Mask, draws: Sequence[_Draw]) -> None:
+        self._cells, self._draws = cells, draws
+        self._places = _places(draws, cells.shape[1])
+        self.looks = 0
+
+    def best(self) -> Amounts | None:
+        """Return the turns of the plan with the fewest, the first such by node; None if none."""
+        best: Amounts | None = None
+        for beginnings in self._choices(()):
+            found = _Turns(self._cells, self._draws, beginnings).found()
+            if found is not None and (best is None or found.max() < best.max()):
+                best = found
+            if self.looks > MOST_LOOKS or (best is not None and not best.max()):
+                break
+        return best
+
+    def _choices(self, begun: tuple[_Beginning, ...]) -> Iterator[tuple[_Beginning, ...]]:
+        """Yield the sequences of beginnings after which everybody else finds a partner."""
+        self.looks += 1
+        bound = self._bound_after(begun)
+        missing = self._cells & ~bound
+        if not missing.any():
+            yield begun
+            return
+        for draw in self._draws:
+            if draw.may_begin and not any(draw.counts(each) for each in begun):
+                for node in self._first_of_each_place(missing[draw.unit] & draw.complete):
+                    if self.looks > MOST_LOOKS:
+                        return
+                    spoilers = draw.spoilers(node, self._cells)
+                    yield from self._choices((*begun, _Beginning(draw.unit, node, spoilers)))
+
+    def _bound_after(self, begun: Sequence[_Beginning]) -> Mask:
+        """Return who is bound once these have begun and nobody else may."""
+        bound = self._cells.copy()
+        for draw in self._draws:
+            bound[draw.unit] = False
+        for each in begun:
+            bound[each.unit, each.node] = True
+        return _closed(bound, self._cells, self._draws)
+
+    def _first_of_each_place(self, nodes: Mask) -> list[int]:
+        at = np.flatnonzero(nodes)
+        return sorted(at[np.unique(self._places[at], return_index=True)[1]].tolist())
+
+
+def _places(draws: Sequence[_Draw], nodes: int) -> Positions:
+    """Return which nodes share the values of all keys that matter, as a number per node."""
+    codes = [codes for draw in draws for codes in draw.codes]
+    if not codes:
+        return np.zeros(nodes, dtype=np.intp)
+    return np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _closed(bound: Mask, cells: Mask, draws: Sequence[_Draw], before: Mask | None = None) -> Mask:
+    """Return who of the cells is bound sooner or later beside `bound`.
+
+    Who is deaf needs partners that were bound `before`, where that is said.
+    """
+    bound = bound.copy()
+    while True:
+        more = np.zeros_like(bound)
+        for draw in draws:
+            more[draw.unit] = draw.holds(before if draw.deaf and before is not None else bound)
+        more &= cells & ~bound
+        if not more.any():
+            return bound
+        bound |= more
+
+
+class _Turns:
+    """The turns of one placement, once it is clear who begins."""
+
+    def __init__(
+        self, cells: Mask, draws: Sequence[_Draw], beginnings: Sequence[_Beginning]
+    ) -> None:
+        self._cells, self._draws = cells, draws
+        self._begin = np.full(cells.shape, LATER, dtype=np.int64)
+        self._earliest = np.zeros(cells.shape, dtype=np.int64)
+        for each in beginnings:
+            turn = self._earliest[each.unit, each.node]
+            self._begin[each.unit, each.node] = turn
+            np.maximum(self._earliest, turn + 1, out=self._earliest, where=each.spoilers)
+
+    def found(self) -> Amounts | None:
+        """Return the turn of every cell; None where it takes too many."""
+        turns = np.where(self._cells, LATER, 0)
+        bound = np.zeros_like(self._cells)
+        for turn in range(MOST_TURNS):
+            now = self._now(bound, turn)
+            turns[now & ~bound] = turn
+            bound = now
+            if (bound >= self._cells).all():
+                return np.where(self._cells, turns, LATER)
+        return None
+
+    def _now(self, before: Mask, turn: int) -> Mask:
+        """Return who is bound, whatever the order, by the end of a turn."""
+        allowed = self._cells & (self._earliest <= turn)
+        free = allowed.copy()
+        for draw in self._draws:
+            free[draw.unit] = False
+        begins = self._begin == turn
+        return _closed(before | free | begins, allowed, self._draws, before)
