@@ -11,6 +11,7 @@ from itertools import repeat
 
 import msgspec
 import numpy as np
+import orjson
 
 from scheduling.columns import Positions, Traits
 
@@ -35,7 +36,7 @@ class NodeList:
     @cached_property
     def text(self) -> bytes:
         """The names as a JSON array, as compact as Go writes it."""
-        return msgspec.json.encode(self.names)
+        return orjson.dumps(self.names)
 
     def at(self, traits: Traits) -> Positions:
         """Where the nodes stand among these; -1 for one that is not among them."""

@@ -1,8 +1,9 @@
 """What is known of nodes, pods and gangs at this moment, as far as room is concerned?
 
 `Ledger` is kept from watch events by one owner: an event costs a few dictionary and array writes,
-whatever the size of the cluster. `Snapshot` is what a pure function is given. It is drawn for
-one call and not kept: its mappings are the ledger's own and change with the next event.
+whatever the size of the cluster. `Snapshot` is what a pure function is given. It is made for
+one call and not kept: its arrays and mappings are the ledger's own, and the next event changes
+them. So it costs nothing, and no call ever waits for anything while it looks.
 
 Room is counted twice: what pods take that are bound, and that plus what gangs were promised and
 have not taken yet. Nominated pods are listed apart, because they count only against pods of no
@@ -78,6 +79,7 @@ class Snapshot:
     gangs: Mapping[GangKey, GuardedGang]
     members: Members
     pods: Mapping[str, Seen]
+    rooms: "Rooms"
 
     def gang_of(self, pod: ObservedPod) -> GuardedGang | None:
         """The gang whose pod this is; none for a pod of an earlier RayCluster of that name."""
@@ -95,7 +97,29 @@ class Snapshot:
     @cached_property
     def room(self) -> Room:
         """What is left beside bound pods and reservations; counts of pods are kept in it."""
-        return Room.of(self.guarded)
+        return self.rooms.of(self.guarded)
+
+
+class Rooms:
+    """The room of one snapshot after the other, with what is still known of each node."""
+
+    def __init__(self) -> None:
+        self._last: Room | None = None
+        self._changed: set[str] = set()
+
+    def change(self, name: str) -> None:
+        """There is more or less room on a node."""
+        self._changed.add(name)
+
+    def of(self, columns: Columns) -> Room:
+        """The room in a view, as it is now."""
+        names, self._changed = self._changed, set()
+        if self._last is None or self._last.columns is not columns:
+            self._last = Room.of(columns)
+        elif names:
+            at = [columns.index[name] for name in names if name in columns.index]
+            self._last = self._last.touched(np.array(at, dtype=np.intp))
+        return self._last
 
 
 def _slots(columns: Columns) -> Column:
@@ -115,6 +139,7 @@ class Ledger:
         self._gangs: dict[GangKey, GuardedGang] = {}
         self._members: defaultdict[tuple[GangKey, str], dict[str, ObservedPod]] = defaultdict(dict)
         self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Amounts]]] = {}
+        self._rooms = Rooms()
         self._snapshot: Snapshot | None = None
         self.freed: set[str] = set()
 
@@ -122,12 +147,13 @@ class Ledger:
         """What is known now; the same object while nothing has changed."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
-                self._bound.snapshot(),
-                self._guarded.snapshot(),
+                self._bound.view(),
+                self._guarded.view(),
                 tuple(self._nominations.values()),
                 self._gangs,
                 self._members,
                 self._pods,
+                self._rooms,
             )
         return self._snapshot
 
@@ -202,9 +228,14 @@ class Ledger:
             self._changed(pod.holds)
 
     def _use(self, name: str, amounts: Amounts, sign: int) -> None:
-        for table in (self._bound, self._guarded):
-            table.use(name, amounts, sign)
+        self._bound.use(name, amounts, sign)
+        self._keep(name, amounts, sign)
         self._snapshot = None
+
+    def _keep(self, name: str, amounts: Amounts, sign: int) -> None:
+        """Count what others may not have there."""
+        self._guarded.use(name, amounts, sign)
+        self._rooms.change(name)
 
     def _seat(self, pod: ObservedPod) -> None:
         if pod.member is not None:
@@ -267,9 +298,9 @@ class Ledger:
         if before == after:
             return
         for (place, requests), count in (after - before).items():
-            self._guarded.use(place, requests, count)
+            self._keep(place, requests, count)
         for (place, requests), count in (before - after).items():
-            self._guarded.use(place, requests, -count)
+            self._keep(place, requests, -count)
             self._changed(place)
         self._snapshot = None
 

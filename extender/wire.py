@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
+import orjson
 
 from extender.lists import NodeList, read_names
 from kube.objects import Pod
@@ -203,11 +204,11 @@ def filter_answer(
         "Error": "",
     }
     if question.nodes is None:
-        return _encode(answer | {"NodeNames": msgspec.Raw(passed.text)})
+        return orjson.dumps(answer | {"NodeNames": orjson.Fragment(passed.text)})
     left = set(passed.names)
     kept = zip(question.names, question.nodes, strict=True)
-    items = [node for name, node in kept if name in left]
-    return _encode(answer | {"Nodes": {"metadata": {}, "items": items}})
+    items = [orjson.Fragment(bytes(node)) for name, node in kept if name in left]
+    return orjson.dumps(answer | {"Nodes": {"metadata": {}, "items": items}})
 
 
 def priorities_answer(nodes: NodeList, scores: Iterable[int]) -> bytes:

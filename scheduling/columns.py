@@ -3,7 +3,8 @@
 `Columns` is the answer at one moment: a value, never changed after it is made, nodes sorted by
 name, resources as rows. `NodeTable` is the ledger it is drawn from: the coordinator's cache owns
 it and changes single entries thousands of times a second; an event costs a few dictionary and
-array writes, whatever the number of nodes, and drawing a snapshot costs a copy of the arrays.
+array writes, whatever the number of nodes, and drawing a snapshot costs a copy of the arrays. Who
+looks and is done before the next event needs none: a `view` is the arrays themselves.
 
 What nodes are (`Traits`: labels, taints) and how much they hold change at different rates, so
 the traits and all that was derived from them are shared by snapshots until a node changes.
@@ -135,18 +136,19 @@ class Columns:
         used: Amounts,
         ceded: Iterable[tuple[int, Cells]] = (),
         claimable: frozenset[str] = frozenset(),
+        free: Amounts | None = None,
     ) -> None:
         """Take the arrays as they are; `ceded` goes up by priority, see `ceded`.
 
         `claimable` are resources that nodes without any may still give, through classes of
-        devices; how much of them is not known here.
+        devices; how much of them is not known here. `free` is given by who knows it.
         """
         self.traits = traits
         self.resources = resources
         self.row: Mapping[str, int] = {name: at for at, name in enumerate(resources)}
         self.allocatable = allocatable
         self.used = used
-        self.free: Amounts = allocatable - used
+        self.free: Amounts = allocatable - used if free is None else free
         self._ceded = tuple(ceded)
         self.claimable = claimable
 
@@ -217,8 +219,8 @@ class NodeTable:
     """The nodes and the sums used on them, kept from events by one owner.
 
     A node has a slot in arrays that grow by doubling; slots are handed out as nodes come and
-    reused as they go, and at a snapshot after that they are brought into the order of names, so
-    that snapshots between are plain copies. Sums are
+    reused as they go, and at a look after that they are brought into the order of names, and rows
+    into that of resources, so that until then a view is a part of the arrays. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row once a node
     has it, host ports and disks while somebody asks for them; what pods use of others, whose names
@@ -237,7 +239,9 @@ class NodeTable:
         self._claimable: frozenset[str] = frozenset()
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
+        self._left = np.zeros((0, 0), dtype=np.int64)
         self._traits: Traits | None = None
+        self._view: Columns | None = None
         self._snapshot: Columns | None = None
 
     def put_node(self, node: Node) -> None:
@@ -248,13 +252,13 @@ class NodeTable:
         slot = self._slots[node.name] if known else self._new_slot(node.name)
         self._nodes[node.name] = node
         self._write(slot, node)
-        self._traits = self._snapshot = None
+        self._traits = self._view = self._snapshot = None
 
     def remove_node(self, name: str) -> None:
         """Forget a node; what is used on it stays counted for the case that it comes back."""
         if self._nodes.pop(name, None) is not None:
             self._free_slots.append(self._slots.pop(name))
-            self._traits = self._snapshot = None
+            self._traits = self._view = self._snapshot = None
 
     def use(self, node: str, amounts: Iterable[tuple[str, int]], sign: int) -> None:
         """Add (+1) or take back (-1) amounts on a node, known or not."""
@@ -268,7 +272,7 @@ class NodeTable:
                 sums.pop(resource, None)
             row = self._rows.get(resource)
             if slot is not None and row is not None:
-                self._taken[row, slot] = _in_column(total)
+                self._take(row, slot, total)
         if not sums:
             del self._used[node]
         if slot is not None:
@@ -300,11 +304,13 @@ class NodeTable:
             elif resource not in self._rows:
                 row = self._new_row(resource)
                 self._allocatable[row, :] = offered(resource)
+                self._left[row] = self._allocatable[row] - self._taken[row]
 
     def claim(self, resources: Iterable[str]) -> None:
         """Say of which resources nodes without any may still give some."""
-        self._claimable = frozenset(resources)
-        self._snapshot = None
+        before, self._claimable = self._claimable, frozenset(resources)
+        if before != self._claimable:
+            self._view = self._snapshot = None
 
     def held(self, resource: str) -> dict[str, int]:
         """Return by name of node what is used of a resource, whether it has a row or not."""
@@ -317,24 +323,43 @@ class NodeTable:
         return self._snapshot
 
     def _drawn(self) -> Columns:
-        if self._traits is None:
+        now = self.view()
+        ceded = self._ceded(now.row, now.index)
+        amounts = now.allocatable.copy(), now.used.copy()
+        return Columns(now.traits, now.resources, *amounts, ceded, self._claimable, now.free.copy())
+
+    def view(self) -> Columns:
+        """Return the nodes in the table's own arrays, which the next event changes.
+
+        The same object while nodes and resources are the same ones. Nominations that were told
+        count against everybody.
+        """
+        if self._view is None:
             self._line_up()
-            self._traits = Traits(tuple(self._nodes[name] for name in self._slots))
-        resources = tuple(sorted(self._rows))
-        rows = np.array([self._rows[name] for name in resources], dtype=np.intp)
-        known = len(self._slots)
-        allocatable, taken = self._allocatable[rows, :known], self._taken[rows, :known]
-        ceded = self._ceded({name: at for at, name in enumerate(resources)}, self._traits.index)
-        return Columns(self._traits, resources, allocatable, taken, ceded, self._claimable)
+            if self._traits is None:
+                self._traits = Traits(tuple(self._nodes[name] for name in self._slots))
+            tables = (self._allocatable, self._taken, self._left)
+            offered, taken, left = (self._lined_up(table) for table in tables)
+            resources = tuple(self._rows)
+            self._view = Columns(self._traits, resources, offered, taken, (), self._claimable, left)
+        return self._view
+
+    def _lined_up(self, table: Amounts) -> Amounts:
+        """Return the part of a table that is in use, not to be written through."""
+        part = table[: len(self._rows), : len(self._slots)]
+        part.flags.writeable = False
+        return part
 
     def _line_up(self) -> None:
-        """Bring the slots into the order of the names, the free ones behind them."""
-        names = sorted(self._slots)
-        order = np.array([self._slots[name] for name in names], dtype=np.intp)
-        for table in (self._allocatable, self._taken):
-            table[:, : len(order)] = table[:, order]
+        """Bring slots into the order of names and rows into that of resources, free ones behind."""
+        names, resources = sorted(self._slots), sorted(self._rows)
+        slots = np.array([self._slots[name] for name in names], dtype=np.intp)
+        rows = np.array([self._rows[name] for name in resources], dtype=np.intp)
+        for table in (self._allocatable, self._taken, self._left):
+            table[: len(rows), : len(slots)] = table[rows[:, None], slots]
         self._slots = {name: at for at, name in enumerate(names)}
-        self._free_slots = []
+        self._rows = {name: at for at, name in enumerate(resources)}
+        self._free_slots, self._free_rows = [], []
 
     def _ceded(
         self, row: Mapping[str, int], index: Mapping[str, int]
@@ -368,14 +393,16 @@ class NodeTable:
                 offered(resource) if is_exclusive(resource) else node.allocatable.get(resource, 0)
             )
             self._allocatable[row, slot] = _in_column(amount)
-            self._taken[row, slot] = _in_column(used.get(resource, 0))
+            self._take(row, slot, used.get(resource, 0))
+
+    def _take(self, row: int, slot: int, total: int) -> None:
+        self._taken[row, slot] = taken = _in_column(total)
+        self._left[row, slot] = self._allocatable[row, slot] - taken
 
     def _drop_exclusive(self, resource: str) -> None:
-        """Give a row back, empty; what pods hold of it stays in the sums."""
-        row = self._rows.pop(resource)
-        self._allocatable[row, :] = self._taken[row, :] = 0
-        self._free_rows.append(row)
-        self._snapshot = None
+        """Give a row back; what pods hold of it stays in the sums."""
+        self._free_rows.append(self._rows.pop(resource))
+        self._view = self._snapshot = None
 
     def _new_slot(self, name: str) -> int:
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
@@ -390,15 +417,17 @@ class NodeTable:
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
         self._rows[resource] = row
+        self._allocatable[row] = 0
         for name, slot in self._slots.items():
-            self._taken[row, slot] = _in_column(self._used.get(name, {}).get(resource, 0))
-        self._snapshot = None
+            self._take(row, slot, self._used.get(name, {}).get(resource, 0))
+        self._view = self._snapshot = None
         return row
 
     def _grow(self, rows: int, slots: int) -> None:
         wider = ((0, rows), (0, slots))
         self._allocatable = np.pad(self._allocatable, wider)
         self._taken = np.pad(self._taken, wider)
+        self._left = np.pad(self._left, wider)
 
 
 def _in_column(amount: int) -> int:

@@ -28,6 +28,9 @@ BLOCK = 8192
 KNOWN_KEPT = 256
 """Answers for all nodes that are handed on to the next cycle: 10 MB at 5,000 nodes."""
 
+CHANGES_KEPT = 256
+"""Changes of a view that are followed before all is worked out anew."""
+
 NOWHERE: Positions = np.zeros(0, dtype=np.intp)
 
 
@@ -154,6 +157,15 @@ class Room:
         changed._known = dict(self._known)
         changed._asked = self._asked
         return changed
+
+    def touched(self, at: Positions) -> "Room":
+        """Return the room of the same columns, which are a view, now that these nodes changed.
+
+        What was known before too many changes is worked out anew.
+        """
+        if len(self._changed) >= CHANGES_KEPT or len(self._known) > KNOWN_KEPT:
+            return Room.of(self.columns)
+        return self._changed_to(self.columns.free, at, self._rank)
 
     def moved_to(self, columns: Columns) -> "Room":
         """Return the room that these columns leave, with what is still known of each node.

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
 from kube.codec import pod_shape
-from tests.extender.worlds import Json, as_pod, gang, ledger, node, pod
+from scheduling import room
+from tests.extender.worlds import Json, as_gang, as_node, as_pod, as_seen, gang, ledger, node, pod
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
@@ -49,3 +54,45 @@ def test_nodes_that_vanished_since_the_filter_get_nothing() -> None:
     assert scored(known, pod("new", gpu=2), ["gone", "a"]) == [0, 10]
     assert scored(known, pod("new", gpu=2), []) == []
     assert scored(ledger(), pod("new", gpu=2), ["gone"]) == [0]
+
+
+NAMES = ("a", "b", "c")
+
+
+@st.composite
+def news(draw: st.DrawFn) -> Json:
+    """A node, a pod that comes, moves on or ends, or a gang that reserves."""
+    name, gpus = draw(st.sampled_from(NAMES)), draw(st.integers(0, 4))
+    found = draw(st.sampled_from(("node", "pod", "pod", "pod", "gang")))
+    if found == "node":
+        return node(name, gpu=gpus)
+    if found == "gang":
+        return gang(draw(st.sampled_from(("g", "h"))), seats={name: 1}, gpu=gpus + 1)
+    come = pod(f"p{draw(st.integers(0, 3))}", gpu=gpus, cpu=draw(st.integers(1, 40)), on=name)
+    come["status"]["phase"] = draw(st.sampled_from(("Running", "Running", "Failed")))
+    return come
+
+
+def take(known: Ledger, found: Json) -> None:
+    if "podSets" in found.get("spec", {}):
+        known.put_gang(as_gang(found))
+    elif "spec" in found:
+        known.put_pod(as_seen(found))
+    else:
+        known.put_node(as_node(found))
+
+
+@given(st.lists(news(), max_size=12), st.integers(1, 3))
+def test_scores_are_those_of_one_who_just_came(come: list[Json], kept: int) -> None:
+    """What is known of a node is worked out anew where it changed, and nowhere else."""
+    asked = [pod("new", gpu=gpus, cpu=8) for gpus in (0, 1, 2)]
+    known = ledger(*(node(name) for name in NAMES))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "CHANGES_KEPT", kept)
+        for at, found in enumerate(come):
+            take(known, found)
+            if at % 2:
+                continue  # sometimes much comes between two questions
+            fresh = ledger(*(node(name) for name in NAMES), *come[: at + 1])
+            for each in asked:
+                assert scored(known, each, NAMES) == scored(fresh, each, NAMES)

@@ -142,7 +142,8 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def equals_the_facts(self) -> None:
-        assert content(self.table.snapshot()) == content(self.drawn(LOWEST_PRIORITY))
+        facts = content(self.drawn(LOWEST_PRIORITY))
+        assert content(self.table.snapshot()) == content(self.table.view()) == facts
 
     @invariant()
     def a_nomination_is_in_the_way_of_no_higher_priority(self) -> None:

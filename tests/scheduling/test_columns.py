@@ -76,6 +76,22 @@ def test_a_resource_that_a_node_gets_becomes_a_row() -> None:
     assert [cell(drawn, "free", "example.com/fpga", name) for name in "ab"] == [-1, 4]
 
 
+@pytest.mark.parametrize("looks", [0, 1])
+def test_a_reused_row_holds_nothing_of_the_resource_before(looks: int) -> None:
+    """Rows are given back by ports alone, and others may move up when somebody looks."""
+    port = [("hostPort:TCP:80", 1)]
+    made = NodeTable()
+    made.offer(port, +1)
+    made.put_node(node("a", cpu=4, gpu=8))
+    assert {port[0][0], GPU} < set(made.view().row)
+    made.offer(port, -1)
+    for _ in range(looks):
+        made.view()
+    made.put_node(Node("b", {}, (), False, {"zoo.example/fpga": 4}))
+    for what in ("allocatable", "free"):
+        assert cell(made.view(), what, "zoo.example/fpga", "a") == 0
+
+
 def test_what_only_pods_name_makes_no_row() -> None:
     """Tenants invent names of resources, and a row is as long as there are nodes."""
     made = table("a", "b")
@@ -149,6 +165,20 @@ def test_the_same_snapshot_is_handed_out_while_nothing_changed() -> None:
     made.remove_node("x")
     made.use("unknown", shape(cpu=1).requests, +1)
     assert made.snapshot() is before
+
+
+def test_a_view_follows_pods_and_cannot_be_written() -> None:
+    """It is the arrays themselves: nothing is copied, and nobody writes but the table."""
+    made = table("b", "a")
+    before = made.view()
+    made.use("b", shape(cpu=1).requests, +1)
+    assert made.view() is before
+    assert [cell(before, "free", "cpu", name) for name in "ab"] == [4000, 3000]
+    for matrix in (before.allocatable, before.used, before.free):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix[0, 0] = 1
+    made.put_node(node("c", cpu=1))
+    assert [cell(made.view(), "free", "cpu", name) for name in "abc"] == [4000, 3000, 1000]
 
 
 def test_traits_are_shared_until_a_node_changes() -> None:
