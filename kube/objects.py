@@ -351,10 +351,11 @@ class DeviceClass(Slim, frozen=True):
 
 
 class ObjectReference(Slim, frozen=True):
-    """Another object, by name."""
+    """Another object, by name, and by uid where one is meant."""
 
     namespace: str = ""
     name: str = ""
+    uid: str = ""
 
 
 class PersistentVolumeClaimSpec(_Part, frozen=True):
@@ -364,6 +365,9 @@ class PersistentVolumeClaimSpec(_Part, frozen=True):
     resources: ResourceRequirements = ResourceRequirements()
     storage_class_name: str | None = None
     volume_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    selector: LabelSelector | None = None
 
 
 class Phase(Slim, frozen=True):
@@ -393,9 +397,13 @@ class CSISource(Slim, frozen=True):
     volume_handle: str = ""
 
 
-class PersistentVolumeSpec(Slim, frozen=True):
+class PersistentVolumeSpec(_Part, frozen=True):
     """Where a volume is and whose it is; the in-tree kinds are those that CSI drivers take over."""
 
+    access_modes: OrNull[tuple[str, ...]] = ()
+    capacity: OrNull[Quantities] = {}
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
     storage_class_name: str = ""
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None

@@ -16,7 +16,7 @@ from kube.codec import node_terms, selector
 from kube.in_tree import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.objects import ObjectMeta
 from scheduling.model import NodeTerm, Requirement
-from scheduling.resources import request_amount
+from scheduling.resources import allocatable_amount, request_amount
 from scheduling.storage import (
     IN_TREE_DRIVERS,
     Attachment,
@@ -34,7 +34,7 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 CLASS_BEFORE = "volume.beta.kubernetes.io/storage-class"
 ONE_POD = "ReadWriteOncePod"
-_TAKEN = ("Bound", "Released", "Failed")
+FILE_SYSTEM = "Filesystem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +68,34 @@ def claim(found: objects.PersistentVolumeClaim) -> Claim:
         once=ONE_POD in spec.access_modes,
         selected=meta.annotations.get(SELECTED_NODE, ""),
         size=_size(spec.resources.requests.get("storage")),
+        uid=meta.uid,
+        modes=tuple(sorted(set(spec.access_modes))),
+        kind=spec.volume_mode or FILE_SYSTEM,
+        attributes=spec.volume_attributes_class_name or "",
+        selector=selector(spec.selector) if spec.selector else (),
     )
 
 
 def volume(found: objects.PersistentVolume) -> Volume:
     """Read a PersistentVolume."""
     meta, spec = found.metadata, found.spec
-    taken = found.status.phase in _TAKEN or meta.deletion_timestamp is not None
+    deleted, held_by = meta.deletion_timestamp is not None, spec.claim_ref
+    is_open = found.status.phase == "Available" and not (deleted or held_by)
     terms = _reachable(spec.node_affinity)
     csi = spec.csi or objects.CSISource()
     disk = _in_tree(spec, meta.labels) or _Disk("", csi.driver, csi.volume_handle)
     return Volume(
         name=meta.name,
         storage_class=_class_of(meta, spec.storage_class_name),
-        claim=(spec.claim_ref.namespace, spec.claim_ref.name) if spec.claim_ref else None,
-        open=not taken,
+        claim=(held_by.namespace, held_by.name) if held_by else None,
+        claim_uid=held_by.uid if held_by else "",
+        open=is_open,
+        deleted=deleted,
+        size=_capacity(spec.capacity),
+        modes=tuple(sorted(set(spec.access_modes))),
+        kind=spec.volume_mode or FILE_SYSTEM,
+        attributes=spec.volume_attributes_class_name or "",
+        labels=tuple(sorted(meta.labels.items())) if is_open else (),
         terms=_by_labels(terms),
         zones=tuple(_zones(meta.labels)),
         driver=disk.driver,
@@ -177,6 +190,11 @@ def _class_of(meta: ObjectMeta, named: str | None) -> str:
 
 def _size(quantity: objects.Quantity | None) -> int | None:
     return None if quantity is None else request_amount("storage", str(quantity))
+
+
+def _capacity(offered: objects.Quantities) -> int:
+    """Read how large a volume is, rounded down; one that does not say it is empty."""
+    return allocatable_amount("storage", str(offered.get("storage", 0)))
 
 
 def _reachable(found: objects.VolumeNodeAffinity | None) -> tuple[NodeTerm, ...] | None:

@@ -13,22 +13,23 @@ import numpy as np
 
 from scheduling.columns import LIMIT, Amounts, Columns
 
-_PREFIX = "attach:"
+ATTACH = "attach:"
+"""What the names of all these resources begin with."""
 
 
 def attach_row(driver: str) -> str:
     """Name the resource that counts the disks of a driver."""
-    return _PREFIX + driver
+    return ATTACH + driver
 
 
 def is_attach(resource: str) -> bool:
     """Say whether the resource is one made up for disks."""
-    return resource.startswith(_PREFIX)
+    return resource.startswith(ATTACH)
 
 
 def spoken(resource: str) -> str:
     """Name the resource as people do."""
-    return f"attachable {resource.removeprefix(_PREFIX)} (NodeVolumeLimits)"
+    return f"attachable {resource.removeprefix(ATTACH)} (NodeVolumeLimits)"
 
 
 def counted(

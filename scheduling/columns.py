@@ -312,9 +312,17 @@ class NodeTable:
         if before != self._claimable:
             self._view = self._snapshot = None
 
-    def held(self, resource: str) -> dict[str, int]:
-        """Return by name of node what is used of a resource, whether it has a row or not."""
-        return {node: sums[resource] for node, sums in self._used.items() if resource in sums}
+    def held(self, prefix: str) -> dict[str, dict[str, int]]:
+        """Return what is used of resources whose names begin like this, by name and by node.
+
+        Whether they have rows or not.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for node, sums in self._used.items():
+            for resource, amount in sums.items():
+                if resource.startswith(prefix):
+                    found.setdefault(resource, {})[node] = amount
+        return found
 
     def snapshot(self) -> Columns:
         """Return the nodes as they are now; the same object while nothing has changed."""

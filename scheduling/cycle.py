@@ -143,7 +143,7 @@ class _Cycle:
         """Decide all, each in the room that those before it leave."""
         self._minded = _somebody_minds(pending, self._company)
         if _somebody_mounts(pending):
-            columns = self._volumes.with_limits(columns)
+            columns = self._volumes.with_rows(columns, in_order(pending))
         room = memory.room.moved_to(columns) if memory else Room.of(columns)
         known = memory.refused if memory else {}
         self._same_nodes = bool(memory and memory.room.columns.traits is columns.traits)

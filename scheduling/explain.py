@@ -21,6 +21,8 @@ from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.shortage import Shortage, shortage
 from scheduling.skew import Lack, Stop
+from scheduling.static import is_static
+from scheduling.static import spoken as by_hand
 from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
 
 Wanted = tuple[str, PodShape, int]
@@ -530,6 +532,8 @@ def _amount_up(resource: str, amount: int) -> str:
         return spoken(resource)
     if is_attach(resource):
         return f"{amount} {attachable(resource)}"
+    if is_static(resource):
+        return f"{amount} {by_hand(resource)}"
     if resource == PODS:
         return f"{amount} pod slot" + ("s" if amount != 1 else "")
     return f"{_written(resource, amount, up=1)} {resource}"

@@ -17,7 +17,16 @@ import numpy as np
 
 from scheduling.columns import Columns, Mask, Traits
 from scheduling.counting import pods_per_node
-from scheduling.model import NODE_NAME, NodeTerm, PodShape, Reach, Requirement, Taint, Toleration
+from scheduling.model import (
+    NODE_NAME,
+    Node,
+    NodeTerm,
+    PodShape,
+    Reach,
+    Requirement,
+    Taint,
+    Toleration,
+)
 
 
 class Predicate(StrEnum):
@@ -217,6 +226,24 @@ def _matched(term: NodeTerm, traits: Traits) -> Mask:
     for field in term.fields:
         mask &= _named(field, traits)
     return mask
+
+
+def matches(term: NodeTerm, node: Node) -> bool:
+    """Say whether one node satisfies all labels of a term that asks for nothing else."""
+    return bool(term.labels) and all(_satisfies(each, node) for each in term.labels)
+
+
+def _satisfies(requirement: Requirement, node: Node) -> bool:
+    value = node.labels.get(requirement.key)
+    match requirement.operator if _parses(requirement) else "":
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "":
+            return False
+        case _:
+            return _holds(requirement, value)
 
 
 def _labelled(requirement: Requirement, traits: Traits) -> Mask:

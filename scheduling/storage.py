@@ -10,7 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from scheduling.columns import Traits
 from scheduling.model import Mount, NodeTerm, Requirement
+from scheduling.static import Lot, Places, Pool, Terms, Want, Whereabouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class Claim:
 
     `volume` is the one it names, `bound` says that both sides know of it. `owner` is the uid of
     its controller. `once`: ReadWriteOncePod. `size` in bytes, None where it asks for none.
-    `selected` is the node for which a volume is being provisioned.
+    `selected` is the node for which a volume is being provisioned. The rest is what it asks of a
+    volume: its access modes, sorted, its mode, the class of its attributes, and its labels.
     """
 
     namespace: str
@@ -33,11 +36,21 @@ class Claim:
     once: bool = False
     selected: str = ""
     size: int | None = None
+    uid: str = ""
+    modes: tuple[str, ...] = ()
+    kind: str = "Filesystem"
+    attributes: str = ""
+    selector: tuple[Requirement, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
         """Return namespace and name."""
         return self.namespace, self.name
+
+    @property
+    def want(self) -> Want:
+        """Return what it asks of a volume, but for the size."""
+        return Want(self.storage_class, self.modes, self.kind, self.attributes, self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +60,23 @@ class Volume:
     `terms` is its node affinity (None: everywhere), `zones` its labels of zone and region with
     their values. `driver` and `handle` name the CSI disk. One of a kind that Kubernetes once knew
     itself has a `plugin`; `moved` is its node affinity where that is taken over, and without a
-    handle no driver can. `claim` is whom it is bound to or kept for. `open` says that it may still
-    be bound: it is not taken, not being deleted.
+    handle no driver can. `claim` is whom it is bound to or kept for, `claim_uid` which one of that
+    name if only one is meant. `open` says that any claim may have it, `deleted` that none may.
+    Claims ask for the rest: size in bytes, access modes, mode, the class of its attributes, and
+    labels, both sorted, which only an open one has.
     """
 
     name: str
     storage_class: str = ""
     claim: tuple[str, str] | None = None
+    claim_uid: str = ""
     open: bool = False
+    deleted: bool = False
+    size: int = 0
+    modes: tuple[str, ...] = ()
+    kind: str = "Filesystem"
+    attributes: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     driver: str = ""
@@ -66,6 +88,23 @@ class Volume:
     def key(self) -> str:
         """Return the name."""
         return self.name
+
+    @property
+    def pool(self) -> Pool:
+        """Return with which volumes claims take it for the same, but for size and place."""
+        moves = bool(self.plugin) and self.moved != self.terms
+        return Pool(self.storage_class, self.modes, self.kind, self.attributes, self.labels, moves)
+
+    def is_kept_for(self, claim: Claim) -> bool:
+        """Say whether it is kept for the claim, and kube-scheduler would take it for that."""
+        return (
+            self.claim == claim.key
+            and self.claim_uid in ("", claim.uid)
+            and not self.deleted
+            and self.size >= (claim.size or 0)
+            and (self.storage_class, self.kind, self.attributes)
+            == (claim.storage_class, claim.kind, claim.attributes)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,25 +231,55 @@ class StorageTable:
         self._attached: dict[str, Counter[str]] | None = None
         self._from_capacities: dict[Hashable, object] = {}
         self._migrated: dict[str, tuple[str, ...]] = {}
+        self._free: defaultdict[str, dict[Pool, dict[Terms, Counter[int]]]] = defaultdict(dict)
+        self._kept: dict[tuple[str, str], Counter[str]] = {}
+        self._lots: dict[Want, Lot] = {}
+        self._where = Whereabouts(Traits(()))
+        self._taking: dict[str, Counter[str]] | None = None
 
     # ---- taking in
 
     def put(self, fact: Fact) -> bool:
         """Take in a fact; say whether it is news."""
         known = self._facts[type(fact)]
-        if known.get(fact.key) == fact:
+        before = known.get(fact.key)
+        if before == fact:
             return False
+        if before is not None:
+            self._file(before, -1)
         known[fact.key] = fact
+        self._file(fact, +1)
         self._outdate(fact)
         return True
 
     def drop(self, fact: Fact) -> None:
         """Forget the fact of this kind and key."""
-        self._facts[type(fact)].pop(fact.key, None)
+        known = self._facts[type(fact)].pop(fact.key, None)
+        if known is not None:
+            self._file(known, -1)
         self._outdate(fact)
 
+    def _file(self, fact: Fact, sign: int) -> None:
+        """Add (+1) or take back (-1) a volume where claims look for it."""
+        if not isinstance(fact, Volume):
+            return
+        if fact.open:
+            pools = self._free[fact.storage_class]
+            places = pools.setdefault(fact.pool, {})
+            _count(places.setdefault(fact.terms, Counter()), fact.size, sign)
+            if not places[fact.terms]:
+                del places[fact.terms]
+            if not places:
+                del pools[fact.pool]
+        if fact.claim is not None:
+            _count(self._kept.setdefault(fact.claim, Counter()), fact.name, sign)
+            if not self._kept[fact.claim]:
+                del self._kept[fact.claim]
+
     def _outdate(self, fact: Fact) -> None:
-        self._attached = None
+        self._attached = self._taking = None
+        if isinstance(fact, Volume):
+            self._lots.clear()
         if isinstance(fact, Capacity):
             self._from_capacities.clear()
         if isinstance(fact, Limits):
@@ -226,7 +295,7 @@ class StorageTable:
 
     def use(self, namespace: str, mounts: Iterable[Mount], node: str, sign: int) -> None:
         """Add (+1) or take back (-1) a pod with these mounts on a node."""
-        self._attached = None
+        self._attached = self._taking = None
         for mount in mounts:
             _count(self._mounted[node], (namespace, mount), sign)
             if not mount.volume:
@@ -259,6 +328,42 @@ class StorageTable:
                 self._from_capacities.clear()
             self._from_capacities[key] = derive()
         return self._from_capacities[key]  # type: ignore[return-value] # a key names one derivation
+
+    def kept_for(self, claim: Claim) -> list[Volume]:
+        """Return the volumes that are kept for a claim, by name."""
+        names = sorted(self._kept.get(claim.key, ()))
+        found = (self.find(Volume, name) for name in names)
+        return [each for each in found if each is not None and each.is_kept_for(claim)]
+
+    def lot(self, want: Want, traits: Traits) -> Lot:
+        """Return the free volumes that suit a want; asked anew only when one has changed."""
+        if self._where.traits is not traits:
+            self._where = Whereabouts(traits)
+            self._lots.clear()
+        if want not in self._lots:
+            if len(self._lots) >= DERIVED_KEPT:
+                self._lots.clear()
+            self._lots[want] = Lot(self._suiting(want), self._where)
+        return self._lots[want]
+
+    def _suiting(self, want: Want) -> Mapping[Pool, Places]:
+        pools = self._free.get(want.storage_class, {})
+        return {pool: places for pool, places in pools.items() if want.suits(pool)}
+
+    def taking(self) -> Mapping[str, Counter[str]]:
+        """Return storage class -> node -> claims of pods there that are not known to be bound.
+
+        Their volumes may still look free, because each kind of object is seen in its own time.
+        """
+        if self._taking is None:
+            found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+            for node, mounts in self._mounted.items():
+                for namespace, name in {(where, mount.claim) for where, mount in mounts}:
+                    claim = self.find(Claim, (namespace, name))
+                    if claim is not None and not (claim.bound and claim.volume):
+                        found[claim.storage_class][node] += 1
+            self._taking = dict(found)
+        return self._taking
 
     def is_used(self, namespace: str, claim: str) -> bool:
         """Say whether a pod that names the claim has its room on some node."""

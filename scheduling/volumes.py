@@ -12,29 +12,27 @@ one that is ReadWriteOncePod.
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from itertools import chain
-from operator import add
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
-from scheduling.attach import attach_row, counted
-from scheduling.columns import LIMIT, Columns
+from scheduling.attach import ATTACH, attach_row, counted
+from scheduling.columns import LIMIT, Amounts, Columns
+from scheduling.effects import BINDING, NOTHING, Effect, Unit, nowhere, spoken
 from scheduling.feasibility import Predicate
 from scheduling.model import (
     NODE_NAME,
-    Group,
-    Member,
+    GangKey,
     Mount,
     NodeTerm,
     NodeTerms,
     PendingGang,
     Placement,
-    PodShape,
     Reach,
     Requirement,
 )
-from scheduling.resources import sorted_requests
+from scheduling.mounting import Mounting
+from scheduling.static import Terms, Wanted
+from scheduling.stock import Claims, Stock
 from scheduling.storage import (
     IN_TREE_DRIVERS,
     Capacity,
@@ -59,54 +57,21 @@ ZONE_LABELS = (
 _NEW_NAME = dict(zip(ZONE_LABELS[:2], ZONE_LABELS[2:], strict=True))
 _UNZONED = NodeTerm(tuple(Requirement(key, "DoesNotExist", ()) for key in ZONE_LABELS))
 
-Unit = tuple[str, PodShape]
 ClaimKey = tuple[str, str]
 """Namespace and name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What claims mean to the pod that mounts them.
-
-    `single` names the claims that only one pod may have, with the predicate that says so.
-    """
-
-    reach: tuple[Reach, ...] = ()
-    drivers: tuple[str, ...] = ()
-    unsupported: frozenset[str] = frozenset()
-    single: frozenset[tuple[str, Predicate]] = frozenset()
-
-    def __add__(self, other: "Effect") -> "Effect":
-        """Return what both mean together."""
-        if self is NOTHING or other is NOTHING:
-            return other if self is NOTHING else self
-        return Effect(
-            tuple(dict.fromkeys((*self.reach, *other.reach))),
-            tuple(sorted(self.drivers + other.drivers)),
-            self.unsupported | other.unsupported,
-            self.single | other.single,
-        )
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Say whether it leaves no node."""
-        return any(not each.terms for each in self.reach)
-
-
-NOTHING = Effect()
-_UNKNOWN = Effect(unsupported=frozenset({"volumes of pods that are not known"}))
 
 
 class Volumes:
     """The table at one moment of a cycle, with the claims of pods that are promised room.
 
-    `reserved` says by node how much of a made-up resource is promised.
+    `reserved` says what is promised of the made-up resources whose names begin in one way, by name
+    and by node.
     """
 
     def __init__(
         self,
         table: StorageTable,
-        reserved: Callable[[str], Mapping[str, int]] = lambda _: {},
+        reserved: Callable[[str], Mapping[str, Mapping[str, int]]] = lambda _: {},
         promised: Iterable[ClaimKey] = (),
     ) -> None:
         self._table = table
@@ -114,33 +79,38 @@ class Volumes:
         self._promised: defaultdict[str, set[str]] = defaultdict(set)
         for namespace, claim in promised:
             self._promised[namespace].add(claim)
-        self._own: dict[tuple[str, str, str, int | None], Effect] = {}
+        self._own: dict[tuple[object, ...], Effect] = {}
+        self._known: dict[GangKey, dict[Unit, Effect]] = {}
+        self._stock = Stock(table, reserved)
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
         return self._table.limits()
 
-    @cached_property
-    def _open(self) -> Mapping[str, Sequence[Volume]]:
-        """Return by storage class the volumes that may still be bound."""
-        found: defaultdict[str, list[Volume]] = defaultdict(list)
-        for volume in self._table.all(Volume):
-            if volume.open:
-                found[volume.storage_class].append(volume)
-        return found
-
     # ---- room
 
-    def with_limits(self, columns: Columns) -> Columns:
-        """Return the nodes with what they can attach, per driver that has a limit anywhere."""
+    def with_rows(self, columns: Columns, pending: Iterable[PendingGang]) -> Columns:
+        """Return the nodes with all that pods use up of volumes."""
+        rows = self._limit_rows(columns)
+        rows |= self._stock.rows(columns, map(self._wanted, pending))
+        return columns.with_rows(rows) if rows else columns
+
+    def _limit_rows(self, columns: Columns) -> dict[str, tuple[Amounts, Amounts]]:
+        """Return what nodes can attach, per driver that has a limit anywhere."""
         attached = self._table.attached() if self._limits else {}
+        reserved = self._reserved(ATTACH) if self._limits else {}
         rows = {}
         for driver, limits in self._limits.items():
             taken = Counter(attached.get(driver, {}))
-            taken.update(self._reserved(attach_row(driver)))
+            taken.update(reserved.get(attach_row(driver), {}))
             taken.update(dict.fromkeys(self._table.broken(), LIMIT))
             rows[attach_row(driver)] = counted(columns, limits, taken)
-        return columns.with_rows(rows) if rows else columns
+        return rows
+
+    def _wanted(self, gang: PendingGang) -> Iterator[Wanted]:
+        """Yield what the claims of a gang want of volumes made by hand."""
+        for effect in self._effects(gang).values():
+            yield from effect.wants
 
     # ---- gangs
 
@@ -148,7 +118,8 @@ class Volumes:
         """Return the gang with what its volumes mean in its shapes."""
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
-        return _Mounting(gang, self._effects(gang), self._promised[gang.key.namespace]).gang()
+        promised = self._promised[gang.key.namespace]
+        return Mounting(gang, self._effects(gang), promised, self._stock).gang()
 
     def promise(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
@@ -157,8 +128,26 @@ class Volumes:
         for each in gang.members:
             if each.mounts and (each.pod_set, each.shape.key) in placed:
                 claims.update(mount.claim for mount in each.mounts if not mount.volume)
+        self._stock.give(self._given(gang, placement))
+
+    def _given(self, gang: PendingGang, placement: Placement) -> Claims:
+        """Count the claims of placed pods that want a volume made by hand."""
+        pods: Counter[tuple[str, str]] = Counter()
+        for each in placement.assignments:
+            pods[each.pod_set, each.shape] += sum(count for _, count in each.nodes)
+        given: Claims = Counter()
+        for (pod_set, shape), effect in self._effects(gang).items():
+            for wanted in effect.wants:
+                given[wanted.want, wanted.size] += pods[pod_set, shape.key]
+        return +given
 
     def _effects(self, gang: PendingGang) -> dict[Unit, Effect]:
+        """Return what the claims of each unit mean; that is the same all through a cycle."""
+        if gang.key not in self._known:
+            self._known[gang.key] = self._looked_up(gang)
+        return self._known[gang.key]
+
+    def _looked_up(self, gang: PendingGang) -> dict[Unit, Effect]:
         asked: defaultdict[Unit, dict[tuple[Mount, ...], None]] = defaultdict(dict)
         for each in gang.members:
             if each.shape.volumes:
@@ -169,22 +158,28 @@ class Volumes:
         }
 
     def _effect(self, namespace: str, mounts: Iterable[Mount]) -> Effect:
-        effects = (self._effect_of(namespace, mount) for mount in sorted(set(mounts)))
-        return reduce(add, effects, NOTHING)
+        effect = NOTHING
+        for mount, times in sorted(Counter(mounts).items()):
+            found = self._effect_of(namespace, mount)
+            if times > 1 and found.wants:
+                name = f"{spoken(mount)}, not bound yet and mounted {times} times by a pod"
+                found = Effect(unsupported=frozenset({name}))
+            effect += found
+        return effect
 
     # ---- one claim
 
     def _effect_of(self, namespace: str, mount: Mount) -> Effect:
         """Work out one claim, in the order in which plugin VolumeBinding asks."""
-        called = _called(mount)
+        called = spoken(mount)
         if not self._table.is_seen:
-            return _none(called, "is not known, because volumes cannot be watched")
+            return nowhere(called, "is not known, because volumes cannot be watched")
         if not mount.claim:
             return Effect(drivers=self._counted(mount.volume))
         claim = self._table.find(Claim, (namespace, mount.claim))
         problem = _problem(claim, mount)
         if claim is None or problem:
-            return _none(called, problem)
+            return nowhere(called, problem)
         if claim.bound and claim.volume:
             effect = self._bound(claim, mount)
         elif mount.volume:
@@ -200,35 +195,33 @@ class Volumes:
         single = Effect(single=frozenset({(claim.name, Predicate.VOLUME_RESTRICTIONS)}))
         if not self._table.is_used(*claim.key):
             return single
-        why = f"{_called(mount)} is ReadWriteOncePod and in use"
+        why = f"{spoken(mount)} is ReadWriteOncePod and in use"
         return single + Effect((Reach(Predicate.VOLUME_RESTRICTIONS, why, ()),))
 
     def _bound(self, claim: Claim, mount: Mount) -> Effect:
-        called = _called(mount)
+        called = spoken(mount)
         volume = self._table.find(Volume, claim.volume)
         if volume is None:
-            return _none(called, "is bound to a volume that does not exist")
+            return nowhere(called, "is bound to a volume that does not exist")
         drivers = self._counted(volume.driver) if volume.handle else ()
         return Effect(tuple(self._from_where(volume, mount)), drivers)
 
     def _from_where(self, volume: Volume, mount: Mount) -> Iterator[Reach]:
         """Yield from which nodes a bound volume can be reached; none where from all."""
-        called, terms = _called(mount), volume.terms
-        if volume.plugin:
-            terms = self._moved(volume)
+        called, terms = spoken(mount), self._once_bound(volume)
         if terms is not None:
-            yield Reach(Predicate.VOLUME_BINDING, called, terms)
+            yield Reach(BINDING, called, terms)
         for key, values in () if mount.volume else volume.zones:
             yield Reach(Predicate.VOLUME_ZONE, called, _in_zone(key, values))
 
-    def _moved(self, volume: Volume) -> tuple[NodeTerm, ...] | None:
-        """Return the node affinity of a volume that a driver has taken over on some nodes.
+    def _once_bound(self, volume: Volume) -> Terms:
+        """Return the node affinity of a bound volume, which a driver may have taken over somewhere.
 
         Where it has and there is no handle, kube-scheduler fails.
         """
         there = volume.moved if volume.handle else ()
-        if there == volume.terms:
-            return there
+        if not volume.plugin or there == volume.terms:
+            return volume.terms
         names = self._table.migrated(volume.plugin)
         return (
             *_among(there, Requirement(NODE_NAME, "In", names)),
@@ -237,47 +230,60 @@ class Volumes:
 
     def _unbound_own(self, claim: Claim, mount: Mount) -> Effect:
         """Judge the claim of an ephemeral volume, once for all that are alike."""
-        alike = (mount.volume, claim.storage_class, claim.volume + claim.selected, claim.size)
+        if self._table.kept_for(claim):
+            return self._unbound(claim, mount)
+        alike = mount.volume, claim.volume + claim.selected, claim.want, claim.size
         if alike not in self._own:
             self._own[alike] = self._unbound(claim, mount)
         return self._own[alike]
 
     def _unbound(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim that kube-scheduler itself has to see to, if anybody."""
-        called = _called(mount)
+        called = spoken(mount)
         of_class = self._table.find(StorageClass, claim.storage_class)
         if claim.volume or not claim.storage_class:
-            return _none(called, "is not bound")
+            return nowhere(called, "is not bound")
         if of_class is None:
-            return _none(called, f'has storage class "{claim.storage_class}", which does not exist')
+            return nowhere(
+                called, f'has storage class "{claim.storage_class}", which does not exist'
+            )
         if not of_class.waits:
-            return _none(called, "is not bound")
+            return nowhere(called, "is not bound")
         if of_class.provisioner == NO_PROVISIONER:
-            return self._static(claim, called)
+            return self._static(claim, mount)
         if not _is_made_by_somebody(of_class.provisioner):
             name = f"{called} of provisioner {of_class.provisioner}"
             return Effect(unsupported=frozenset({name}))
         reach = tuple(self._provisioned(claim, of_class, called))
         return Effect(reach, self._counted(of_class.driver), single=_first(claim, mount))
 
-    def _static(self, claim: Claim, called: str) -> Effect:
-        """Judge a claim for which somebody has to make a volume, or has made one."""
-        if any(each.claim in (None, claim.key) for each in self._open.get(claim.storage_class, ())):
-            return Effect(unsupported=frozenset({f"{called} waits for a static volume"}))
-        return _none(called, f'finds no free volume of storage class "{claim.storage_class}"')
+    def _static(self, claim: Claim, mount: Mount) -> Effect:
+        """Judge a claim for which somebody has to make a volume, or has made one.
+
+        Of one that a volume is kept for it is known where that is, whichever pod comes first.
+        """
+        called = spoken(mount)
+        if claim.selected:
+            return nowhere(called, "was given a node, and nobody makes volumes of its class")
+        kept = self._table.kept_for(claim)
+        if not kept:
+            wanted = Wanted(called, claim.want, claim.size or 0)
+            return Effect(single=_first(claim, mount), wants=(wanted,))
+        terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
+        return Effect(tuple(Reach(BINDING, called, some) for some in terms if some is not None))
 
     def _provisioned(self, claim: Claim, of_class: StorageClass, called: str) -> Iterator[Reach]:
         """Yield where a volume can be made for the claim."""
         if claim.selected:
             there = Requirement("metadata.name", "In", (claim.selected,))
-            yield Reach(Predicate.VOLUME_BINDING, called, (NodeTerm(fields=(there,)),))
+            yield Reach(BINDING, called, (NodeTerm(fields=(there,)),))
         if of_class.topologies is not None:
-            yield Reach(Predicate.VOLUME_BINDING, called, of_class.topologies)
+            yield Reach(BINDING, called, of_class.topologies)
         driver = self._table.find(Driver, of_class.provisioner)
         if driver is not None and driver.tracks and claim.size is not None:
             terms = self._with_storage(of_class.name, claim.size)
             if terms is not None:
-                yield Reach(Predicate.VOLUME_BINDING, f"{called}, by storage capacity", terms)
+                yield Reach(BINDING, f"{called}, by storage capacity", terms)
 
     def _with_storage(self, storage_class: str, size: int) -> tuple[NodeTerm, ...] | None:
         """Return the nodes that reach enough storage for one volume; None where all do."""
@@ -309,80 +315,6 @@ def _reached(offers: Iterable[Capacity]) -> NodeTerms | None:
     return None if () in found else _merged(found)
 
 
-class _Mounting:
-    """One gang whose pods mount claims, and the claims that are given away already."""
-
-    def __init__(
-        self, gang: PendingGang, effects: Mapping[Unit, Effect], promised: Set[str]
-    ) -> None:
-        self._gang = gang
-        self._effects = effects
-        self._promised = promised
-        self._taken: set[str] = set()
-
-    def gang(self) -> PendingGang:
-        """Return the gang with reach, disks and what is not supported in its shapes."""
-        minimum = self._batch(self._gang.minimum)
-        surplus = tuple(self._batch(unit) for unit in self._gang.surplus)
-        made: dict[tuple[str, str], dict[PodShape, None]] = {}
-        for group in chain(minimum, *surplus):
-            made.setdefault((group.pod_set, group.shape.key), {})[group.shape] = None
-        members = tuple(
-            Member(member.pod_set, shape, *member[2:])
-            for member in self._gang.members
-            for shape in made.get((member.pod_set, member.shape.key), ())
-        )
-        return replace(self._gang, minimum=minimum, surplus=surplus, members=members)
-
-    def _batch(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-        """Give shapes their effects, and the claims that only one pod may have to these groups."""
-        pods: Counter[tuple[str, Predicate]] = Counter()
-        for group in (group for group in groups if group.shape.volumes):
-            for single in self._effect(group).single:
-                pods[single] += group.count
-        changed = tuple(
-            replace(g, shape=_shaped(g.shape, self._judged(g, pods))) if g.shape.volumes else g
-            for g in groups
-        )
-        self._taken |= {name for name, _ in pods}
-        return changed
-
-    def _effect(self, group: Group) -> Effect:
-        return self._effects.get((group.pod_set, group.shape), _UNKNOWN)
-
-    def _judged(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> Effect:
-        """Return the effect on a group, with what follows from who else mounts its claims."""
-        effect = self._effect(group)
-        for name, predicate in sorted(effect.single):
-            called = _called(Mount(name))
-            if name in self._taken or name in self._promised:
-                why = f"{called} is kept for another pod"
-                effect += Effect((Reach(predicate, why, ()),))
-            elif pods[name, predicate] > 1:
-                effect += _shared(called, predicate, pods[name, predicate])
-        return effect
-
-
-def _shared(called: str, predicate: Predicate, pods: int) -> Effect:
-    """Say what it means that several pods, to be placed together, want a claim for one."""
-    if predicate == Predicate.VOLUME_RESTRICTIONS:
-        why = f"{called} is ReadWriteOncePod and {pods} pods of the gang mount it"
-        return Effect((Reach(predicate, why, ()),))
-    name = f"{called}, not bound yet and mounted by {pods} pods"
-    return Effect(unsupported=frozenset({name}))
-
-
-def _shaped(shape: PodShape, effect: Effect) -> PodShape:
-    disks = Counter(attach_row(driver) for driver in effect.drivers)
-    return replace(
-        shape,
-        requests=sorted_requests({**dict(shape.requests), **disks}),
-        unsupported=tuple(sorted({*shape.unsupported, *effect.unsupported})),
-        reach=effect.reach,
-        came_as=shape.key,
-    )
-
-
 def _common(of_pods: Iterable[Effect]) -> Effect:
     """Return one effect for all pods of a shape.
 
@@ -396,16 +328,6 @@ def _common(of_pods: Iterable[Effect]) -> Effect:
         return next(iter(effects))
     name = "generic ephemeral volumes that differ between pods of one group"
     return Effect(unsupported=frozenset({name}))
-
-
-def _called(mount: Mount) -> str:
-    if not mount.claim:
-        return f'disk "{mount.owner}"'
-    return f'ephemeral volume "{mount.volume}"' if mount.volume else f'volume claim "{mount.claim}"'
-
-
-def _none(called: str, why: str) -> Effect:
-    return Effect((Reach(Predicate.VOLUME_BINDING, f"{called} {why}", ()),))
 
 
 def _problem(claim: Claim | None, mount: Mount) -> str:
@@ -423,7 +345,7 @@ def _problem(claim: Claim | None, mount: Mount) -> str:
 
 def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:
     """Say that the first pod with this claim decides where its volume is."""
-    return frozenset() if mount.volume else frozenset({(claim.name, Predicate.VOLUME_BINDING)})
+    return frozenset() if mount.volume else frozenset({(claim.name, BINDING)})
 
 
 def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> NodeTerms:

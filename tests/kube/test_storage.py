@@ -47,17 +47,22 @@ def test_a_claim() -> None:
         "pv.kubernetes.io/bind-completed": "yes",
         "volume.kubernetes.io/selected-node": "n1",
     }
-    meta = {"name": "data", "namespace": "team", "annotations": annotations}
+    meta = {"name": "data", "namespace": "team", "uid": "c", "annotations": annotations}
     spec = {
         "accessModes": ["ReadWriteOncePod"],
         "resources": {"requests": {"storage": "1.5Gi"}},
         "storageClassName": "fast",
         "volumeName": "pv",
+        "volumeMode": "Block",
+        "volumeAttributesClassName": "gold",
+        "selector": {"matchLabels": {"rack": "r1"}},
     }
     made = {"metadata": {**meta, "ownerReferences": owners}, "spec": spec}
     expected = Claim(
         "team", "data", "pod", "fast", "pv",
-        bound=True, once=True, selected="n1", size=1_610_612_736,
+        bound=True, once=True, selected="n1", size=1_610_612_736, uid="c",
+        modes=("ReadWriteOncePod",), kind="Block", attributes="gold",
+        selector=(Requirement("rack", "In", ("r1",)),),
     )  # fmt: skip
     assert fact("PersistentVolumeClaim", made) == expected
     bare: Json = {"metadata": {"name": "data", "namespace": "team"}, "spec": {"accessModes": None}}
@@ -96,6 +101,7 @@ def test_a_volume() -> None:
         "pv",
         "fast",
         ("team", "data"),
+        "u",
         terms=(NodeTerm((Requirement(ZONE, "In", ("a",)),)),),
         zones=((ZONE, ("a", "b")),),
         driver="disk",
@@ -107,17 +113,36 @@ def test_a_volume() -> None:
     ("phase", "is_open"),
     [
         ("Available", True),
-        ("Pending", True),
+        ("Pending", False),
         ("Bound", False),
         ("Released", False),
         ("Failed", False),
     ],
 )
 def test_a_volume_that_nobody_has_may_still_be_bound(phase: str, is_open: bool) -> None:
+    """kube-scheduler takes none that is not Available, unless it is kept for the claim."""
     made = {"metadata": {"name": "pv"}, "spec": {}, "status": {"phase": phase}}
     assert fact("PersistentVolume", made) == Volume("pv", open=is_open)
     ending = {**made, "metadata": {"name": "pv", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert fact("PersistentVolume", ending) == Volume("pv")
+    assert fact("PersistentVolume", ending) == Volume("pv", deleted=True)
+    kept = {**made, "spec": {"claimRef": {"namespace": "team", "name": "data"}}}
+    assert fact("PersistentVolume", kept) == Volume("pv", claim=("team", "data"))
+
+
+def test_what_claims_ask_of_a_volume_is_read() -> None:
+    spec = {
+        "storageClassName": "local",
+        "capacity": {"storage": "1500m"},
+        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+        "volumeMode": "Block",
+        "volumeAttributesClassName": "gold",
+    }
+    status = {"phase": "Available"}
+    made = {"metadata": {"name": "pv", "labels": {"a": "b"}}, "spec": spec, "status": status}
+    assert fact("PersistentVolume", made) == Volume(
+        "pv", "local", open=True, size=1, modes=("ReadOnlyMany", "ReadWriteOnce"), kind="Block",
+        attributes="gold", labels=(("a", "b"),),
+    )  # fmt: skip
 
 
 def test_a_volume_of_a_kind_that_a_driver_takes_over_has_two_affinities() -> None:
@@ -127,7 +152,6 @@ def test_a_volume_of_a_kind_that_a_driver_takes_over_has_two_affinities() -> Non
     there = Requirement("topology.cinder.csi.openstack.org/zone", "In", ("a",))
     assert fact("PersistentVolume", made) == Volume(
         "pv",
-        open=True,
         zones=((ZONE, ("a",)),),
         driver="cinder.csi.openstack.org",
         handle="x",

@@ -161,9 +161,8 @@ class Stage:
     def _read_settled(self, manifest: Json) -> Json:
         """Return the object, or nothing while it waits for a controller."""
         stored = self._session.call("GET", _path(manifest))
-        names_a_volume = "volumeName" in manifest.get("spec", {})
-        settled = not names_a_volume or stored["status"].get("phase") == "Bound"
-        return stored if settled else {}
+        wanted = _phase(manifest)
+        return stored if not wanted or stored["status"].get("phase") == wanted else {}
 
     def _create(self, manifest: Json) -> Json:
         """Create an object, then bring about what its manifest says of its status and its end."""
@@ -232,6 +231,14 @@ def _profiles(slots: Iterable[str]) -> list[Json]:
     """Return the stock profile, and those that are for pods of the slots."""
     further = (each for slot in slots for one in INGREDIENTS for each in one.profiles(slot))
     return [{"schedulerName": DEFAULT_SCHEDULER}, *further]
+
+
+def _phase(manifest: Json) -> str:
+    """Return the phase that the controller of volumes brings about; empty where none is needed."""
+    spec = manifest.get("spec", {})
+    if manifest["kind"] == "PersistentVolume" and "claimRef" not in spec:
+        return "Available"
+    return "Bound" if "volumeName" in spec else ""
 
 
 def _class(name: str, value: int) -> Json:

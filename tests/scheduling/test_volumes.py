@@ -182,10 +182,6 @@ def test_a_claim_of_another_namespace_is_none() -> None:
     ("facts", "said"),
     [
         (
-            (waiting(), STATIC, Volume("v", "wait", open=True)),
-            'volume claim "data" waits for a static volume',
-        ),
-        (
             (waiting(), StorageClass("wait", "kubernetes.io/rbd", waits=True)),
             'volume claim "data" of provisioner kubernetes.io/rbd',
         ),
@@ -434,7 +430,8 @@ def test_disks_of_promised_pods_count_too() -> None:
     known = table(waiting(), WAITING, *limited(1, 1, 1))
     asked = with_members(gang("g", HEAD))
     reserved = {"a1": 1, "b1": 1}
-    volumes = Volumes(known, lambda row: reserved if row == "attach:disk.example" else {})
+    held = {"attach:": {"attach:disk.example": reserved}}
+    volumes = Volumes(known, lambda prefix: held.get(prefix, {}))
     [decision] = run_cycle([asked], columns(*NODES), volumes=volumes)
     assert where(decision.verdict) == {"a2"}
 

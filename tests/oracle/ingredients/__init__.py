@@ -44,6 +44,7 @@ from tests.oracle.ingredients.ports import Ports
 from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Terminating
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.spread import Spread
+from tests.oracle.ingredients.static import Static
 from tests.oracle.ingredients.taints import Taints
 from tests.oracle.ingredients.volumes import Volumes
 
@@ -63,4 +64,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Spread(),
     Defaults(),
     Disks(),
+    Static(),
 )

@@ -142,7 +142,7 @@ def _volume(
 
 def _may_share(volume: Json, pod: Json) -> bool:
     """Say whether the volume of a claim of some pod may be mounted by this one too."""
-    if volume["kind"] != "PersistentVolume":
+    if volume["kind"] != "PersistentVolume" or "claimRef" not in volume["spec"]:
         return False
     spec = volume["spec"]
     near = spec["claimRef"]["namespace"] == pod["metadata"]["namespace"]

@@ -1,0 +1,128 @@
+"""What do the claims of one gang mean to its pods, with who else takes them or their volumes?"""
+
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from itertools import chain
+
+from scheduling.attach import attach_row
+from scheduling.effects import BINDING, NOTHING, UNKNOWN, Effect, Unit, nowhere, spoken
+from scheduling.feasibility import Predicate
+from scheduling.model import Group, Member, Mount, PendingGang, PodShape, Reach
+from scheduling.resources import sorted_requests
+from scheduling.static import Wanted
+from scheduling.stock import Claims, Stock
+
+
+class Mounting:
+    """One gang whose pods mount claims, and the claims that are given away already."""
+
+    def __init__(
+        self,
+        gang: PendingGang,
+        effects: Mapping[Unit, Effect],
+        promised: Set[str],
+        stock: Stock,
+    ) -> None:
+        self._stock = stock
+        self._gang = gang
+        self._effects = effects
+        self._promised = promised
+        self._taken: set[str] = set()
+        self._claims: Claims = Counter()
+        wanted = (each for effect in effects.values() for each in effect.wants)
+        self._is_known = all(map(stock.knows, wanted))
+
+    def gang(self) -> PendingGang:
+        """Return the gang with reach, disks and what is not supported in its shapes."""
+        minimum = self._batch(self._gang.minimum)
+        surplus = tuple(self._batch(unit) for unit in self._gang.surplus)
+        made: dict[tuple[str, str], dict[PodShape, None]] = {}
+        for group in chain(minimum, *surplus):
+            made.setdefault((group.pod_set, group.shape.key), {})[group.shape] = None
+        members = tuple(
+            Member(member.pod_set, shape, *member[2:])
+            for member in self._gang.members
+            for shape in made.get((member.pod_set, member.shape.key), ())
+        )
+        return replace(self._gang, minimum=minimum, surplus=surplus, members=members)
+
+    def _batch(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Give shapes their effects, and the claims that only one pod may have to these groups."""
+        pods: Counter[tuple[str, Predicate]] = Counter()
+        for group in (group for group in groups if group.shape.volumes):
+            effect = self._effect(group)
+            for single in effect.single:
+                pods[single] += group.count
+            for each in effect.wants:
+                self._claims[each.want, each.size] += group.count
+        changed = tuple(
+            replace(g, shape=self._shaped(g, pods)) if g.shape.volumes else g for g in groups
+        )
+        self._taken |= {name for name, _ in pods}
+        return changed
+
+    def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
+        effect = self._judged(group, pods)
+        disks = Counter(attach_row(driver) for driver in effect.drivers)
+        disks.update(self._stock.requests(effect.wants))
+        shape = group.shape
+        return replace(
+            shape,
+            requests=sorted_requests({**dict(shape.requests), **disks}),
+            unsupported=tuple(sorted({*shape.unsupported, *effect.unsupported})),
+            reach=effect.reach,
+            came_as=shape.key,
+        )
+
+    def _effect(self, group: Group) -> Effect:
+        return self._effects.get((group.pod_set, group.shape), UNKNOWN)
+
+    def _judged(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> Effect:
+        """Return the effect on a group, with what follows from who else mounts its claims."""
+        effect = self._effect(group)
+        for name, predicate in sorted(effect.single):
+            said = spoken(Mount(name))
+            if name in self._taken or name in self._promised:
+                why = f"{said} is kept for another pod"
+                effect += Effect((Reach(predicate, why, ()),))
+            elif pods[name, predicate] > 1:
+                effect += _shared(said, predicate, pods[name, predicate])
+        for wanted in effect.wants:
+            effect += self._placed(wanted)
+        return effect
+
+    def _placed(self, wanted: Wanted) -> Effect:
+        """Say what the volumes that are there mean to a claim, beside their number on each node."""
+        said, want, _ = wanted
+        of_class = f'of storage class "{want.storage_class}"'
+        problem = self._unclear(wanted)
+        if problem:
+            return Effect(unsupported=frozenset({f"{said} {problem} {of_class}"}))
+        if self._stock.is_given(want):
+            return nowhere(said, f"must wait for a gang that takes volumes {of_class}")
+        terms = self._stock.where(wanted, self._claims).terms
+        if terms == ():
+            return nowhere(said, f"finds no free volume {of_class}")
+        return Effect((Reach(BINDING, said, terms),)) if terms else NOTHING
+
+    def _unclear(self, wanted: Wanted) -> str:
+        """Say why it cannot be told which volume a claim will have; empty where it can."""
+        if not self._is_known:
+            return "among too many kinds of claims, one for volumes"
+        if self._stock.unlike(wanted.want, (each for each, _ in self._claims)):
+            return "beside one that asks differently for the volumes"
+        if self._stock.moves(wanted.want):
+            return "for a volume that a CSI driver took over"
+        if not self._stock.where(wanted, self._claims).is_certain:
+            return "beside others that may take the volumes, each of several nodes,"
+        return ""
+
+
+def _shared(said: str, predicate: Predicate, pods: int) -> Effect:
+    """Say what it means that several pods, to be placed together, want a claim for one."""
+    if predicate == Predicate.VOLUME_RESTRICTIONS:
+        why = f"{said} is ReadWriteOncePod and {pods} pods of the gang mount it"
+        return Effect((Reach(predicate, why, ()),))
+    name = f"{said}, not bound yet and mounted by {pods} pods"
+    return Effect(unsupported=frozenset({name}))
