@@ -474,11 +474,12 @@ class VolumeCount(Slim, frozen=True):
     count: int | None = None
 
 
-class CSINodeDriver(Slim, frozen=True):
+class CSINodeDriver(_Part, frozen=True):
     """A driver on a node."""
 
     name: str = ""
     allocatable: VolumeCount | None = None
+    topology_keys: OrNull[tuple[str, ...]] = ()
 
 
 class CSINodeSpec(_Part, frozen=True):

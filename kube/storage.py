@@ -142,7 +142,9 @@ def limits(found: objects.CSINode) -> Limits:
     )
     plugins = found.metadata.annotations.get(MIGRATED, "").split(",")
     known = (name for name in plugins if name in IN_TREE_DRIVERS)
-    return Limits(found.metadata.name, tuple(counts), tuple(sorted({*known})))
+    drivers = ((each.name, each.topology_keys) for each in found.spec.drivers)
+    migrated = tuple(sorted({*known}))
+    return Limits(found.metadata.name, tuple(counts), migrated, tuple(drivers))
 
 
 def attachment(found: objects.VolumeAttachment) -> Attachment:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.exclusive import is_exclusive, offered
-from scheduling.model import Node, Taint
+from scheduling.model import NODE_NAME, Node, Taint
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -105,9 +105,10 @@ class LabelColumn:
 
     @classmethod
     def of_nodes(cls, key: str, nodes: tuple[Node, ...]) -> "LabelColumn":
-        """Code the values of the label in the order they are met."""
+        """Code the values of the label, or the names, in the order they are met."""
         codes: dict[str | None, int] = {}
-        of = [codes.setdefault(node.labels.get(key), len(codes)) for node in nodes]
+        values = (node.name if key == NODE_NAME else node.labels.get(key) for node in nodes)
+        of = [codes.setdefault(value, len(codes)) for value in values]
         return cls(tuple(codes), np.array(of, dtype=np.intp), codes)
 
     def among(self, values: Iterable[str]) -> Mask:

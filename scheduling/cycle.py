@@ -40,7 +40,7 @@ from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.storage import StorageTable
 from scheduling.together import Ruling, decide_bonded
-from scheduling.topology import decide_together
+from scheduling.topology import decide_sharing, decide_together
 from scheduling.verdict import Admitted, Decision, Reason, Refusal, Verdict
 from scheduling.volumes import Volumes
 
@@ -196,7 +196,7 @@ class _Cycle:
         if same.is_certain and cannot_fit(same.demand, room):
             return True
         return (
-            (self._same_nodes or not (self._minded or gang.topology))
+            (self._same_nodes or not (self._minded or gang.topology or gang.sharing))
             and not _has_grown_for(gang, room)
             and (same.is_certain or self._steps <= same.steps)
             and same.around == self._around(gang, room)
@@ -258,6 +258,7 @@ def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decid
     refusal = explain.too_many_kinds(gang)
     if refusal is not None:
         return Ruling(refusal, room)
+    decide = partial(decide_sharing, decide=decide)
     if gang.topology is None:
         return decide(gang, room, steps)
     return decide_together(gang, room, steps, partial(decide_by_replica, decide=decide))

@@ -17,7 +17,9 @@ class Effect:
     """What claims mean to the pod that mounts them.
 
     `single` names the claims that only one pod may have, with the predicate that says so. `wants`
-    are, with their sizes, the claims that a volume made by hand must be free for.
+    are, with their sizes, the claims that a volume made by hand must be free for. `shares` are the
+    claims that several pods may have before they are bound, with the labels of nodes that say from
+    where their volumes will be reached (None: nobody tells).
     """
 
     reach: tuple[Reach, ...] = ()
@@ -25,6 +27,7 @@ class Effect:
     unsupported: frozenset[str] = frozenset()
     single: frozenset[tuple[str, Predicate]] = frozenset()
     wants: tuple[Wanted, ...] = ()
+    shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return what both mean together."""
@@ -36,6 +39,7 @@ class Effect:
             self.unsupported | other.unsupported,
             self.single | other.single,
             self.wants + other.wants,
+            self.shares | other.shares,
         )
 
     @property

@@ -236,21 +236,35 @@ def undecided(groups: Iterable[Group], room: Room) -> Refusal:
     return Refusal(Reason.UNDECIDED, _bounded(said, ". "), _numbers(wanted, room))
 
 
-def closest_domain(keys: Sequence[str], name: Sequence[str], refusal: Refusal) -> Refusal:
-    """Explain that no domain takes the workers, by what stops them in the best one."""
-    said = f"no single {_joined(keys)} holds the workers; {_joined(name)} comes closest"
+WORKERS = "the workers"
+"""Whom a topology binds."""
+
+
+def closest_domain(
+    keys: Sequence[str], name: Sequence[str], refusal: Refusal, whom: str = WORKERS
+) -> Refusal:
+    """Explain that no domain takes the pods, by what stops them in the best one."""
+    said = f"no single {_joined(keys)} holds {whom}; {_joined(name)} comes closest"
     return _introduced(said, refusal)
 
 
-def in_domain(keys: Sequence[str], name: Sequence[str], refusal: Refusal) -> Refusal:
+def in_domain(
+    keys: Sequence[str], name: Sequence[str], refusal: Refusal, whom: str = WORKERS
+) -> Refusal:
     """Say which domain a refusal speaks of."""
-    return _introduced(f"the workers belong in {_joined(keys)} {_joined(name)}", refusal)
+    return _introduced(f"{whom} belong in {_joined(keys)} {_joined(name)}", refusal)
 
 
-def no_label(keys: Sequence[str]) -> Refusal:
+def no_label(keys: Sequence[str], whom: str = WORKERS) -> Refusal:
     """Explain that no node is in any domain."""
-    said = f"no node has the label {_joined(keys)}, by which workers are to be together"
+    said = f"no node has the label {_joined(keys)}, by which {whom} are to be together"
     return Refusal(Reason.NO_FEASIBLE_NODE, said)
+
+
+def nowhere_together(whom: str) -> Refusal:
+    """Explain that nobody says from where volumes are reached, and no one node takes the pods."""
+    said = f"no one node holds {whom}, and nothing says from which others the volume is reached"
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
 
 
 def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:

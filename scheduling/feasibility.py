@@ -163,11 +163,7 @@ def bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
     """Return the nodes that all bounds (In and NotIn) allow; In without values allows none."""
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for bound in bounds:
-        if bound.key == NODE_NAME:
-            values = frozenset(bound.values)
-            inside = np.array([name in values for name in traits.names], dtype=np.bool_)
-        else:
-            inside = traits.label(bound.key).among(bound.values)
+        inside = traits.label(bound.key).among(bound.values)
         mask &= inside if bound.operator == "In" else ~inside
     return mask
 

@@ -274,6 +274,21 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """Pods of the minimum that share claims which are not bound yet.
+
+    The first of them to be bound decides where the volumes are; from there they are reached by all
+    nodes that have its values of all the `keys`. `certain` says that no other node reaches them.
+    `claims` is how people call them.
+    """
+
+    pod_sets: tuple[str, ...]
+    keys: tuple[str, ...]
+    claims: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PendingGang:
     """A gang that asks for room in this cycle.
 
@@ -283,7 +298,8 @@ class PendingGang:
     time in seconds since the epoch; together with the name it makes the order total.
     `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
     lower one is in their way. `members` are the waiting pods one by one: their labels and claims
-    are asked only where they matter. `topology` is None where the pods may be anywhere.
+    are asked only where they matter. `topology` is None where the pods may be anywhere. `sharing`
+    is no part of the gang: it is what volumes mean to it at one moment (`mounting`).
     """
 
     key: GangKey
@@ -294,6 +310,7 @@ class PendingGang:
     members: tuple[Member, ...] = ()
     pod_priority: int = LOWEST_PRIORITY
     topology: Topology | None = None
+    sharing: Sharing | None = None
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

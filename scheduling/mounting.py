@@ -1,17 +1,36 @@
-"""What do the claims of one gang mean to its pods, with who else takes them or their volumes?"""
+"""What do the claims of one gang mean to its pods, with who else takes them or their volumes?
 
-from collections import Counter
+A claim that waits for its first consumer has its volume where that goes. If several pods of the
+minimum mount it, those must be where the volume is reached from, whoever of them is first: on nodes
+with equal values of the labels by which the driver tells its volumes apart, or, if nothing is known
+of a driver, on one node (`Sharing`). Nobody else gets room with it before it is bound.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Set
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 from scheduling.attach import attach_row
 from scheduling.effects import BINDING, NOTHING, UNKNOWN, Effect, Unit, nowhere, spoken
 from scheduling.feasibility import Predicate
-from scheduling.model import Group, Member, Mount, PendingGang, PodShape, Reach
+from scheduling.model import (
+    NODE_NAME,
+    Group,
+    Member,
+    Mount,
+    PendingGang,
+    PodShape,
+    Reach,
+    Sharing,
+)
 from scheduling.resources import sorted_requests
 from scheduling.static import Wanted
 from scheduling.stock import Claims, Stock
+
+Share = tuple[str, tuple[str, ...] | None]
+"""A claim, and the labels that say from where its volume will be reached."""
 
 
 class Mounting:
@@ -45,7 +64,32 @@ class Mounting:
             for member in self._gang.members
             for shape in made.get((member.pod_set, member.shape.key), ())
         )
-        return replace(self._gang, minimum=minimum, surplus=surplus, members=members)
+        made_of = replace(self._gang, minimum=minimum, surplus=surplus, members=members)
+        return replace(made_of, sharing=self._sharing())
+
+    def _sharing(self) -> Sharing | None:
+        """Return which pods of the minimum must be together for the sake of claims they share."""
+        shared = self._shared
+        if not shared:
+            return None
+        sets = sorted({pod_set for units in shared.values() for pod_set, _ in units})
+        named = ", ".join(spoken(Mount(name)) for name, _ in sorted(shared, key=repr))
+        keys = [each for _, each in shared]
+        if None in keys:
+            return Sharing(tuple(sets), (NODE_NAME,), named, certain=False)
+        union = sorted({key for each in keys for key in each or ()})
+        return Sharing(tuple(sets), tuple(union), named)
+
+    @cached_property
+    def _shared(self) -> Mapping[Share, frozenset[Unit]]:
+        """Return the claims to be shared with the units of the minimum that mount them."""
+        found: defaultdict[Share, set[Unit]] = defaultdict(set)
+        pods: Counter[Share] = Counter()
+        for group in (group for group in self._gang.minimum if group.shape.volumes):
+            for share in self._effect(group).shares:
+                found[share].add((group.pod_set, group.shape))
+                pods[share] += group.count
+        return {share: frozenset(units) for share, units in found.items() if pods[share] > 1}
 
     def _batch(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         """Give shapes their effects, and the claims that only one pod may have to these groups."""
@@ -86,11 +130,16 @@ class Mounting:
             if name in self._taken or name in self._promised:
                 why = f"{said} is kept for another pod"
                 effect += Effect((Reach(predicate, why, ()),))
-            elif pods[name, predicate] > 1:
+            elif pods[name, predicate] > 1 and not self._may_share(name, predicate):
                 effect += _shared(said, predicate, pods[name, predicate])
         for wanted in effect.wants:
             effect += self._placed(wanted)
         return effect
+
+    def _may_share(self, name: str, predicate: Predicate) -> bool:
+        """Say whether several pods may have a claim: if all that are shared are by the same."""
+        alike = len({*self._shared.values()}) == 1
+        return predicate == BINDING and alike and any(name == each for each, _ in self._shared)
 
     def _placed(self, wanted: Wanted) -> Effect:
         """Say what the volumes that are there mean to a claim, beside their number on each node."""

@@ -8,6 +8,7 @@ when it is asked for, because the facts come in any order.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from scheduling.columns import Traits
@@ -164,11 +165,15 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A CSINode: how many volumes of which driver a node takes, and which plugins moved there."""
+    """A CSINode: how many volumes of which driver a node takes, and which plugins moved there.
+
+    `drivers` are those on the node, each with the labels by which it tells where volumes are.
+    """
 
     name: str
     counts: tuple[tuple[str, int], ...] = ()
     migrated: tuple[str, ...] = ()
+    drivers: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def key(self) -> str:
@@ -231,6 +236,7 @@ class StorageTable:
         self._attached: dict[str, Counter[str]] | None = None
         self._from_capacities: dict[Hashable, object] = {}
         self._migrated: dict[str, tuple[str, ...]] = {}
+        self._keys: dict[str, tuple[str, ...] | None] = {}
         self._free: defaultdict[str, dict[Pool, dict[Terms, Counter[int]]]] = defaultdict(dict)
         self._kept: dict[tuple[str, str], Counter[str]] = {}
         self._lots: dict[Want, Lot] = {}
@@ -284,6 +290,7 @@ class StorageTable:
             self._from_capacities.clear()
         if isinstance(fact, Limits):
             self._migrated.clear()
+            self._keys.clear()
 
     def see(self, kind: type[Fact]) -> None:
         """Note that all facts of a kind are known."""
@@ -346,6 +353,10 @@ class StorageTable:
             self._lots[want] = Lot(self._suiting(want), self._where)
         return self._lots[want]
 
+    def has_free(self, want: Want) -> bool:
+        """Say whether any free volume suits a want, wherever it is."""
+        return bool(self._suiting(want))
+
     def _suiting(self, want: Want) -> Mapping[Pool, Places]:
         pools = self._free.get(want.storage_class, {})
         return {pool: places for pool, places in pools.items() if want.suits(pool)}
@@ -383,6 +394,14 @@ class StorageTable:
             nodes = (each.name for each in self.all(Limits) if plugin in each.migrated)
             self._migrated[plugin] = tuple(sorted(nodes))
         return self._migrated[plugin]
+
+    def keys_of(self, driver: str) -> tuple[str, ...] | None:
+        """Return the labels by which a driver tells where its volumes are; None: it is nowhere."""
+        if driver not in self._keys:
+            everywhere = chain.from_iterable(each.drivers for each in self.all(Limits))
+            told = [keys for name, keys in everywhere if name == driver]
+            self._keys[driver] = tuple(sorted({*chain.from_iterable(told)})) if told else None
+        return self._keys[driver]
 
     def broken(self) -> Iterator[str]:
         """Yield the nodes with a pod whose own disk no driver can take over.

@@ -16,10 +16,11 @@ from scheduling import explain
 from scheduling.columns import Amounts, Mask
 from scheduling.domains import ELSEWHERE, Decide, Domains, Keys, confined, cost_of_try
 from scheduling.fit import cannot_fit, demand_of
-from scheduling.model import Group, Member, PendingGang, Requirement, Topology
+from scheduling.model import Group, Member, Occupied, PendingGang, Requirement, Topology
 from scheduling.room import Room
 from scheduling.search import Demand
 from scheduling.together import Ruling
+from scheduling.turns import first_alone
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 
 SCALE = 2**20
@@ -41,13 +42,37 @@ def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -
     for keys in _levels(topology):
         left = steps - spent
         if keys:
-            ruling = _Search(gang, topology, keys, room).run(left, decide)
+            found = _Search(gang, topology.pod_sets, keys, room, topology.occupied)
+            ruling = found.run(left, decide)
         else:
             ruling = decide(gang, room, left)
         spent += ruling.steps
         if _places(ruling):
             break
     return replace(ruling, steps=spent)
+
+
+def decide_sharing(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
+    """Decide a gang whose pods share claims: together where the first of them leaves them.
+
+    Those on the node of the first come in one turn, all others once it is bound: until then
+    kube-scheduler refuses them.
+    """
+    sharing = gang.sharing
+    if sharing is None or explain.unsupported(gang.groups()):
+        return decide(gang, room, steps)
+    if not sharing.keys:
+        ruling = decide(gang, room, steps)
+    else:
+        whom = f"the pods that share {sharing.claims}"
+        found = _Search(gang, sharing.pod_sets, sharing.keys, room, whom=whom)
+        ruling = found.run(steps, decide)
+        if not sharing.certain and isinstance(ruling.verdict, Refusal):
+            ruling = replace(ruling, verdict=explain.nowhere_together(whom))
+    if isinstance(ruling.verdict, Admitted):
+        placement = first_alone(ruling.verdict.placement, sharing.pod_sets)
+        ruling = replace(ruling, verdict=replace(ruling.verdict, placement=placement))
+    return ruling
 
 
 def _levels(topology: Topology) -> Iterator[Keys]:
@@ -66,11 +91,19 @@ def _places(ruling: Ruling) -> bool:
 class _Search:
     """One gang, and the domains in which its workers could be together."""
 
-    def __init__(self, gang: PendingGang, topology: Topology, keys: Keys, room: Room) -> None:
-        self._gang, self._bound, self._room = gang, topology.pod_sets, room
+    def __init__(
+        self,
+        gang: PendingGang,
+        bound: tuple[str, ...],
+        keys: Keys,
+        room: Room,
+        occupied: Iterable[Occupied] = (),
+        whom: str = explain.WORKERS,
+    ) -> None:
+        self._gang, self._bound, self._room, self._whom = gang, bound, room, whom
         self._domains = Domains.by(keys, room.columns.traits)
-        occupied = (each.node for each in topology.occupied)
-        self._home = self._domains.around(occupied, room.columns.index)
+        nodes = (each.node for each in occupied)
+        self._home = self._domains.around(nodes, room.columns.index)
         self._minimum = self._demand(gang.minimum)
         self._asked = self._demand(gang.groups())
         self._sums = {shape: self._domains.sums(room.counts(shape)) for shape, _ in self._asked}
@@ -161,12 +194,12 @@ class _Search:
             return verdict
         keys, name = self._domains.keys, self._domains.names[at]
         if self._home or verdict.reason == Reason.UNDECIDED:
-            return explain.in_domain(keys, name, verdict)
-        return explain.closest_domain(keys, name, verdict)
+            return explain.in_domain(keys, name, verdict, self._whom)
+        return explain.closest_domain(keys, name, verdict, self._whom)
 
     def _no_choice(self) -> Refusal:
         if not self._home:
-            return explain.no_label(self._domains.keys)
+            return explain.no_label(self._domains.keys, self._whom)
         names = [self._domains.names[at] for at in sorted(self._home) if at != ELSEWHERE]
         return explain.scattered(self._domains.keys, names)
 

@@ -12,12 +12,14 @@ are chosen by trying (`_Plans`); all that would spoil a beginning goes into a la
 other cell goes as early as those that it needs are sure to be bound (`_Turns`).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduling.columns import Amounts, Mask, Positions, Traits
+from scheduling.model import Assignment, Placement
 from scheduling.neighbours import Attraction
 
 MOST_TURNS = 8
@@ -214,3 +216,33 @@ class _Turns:
             free[draw.unit] = False
         begins = self._begin == turn
         return _closed(before | free | begins, allowed, self._draws, before)
+
+
+def first_alone(placement: Placement, pod_sets: Iterable[str]) -> Placement:
+    """Return a placement in which pods of these sets wait for those on the first of their nodes.
+
+    The first is where most of them go whose turn comes first. Where there are turns already, all
+    that would have come with it or later do so one turn later.
+    """
+    sharers = frozenset(pod_sets)
+    mine = [each for each in placement.assignments if each.pod_set in sharers]
+    least = min((each.turn for each in mine), default=0)
+    pods: Counter[str] = Counter()
+    for each in (each for each in mine if each.turn == least):
+        pods.update(dict(each.nodes))
+    first = min(pods, key=lambda node: (-pods[node], node), default="")
+    is_ordered = any(each.turn for each in placement.assignments)
+    found: list[Assignment] = []
+    for each in placement.assignments:
+        shares = each.pod_set in sharers
+        waits = each.turn >= least and (shares or is_ordered)
+        if not waits:
+            found.append(each)
+            continue
+        here = tuple(pair for pair in each.nodes if shares and pair[0] == first)
+        rest = tuple(pair for pair in each.nodes if pair not in here)
+        if each.turn > least:
+            here, rest = (), each.nodes
+        found += [replace(each, nodes=here)] if here else []
+        found += [replace(each, nodes=rest, turn=each.turn + 1)] if rest else []
+    return Placement(tuple(sorted(found, key=lambda a: (a.pod_set, a.replica, a.shape, a.turn))))

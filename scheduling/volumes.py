@@ -6,8 +6,7 @@ that count against a limit. Pods whose claims differ in name only, as those of g
 volumes, stay one shape. Feature gates StorageCapacityScoring and VolumeLimitScaling are off.
 
 Where several pods mount one claim that is not bound yet, the volume's place is known only after
-the first of them has gone to its node; so only one pod may have room with such a claim, as with
-one that is ReadWriteOncePod.
+the first of them has gone to its node: see `mounting`.
 """
 
 from bisect import bisect_left
@@ -255,7 +254,22 @@ class Volumes:
             name = f"{called} of provisioner {of_class.provisioner}"
             return Effect(unsupported=frozenset({name}))
         reach = tuple(self._provisioned(claim, of_class, called))
-        return Effect(reach, self._counted(of_class.driver), single=_first(claim, mount))
+        single = _first(claim, mount)
+        shares = frozenset((name, self._domain_keys(claim, of_class)) for name, _ in single)
+        return Effect(reach, self._counted(of_class.driver), single=single, shares=shares)
+
+    def _domain_keys(self, claim: Claim, of_class: StorageClass) -> tuple[str, ...] | None:
+        """Return the labels whose values say from where a volume to be made will be reached.
+
+        Before one is made kube-scheduler looks for one that is free. One of a plugin that a driver
+        took over has the labels of zone and region, too.
+        """
+        if self._table.has_free(claim.want) or self._table.kept_for(claim):
+            return None
+        if of_class.provisioner not in IN_TREE_DRIVERS:
+            return self._table.keys_of(of_class.provisioner)
+        keys = self._table.keys_of(of_class.driver)
+        return None if keys is None else (*keys, *ZONE_LABELS[2:]) if keys else ()
 
     def _static(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim for which somebody has to make a volume, or has made one.

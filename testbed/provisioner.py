@@ -49,12 +49,13 @@ def _is_bound(claim: Json) -> bool:
 
 
 def _provide(claim: Json, session: Session) -> None:
-    """Make a volume that can be reached from everywhere; a claim that is gone by now is let be."""
+    """Make a volume where its driver makes them; a claim that is gone by now is let be."""
     meta, spec = claim["metadata"], claim["spec"]
     name = f"made-{meta['uid']}"
     found, answer = session.request("GET", f"{_CLASSES}/{spec['storageClassName']}")
     if found != http.HTTPStatus.OK:
         return
+    driver = json.loads(answer)["provisioner"]
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -64,14 +65,29 @@ def _provide(claim: Json, session: Session) -> None:
             "capacity": spec["resources"]["requests"],
             "storageClassName": spec["storageClassName"],
             "claimRef": {key: meta[key] for key in ("namespace", "name", "uid")},
-            "csi": {"driver": json.loads(answer)["provisioner"], "volumeHandle": name},
+            "csi": {"driver": driver, "volumeHandle": name},
             "persistentVolumeReclaimPolicy": "Retain",
+            **_reached_from(meta["annotations"][_SELECTED], driver, session),
         },
     }
     session.request("POST", _VOLUMES, json.dumps(volume).encode())
     bound = {"metadata": {"annotations": _BOUND}, "spec": {"volumeName": name}}
     path = f"/api/v1/namespaces/{meta['namespace']}/persistentvolumeclaims/{meta['name']}"
     session.request("PATCH", path, json.dumps(bound).encode(), _MERGE)
+
+
+def _reached_from(node: str, driver: str, session: Session) -> Json:
+    """Return the node affinity: where labels that the driver names are as on the node."""
+    found, told = session.request("GET", f"/apis/storage.k8s.io/v1/csinodes/{node}")
+    drivers = json.loads(told)["spec"]["drivers"] if found == http.HTTPStatus.OK else []
+    keys = [
+        key for each in drivers if each["name"] == driver for key in each.get("topologyKeys") or ()
+    ]
+    if not keys:
+        return {}
+    labels = session.call("GET", f"/api/v1/nodes/{node}")["metadata"]["labels"]
+    here = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys]
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": here}]}}}
 
 
 def _clear(claims: set[str], session: Session) -> None:

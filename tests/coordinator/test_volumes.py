@@ -240,3 +240,25 @@ def test_a_volume_of_a_pod_that_is_bound_is_not_promised_while_it_still_looks_fr
     world.create(local("two"))
     world.settle(seconds=1)
     assert sum(world.bound("r").values()) == 1
+
+
+def shares(on: str, *keys: str) -> Json:
+    """Say that the driver of class `made` is on a node, and by which labels it tells places."""
+    drivers = [{"name": "disk", "nodeID": on, "topologyKeys": list(keys)}]
+    return {"kind": "CSINode", "metadata": {"name": on}, "spec": {"drivers": drivers}}
+
+
+def test_pods_that_share_a_claim_to_be_bound_wait_for_those_on_the_first_node() -> None:
+    """kube-scheduler would refuse them until the volume is there."""
+    made = {**LOCAL, "metadata": {"name": "made"}, "provisioner": "disk"}
+    asked = claim(bound=False, storageClassName="made")
+    world = World(node("a1", cpu=2), node("a2", cpu=2), made, asked, shares("a1"), shares("a2"))
+    schedule, world.schedule = world.schedule, lambda: None  # type: ignore[method-assign]
+    world.create(ray_cluster("r", group("workers", 3, **mounts())))
+    world.settle(seconds=1)
+    sharing = [name for name, _ in world.leader.releases() if "workers" in name]
+    assert world.status("r")["message"].endswith("in 2 turns")
+    assert len(sharing) == 2
+    world.schedule = schedule  # type: ignore[method-assign]
+    world.settle(seconds=1)
+    assert sum(world.bound("r").values()) == 4

@@ -180,11 +180,12 @@ def test_what_drivers_say() -> None:
     assert fact("CSIDriver", tracking) == Driver("disk", tracks=True)
     drivers = [
         {"name": "disk", "nodeID": "n", "allocatable": {"count": 0}},
-        {"name": "share", "nodeID": "n", "allocatable": {}},
-        {"name": "other", "nodeID": "n"},
+        {"name": "share", "nodeID": "n", "allocatable": {}, "topologyKeys": [ZONE]},
+        {"name": "other", "nodeID": "n", "topologyKeys": None},
     ]
     made = {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}}
-    assert fact("CSINode", made) == Limits("n1", (("disk", 0),))
+    told = (("disk", ()), ("share", (ZONE,)), ("other", ()))
+    assert fact("CSINode", made) == Limits("n1", (("disk", 0),), drivers=told)
     plugins = {MIGRATED: "kubernetes.io/gce-pd,kubernetes.io/aws-ebs,kubernetes.io/gce-pd,other"}
     moved = {"metadata": {"name": "n1", "annotations": plugins}, "spec": {"drivers": None}}
     both = ("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd")

@@ -132,7 +132,7 @@ def test_a_head_that_fits_nowhere_is_not_blamed_on_a_domain() -> None:
 def test_a_label_that_no_node_has_is_said() -> None:
     found = refusal(decided(zoned("a", 8, 8), 2, required("block")))
     assert found.reason == Reason.NO_FEASIBLE_NODE
-    assert found.message == "no node has the label block, by which workers are to be together"
+    assert found.message == "no node has the label block, by which the workers are to be together"
 
 
 def test_a_node_without_the_label_is_in_no_domain() -> None:

@@ -1,7 +1,7 @@
 """Volumes: claims that are bound, claims that wait for their first pod, and how many disks fit.
 
 Claims that several pods mount are of a driver without limits: where a disk is shared, the core is
-known to count it too often.
+known to count it too often. Its volumes are reached from anywhere, or from one of two places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,11 +26,12 @@ class Volumes(Ingredient):
     share = 0.5
 
     def add_to_nodes(self, draw: Draw, nodes: Sequence[Json]) -> None:
+        keys = [_place(draw.slot)] if draw.happens(0.5) else []
         for node in nodes:
+            node["metadata"]["labels"][_place(draw.slot)] = draw.random.choice("xy")
             key = draw.random.choice((ZONE, ZONE, ZONE, _ZONE_BEFORE, "none"))
             node["metadata"]["labels"][key] = draw.random.choice("xy")
-            if draw.happens(0.6):
-                draw.objects.append(_csi_node(draw, name_of(node)))
+            draw.objects.append(_csi_node(draw, name_of(node), keys))
         draw.objects.extend(_classes(draw))
 
     def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
@@ -41,8 +42,8 @@ class Volumes(Ingredient):
 
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         """Have all pods of a set mount one claim; its driver limits nothing."""
-        if draw.happens(0.25):
-            kinds = {"bound": 0.7, "alone": 0.15, "waiting": 0.05, "missing": 0.1}
+        if draw.happens(0.35):
+            kinds = {"bound": 0.45, "alone": 0.15, "waiting": 0.35, "missing": 0.05}
             _mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds, shared=True))
         elif draw.happens(0.2):
             same = [each for each in draw.objects if _may_share(each, pod)]
@@ -67,10 +68,12 @@ class Volumes(Ingredient):
 # ---- drawing
 
 
-def _csi_node(draw: Draw, node: str) -> Json:
-    drivers: list[Json] = [{"name": _driver(draw), "nodeID": node}]
-    if draw.happens(0.7):
-        drivers[0]["allocatable"] = {"count": draw.random.randint(1, 3)}
+def _csi_node(draw: Draw, node: str, keys: list[str]) -> Json:
+    drivers: list[Json] = [{"name": _shared_driver(draw), "nodeID": node, "topologyKeys": keys}]
+    if draw.happens(0.6):
+        drivers.append({"name": _driver(draw), "nodeID": node})
+        if draw.happens(0.7):
+            drivers[1]["allocatable"] = {"count": draw.random.randint(1, 3)}
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
@@ -83,17 +86,27 @@ def _driver(draw: Draw) -> str:
     return f"{draw.slot}.csi.example"
 
 
+def _shared_driver(draw: Draw) -> str:
+    return f"{draw.slot}.shared.example"
+
+
+def _place(slot: str) -> str:
+    """Return the label by which the driver of shared volumes tells where they are."""
+    return f"{slot}/place"
+
+
 def _classes(draw: Draw) -> Iterator[Json]:
     topologies = [
         {"matchLabelExpressions": [{"key": ZONE, "values": values}]} for values in (["x"], ["y"])
     ]
     allowed = draw.random.choice(([], topologies[:1], topologies[1:], topologies))
-    for name, mode in (("waiting", "WaitForFirstConsumer"), ("now", "Immediate")):
+    waiting = "WaitForFirstConsumer"
+    for name, mode in (("waiting", waiting), ("sharing", waiting), ("now", "Immediate")):
         yield {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
             "metadata": {"name": f"{draw.slot}-{name}"},
-            "provisioner": _driver(draw),
+            "provisioner": _shared_driver(draw) if name == "sharing" else _driver(draw),
             "volumeBindingMode": mode,
             **({"allowedTopologies": allowed} if allowed and name == "waiting" else {}),
         }
@@ -110,8 +123,10 @@ def _claim(
     spec: Json = {
         "accessModes": ["ReadWriteOncePod" if kind == "alone" else "ReadWriteMany"],
         "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": f"{draw.slot}-{'waiting' if kind == 'waiting' else 'now'}",
+        "storageClassName": f"{draw.slot}-now",
     }
+    if kind == "waiting":
+        spec["storageClassName"] = f"{draw.slot}-{'sharing' if shared else 'waiting'}"
     metadata: Json = {"name": name, "namespace": namespace}
     if kind in ("bound", "alone"):
         spec["volumeName"] = name
@@ -125,7 +140,7 @@ def _volume(
     draw: Draw, nodes: Sequence[Json], claim: Json, namespace: str, name: str, shared: bool
 ) -> Json:
     labels = draw.maybe(0.35, lambda: _zone_labels(draw), {})
-    driver = f"{draw.slot}.shared.example" if shared else _driver(draw)
+    driver = _shared_driver(draw) if shared else _driver(draw)
     metadata: Json = {"name": name, "labels": labels}
     spec: Json = {
         "accessModes": claim["accessModes"],
@@ -218,14 +233,23 @@ def _claim_refuses(namespace: str, name: str, node: Json, scene: Scene) -> bool:
     found = _find(scene, "StorageClass", claim["spec"]["storageClassName"])
     if found["volumeBindingMode"] != "WaitForFirstConsumer":
         return True
-    if users:
-        return False  # it was made for the first of them, where every node reaches it
+    if users:  # it was made for the first of them
+        return any(
+            users[0]["metadata"]["labels"][key] != node["metadata"]["labels"][key]
+            for key in _keys(found["provisioner"], users[0], scene)
+        )
     allowed = found.get("allowedTopologies")
     labels = node["metadata"]["labels"]
     return bool(allowed) and not any(
         all(labels.get(e["key"]) in e["values"] for e in term["matchLabelExpressions"])
         for term in allowed
     )
+
+
+def _keys(driver: str, node: Json, scene: Scene) -> list[str]:
+    """Return the labels of a node by which a driver tells where its volumes are."""
+    drivers = _find(scene, "CSINode", name_of(node))["spec"]["drivers"]
+    return next((each.get("topologyKeys") or [] for each in drivers if each["name"] == driver), [])
 
 
 def _reaches(volume: Json, node: Json) -> bool:
