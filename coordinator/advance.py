@@ -7,7 +7,7 @@ nothing: each action stays marked as under way until its end is reported.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coordinator import repair
 from coordinator.actions import (
@@ -55,7 +55,7 @@ from kube.slots import (
     without_nodes,
     without_unclaimed,
 )
-from scheduling.model import GangKey, Placement
+from scheduling.model import GangKey, PendingGang, Placement
 from scheduling.verdict import Reason
 
 OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
@@ -78,6 +78,8 @@ class Scene:
     moment: Moment
     quiet: float
     sighted: bool
+    inherited: frozenset[str]
+    """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -90,7 +92,8 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     """Begin a view with what the record says; the pins tell where there is no record.
 
     Whatever an earlier leader released or may still be releasing is taken as it stands: its
-    placement is adopted, and the pods that are still gated are fenced before anything else.
+    placement is adopted, and the pods that are still gated are fenced before anything else. So
+    they are where the record does not say that nothing was ever decided: it may have been deleted.
     """
     view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
     record = scene.cache.gangs.get(key)
@@ -100,13 +103,16 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     if view.placement is None:
         view.placement = placement_from_pins(pods)
         view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not to be given up
-    if view.placement is not None:
-        view.fences = {pod.uid: f"{scene.epoch}.0" for pod in pods if pod.gated}
+    left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
+    if left and not (view.written and view.decided == 0):
+        view.decided = max(1, view.decided)
+        view.fences = dict.fromkeys(left, f"{scene.epoch}.0")
     return view
 
 
 def _adopt(view: GangView, record: Gang) -> None:
     _read_record(view, record)
+    view.decided = record.status.decided
     view.told, view.ran = record.status.reason, record.status.phase == RUNNING
     if record.status.placement is None:
         return
@@ -134,8 +140,9 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     doomed = [*_clear_stranded(view, scene), *_give_up_torn(view, scene)]
     if view.leaving - view.deleted or doomed:
         _stand(view, pods)
+    _retreat(view, pods, scene)
     _drop_lost_seats(view, pods, scene)
-    view.asked = _demand(view, cluster)
+    view.asked = _demand(view, cluster, scene)
     view.unmade = unmade(view.standing, refused_pods(cluster))
     view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
@@ -264,7 +271,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         _stand(view, pods)
 
 
-def _demand(view: GangView, cluster: RayCluster) -> Demand:
+def _demand(view: GangView, cluster: RayCluster, scene: Scene) -> Demand:
     if view.problem and view.placement is None:
         return NotReady(Reason.MISCONFIGURED, view.problem)
     if view.terms is None:
@@ -275,7 +282,10 @@ def _demand(view: GangView, cluster: RayCluster) -> Demand:
     topology = topology_of(asked, view.standing, view.placement) if asked else None
     created = created_at(cluster.metadata)
     refused = refused_pods(cluster)
-    return demand(view.key, view.priority, created, view.standing, refused, topology)
+    found = demand(view.key, view.priority, created, view.standing, refused, topology)
+    if not isinstance(found, PendingGang) or view.setback_until <= scene.moment.now:
+        return found
+    return replace(found, setbacks=view.setbacks)
 
 
 # --- what went wrong with released pods ---------------------------------------------------------
@@ -311,6 +321,36 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
         view.placement, view.ran = None, False
     for pod in repair.released(view):
         yield from _delete(view, pod, now)
+
+
+def _retreat(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
+    """Give the room back of a gang that cannot begin, because a release is refused for ever.
+
+    Not before every pod is fenced: a release may be on its way for longer than anybody waits.
+    """
+    if any(each.settled for each in view.standing):
+        view.setbacks, view.setback_until, view.setback = 0, 0.0, ""
+    if not repair.is_refused(view) or not scene.sighted:
+        view.refused_since, view.retreating = None, False
+        return
+    now = scene.moment.now
+    view.refused_since = now if view.refused_since is None else view.refused_since
+    if now < view.refused_since + scene.patience.torn:
+        return
+    if not view.retreating:
+        said = repair.release_refusals(view)[0]
+        view.retreating, view.setback = (
+            True,
+            f"gave its room back, for a release is refused: {said}",
+        )
+    gated = [pod for each in view.standing for pod in each.gated]
+    for pod in gated:
+        _require_new_fence(view, pod, "", scene.epoch)
+    if not view.inflight and all(_fence_holds(view, pod) for pod in gated):
+        view.placement, view.refused_since, view.retreating = None, None, False
+        view.setbacks += 1
+        view.setback_until = now + scene.patience.setback
+        _stand(view, pods)
 
 
 def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
@@ -380,6 +420,9 @@ def wake_at(view: GangView, scene: Scene) -> float | None:
         moments.append(view.out_since + OPT_OUT_DELAY)
     if view.torn_since is not None:
         moments.append(view.torn_since + scene.patience.torn)
+    if view.refused_since is not None:
+        moments.append(view.refused_since + scene.patience.torn)
+    moments.append(view.setback_until)
     moments += [] if view.due is None else [view.due]
     moments.append(view.write_attempts.not_before)
     return min((moment for moment in moments if moment > now), default=None)
@@ -394,7 +437,7 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
     yield from fenced
     if fenced or not view.durable or not scene.sighted or (view.problem and view.terms is None):
         return
-    if repair.is_hindered(view):
+    if repair.is_hindered(view) or view.retreating:
         return
     for pod, node in ready_for_release(view.standing):
         if _free_to_act(view, pod, scene) and _fence_holds(view, pod):

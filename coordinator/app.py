@@ -82,7 +82,12 @@ class Coordinator:
         self._client = client
         profiles = profiles_of(settings.profiles)
         self._reduce = partial(observe, profiles=profiles)
-        patience = Patience(settings.bind_patience, settings.torn_patience, settings.refusal_memory)
+        patience = Patience(
+            bind=settings.bind_patience,
+            torn=settings.torn_patience,
+            setback=2 * settings.torn_patience,
+            refusal=settings.refusal_memory,
+        )
         self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))

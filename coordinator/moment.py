@@ -21,6 +21,9 @@ class Patience:
     torn: float = 300.0
     """Until a gang that lost a part before it ever ran whole gives the rest back."""
 
+    setback: float = 600.0
+    """Until a gang that gave its room back because a release was refused has its place again."""
+
     refusal: float = 600.0
     """Until a node on which kube-scheduler refused a pod is tried again for pods of its shape.
 

@@ -124,6 +124,20 @@ def is_torn(view: GangView) -> bool:
     return unbound and not view.ran and any(released(view))
 
 
+def is_refused(view: GangView) -> bool:
+    """Whether a gang of which nothing is released has a pod whose release is refused."""
+    if view.placement is None or any(pod_set.settled for pod_set in view.standing):
+        return False
+    return view.retreating or bool(release_refusals(view))
+
+
+def release_refusals(view: GangView) -> list[str]:
+    """What the API server said against releases that it refused, each text once."""
+    gated = (pod.uid for pod_set in view.standing for pod in pod_set.gated)
+    tried = (view.attempts[uid].refusal for uid in gated if uid in view.attempts)
+    return sorted({refusal for refusal in tried if refusal})
+
+
 def released(view: GangView) -> Iterator[ObservedPod]:
     """The pods that were released to a node."""
     for pod_set in view.standing:

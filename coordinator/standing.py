@@ -45,6 +45,11 @@ class PodSetStanding:
         return max(0, self.terms.minimum - self.placed)
 
     @property
+    def gated(self) -> tuple[ObservedPod, ...]:
+        """All pods with our gate."""
+        return (*(pod for pod, _ in self.seated), *self.waiting, *self.blocked)
+
+    @property
     def lacks(self) -> bool:
         """Whether a pod of the minimum neither is on its way nor could go."""
         free = sum(not pod.foreign_gates for pod, _ in self.seated)

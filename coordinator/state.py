@@ -94,6 +94,7 @@ class CoordinatorState:
     _explained_at: float = float("-inf")
     _quiet: float = QUIET_DELAY
     _blind: set[str] = field(default_factory=set)
+    _inherited: frozenset[str] = frozenset()
     _dirty: set[GangKey] = field(default_factory=set)
     _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
 
@@ -131,6 +132,7 @@ class CoordinatorState:
             moment,
             self._quiet,
             not self._blind,
+            self._inherited,
         )
         actions: list[Action] = []
         while self._dirty:
@@ -280,6 +282,7 @@ class CoordinatorState:
                 pods = self.cache.members(view.key, view.cluster_uid)
                 view.placement = merged(view.placement or NOTHING, placement, pods)
                 view.placement_epoch = self.epoch
+                view.decided += 1
                 self._reserve(view, self._room_of(view))
                 self._dirty.add(decision.key)
             case Refusal() as refusal:
@@ -452,6 +455,7 @@ class CoordinatorState:
     @_take.register
     def _term_started(self, event: TermStarted, moment: Moment) -> None:
         self.epoch = event.epoch
+        self._inherited = frozenset(pod.uid for pod in self.cache.pods.values() if pod.gated)
         self._dirty = set(self.cache.clusters) | set(self.cache.gangs)
         self.cycle_wanted = True
 

@@ -14,6 +14,7 @@ import msgspec
 
 from coordinator.demand import NotReady, is_gathered
 from coordinator.refusals import TEXT_LIMIT
+from coordinator.repair import release_refusals
 from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
 from kube.codec import placement_to_status, shortage_to_status
@@ -49,9 +50,11 @@ class Explained:
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
     said = _explain(view, not_ready)
-    if not view.bind_refusal or said.reason == Reason.RUNNING:
+    past = [each for each in (view.setback, view.bind_refusal) if each]
+    if not past or said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED):
         return said
-    return replace(said, message=f"{said.message[:SAID_FIRST]}; {view.bind_refusal}")
+    message = "; ".join([said.message[:SAID_FIRST], *past])
+    return replace(said, message=message[:MESSAGE_LIMIT])
 
 
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
@@ -73,7 +76,7 @@ def _runs_unplaced(view: GangView) -> bool:
 
 
 def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
-    refusals = sorted({a.refusal for a in view.attempts.values() if a.refusal})
+    refusals = release_refusals(view)
     if refusals:
         return Explained(ADMITTED, Reason.RELEASE_REFUSED, refusals[0][:1024])
     if is_ready(view.standing):
@@ -101,6 +104,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     status: Status = {
         "phase": said.phase,
         "epoch": epoch,
+        "decided": view.decided,
         "position": view.position if said.phase == QUEUED else 0,
         "ready": f"{ready}/{total}",
         "readyPods": ready,

@@ -42,13 +42,17 @@ class GangView:
     """The leader's view of one gang.
 
     `placement_epoch` is the term that decided the placement: pods of an earlier term's are
-    fenced before they are released. `durable`: the record holds this very placement.
+    fenced before they are released. `decided` counts the placements so far: while it is 0, no
+    release can be on its way. `durable`: the record holds this very placement.
     `targets` (pod uid -> node) are releases that were sent at least once; the node of such a
     pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
     way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
     `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
     `bind_refusal` is what kube-scheduler said of late against a pod on its node.
+    `refused_since`: a release is refused and nothing runs; `retreating`: so the placement will be
+    given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
+    are how often that was, and `setback` says why the last time.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
     is what the last cycle was asked, `unmade` what KubeRay says of pods that it cannot create.
@@ -65,6 +69,7 @@ class GangView:
     priority: int = 0
     placement: Placement | None = None
     placement_epoch: int = 0
+    decided: int = 0
     durable: bool = False
     ran: bool = False
     standing: Standing = ()
@@ -82,6 +87,11 @@ class GangView:
     stuck_since: dict[str, float] = field(default_factory=dict)
     bind_refusal: str = ""
     torn_since: float | None = None
+    refused_since: float | None = None
+    retreating: bool = False
+    setbacks: int = 0
+    setback_until: float = 0.0
+    setback: str = ""
     out_since: float | None = None
     record: Gang | None = None
     writing: bool = False

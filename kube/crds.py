@@ -205,6 +205,9 @@ class GangStatus(_Model):
     epoch: Annotated[Count, Field(json_schema_extra=_rules(_EPOCH_RULE))] | None = Field(
         default=None, description="Term of the coordinator that wrote this status."
     )
+    decided: Count = Field(
+        default=0, description="Placements decided so far; while 0, no pod can have been released."
+    )
     position: Count | None = Field(default=None, description="Place in the queue, from 1 on.")
     ready: str = Field(default="", description="Pods that are ready, of all, such as 3/5.")
     ready_pods: Count = 0

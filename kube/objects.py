@@ -650,6 +650,7 @@ class GangStatus(_Part, frozen=True):
 
     phase: str = ""
     epoch: int | None = None
+    decided: int = 0
     position: int | None = None
     ready: str = ""
     ready_pods: int = 0

@@ -298,8 +298,9 @@ class PendingGang:
     time in seconds since the epoch; together with the name it makes the order total.
     `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
     lower one is in their way. `members` are the waiting pods one by one: their labels and claims
-    are asked only where they matter. `topology` is None where the pods may be anywhere. `sharing`
-    is no part of the gang: it is what volumes mean to it at one moment (`mounting`).
+    are asked only where they matter. `topology` is None where the pods may be anywhere. `setbacks`
+    says how often of late the gang had room and gave it back without having run. `sharing` is no
+    part of the gang: it is what volumes mean to it at one moment (`mounting`).
     """
 
     key: GangKey
@@ -310,6 +311,7 @@ class PendingGang:
     members: tuple[Member, ...] = ()
     pod_priority: int = LOWEST_PRIORITY
     topology: Topology | None = None
+    setbacks: int = 0
     sharing: Sharing | None = None
 
     def groups(self) -> Iterator[Group]:

@@ -82,7 +82,7 @@ class Api:
         self.objects: dict[Key, Json] = {}
         self.history: list[Change] = []
         self.watches: list[Watch] = []
-        self.refusals: dict[str, ApiError] = {}  # pod -> what its patches are refused with
+        self.refusals: dict[str, ApiError] = {}  # pod -> what its release is refused with
         self.now = 0.0
         self._revision = 0
         self._uids = 0
@@ -123,7 +123,7 @@ class Api:
 
     def patch(self, key: Key, operations: list[Json], subresource: str = "") -> Json:
         old = self.get(key)
-        if key.name in self.refusals and not subresource:
+        if key.name in self.refusals and any(each["op"] == "remove" for each in operations):
             raise self.refusals[key.name]
         try:
             asked = jsonpatch.apply_patch(old, operations)

@@ -108,6 +108,70 @@ def test_a_release_held_over_a_placement_that_is_dropped_at_once_fails() -> None
     assert world.bound("a") == {({"n1", "n2"} - {before}).pop(): 2}
 
 
+@pytest.mark.parametrize("leaders", [2, 3])
+def test_a_release_held_while_the_record_is_deleted_fails_under_every_later_leader(
+    leaders: int,
+) -> None:
+    """Neither a record nor a pin tells of it; the second leader has no room for the gang."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
+    _, before = old_leader_holds_a_release(world)
+    old, new = world.replicas
+    world.delete("gangs", "a")
+    thief = foreign_pod("thief", ({"n1", "n2"} - {before}).pop(), cpu=2)
+    world.delete("nodes", before)
+    world.create(thief)
+    world.replicas = [new]
+    for _ in range(leaders - 1):
+        new.restart()
+        world.elect(0)
+        world.settle(seconds=60)
+    assert world.status("a")["phase"] == "Queued"
+    world.create(node("n3", cpu=2))
+    world.elect(0)
+    while not new.releases():
+        new.hear_all()
+        new.cycle()
+        new.act_all_but(ReleasePod)
+        world.api.now += 1.0
+    assert isinstance(old.client.let_go(), Invalid)
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n3": 2}
+
+
+def test_a_placement_that_was_given_up_is_remembered_by_its_number() -> None:
+    """Its release is on its way to a node that is lost; the record alone can tell of it."""
+    world = World(node("n1", cpu=2))
+    _, before = old_leader_holds_a_release(world)
+    world.delete("nodes", before)
+    world.settle(seconds=60)
+    assert "placement" not in world.status("a")
+    assert world.status("a")["decided"] == 1
+    late = world.leader.client.held
+    world.leader.restart()
+    world.create(node("n2", cpu=2))
+    world.elect(0)
+    while not world.leader.releases()[1:]:
+        world.leader.hear_all()
+        world.leader.cycle()
+        world.leader.act_all_but(ReleasePod)
+        world.api.now += 1.0
+    world.leader.client.held = late
+    assert isinstance(world.leader.client.let_go(), Invalid)
+
+
+def test_gangs_of_which_nothing_was_decided_cost_no_fence_after_a_takeover() -> None:
+    world = World(node("n1", cpu=1))
+    world.create(gang_of("a", 1))
+    world.settle(seconds=60)
+    assert "decided" not in world.status("a")
+    world.leader.restart()
+    world.create(node("n2", cpu=2))
+    world.elect(0)
+    world.settle(seconds=60)
+    assert world.bound("a").total() == 2
+    assert not [a for a in world.leader.log if isinstance(a, FencePod)]
+
+
 def test_a_status_write_of_the_old_leader_that_arrives_late_fails() -> None:
     world = World(node("n1", cpu=2), replicas=2)
     world.create(gang_of("a", 1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import http
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -105,6 +108,28 @@ def test_a_gang_deleted_while_nobody_leads_is_completed_around_its_pins(
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): 1 for i in range(PODS)})
 
 
+def test_a_gang_deleted_before_anything_is_pinned_is_fenced_by_the_next_leader(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """Neither record nor pins tell of the release that is on its way; it must fail all the same."""
+    plot.add_equal_nodes(PODS, 1)
+    leader = crew.start_leader()
+    hold = leader.proxy.hold(is_release)
+    plot.create(three_pods())
+    wait_until(lambda: bool(hold.met), "the head to be released")
+    leader.process.kill()
+    plot.delete("Gang", "three")
+    follower = crew.start_leader()
+    own = follower.proxy.hold(is_release)
+    wait_until(lambda: bool(own.met), "the new leader to release the head")
+    leader.proxy.lift(hold)
+    wait_until(lambda: all(each.is_over for each in hold.met), "the late write to be answered")
+    follower.proxy.lift(own)
+    plot.wait_running("three", PODS)
+    assert {each.status for each in hold.met} == {422}
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): 1 for i in range(PODS)})
+
+
 def test_a_node_that_dies_before_the_bind_is_replaced(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:
@@ -152,6 +177,67 @@ def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_tw
     plot.wait_event("three", "BindRefused", f"on {plot.node(taken)}, which is avoided now: 0/")
     assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(twice_released(chronicle.ledger))
+
+
+def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """Without an end to it a gang that cannot begin would hold its room for ever."""
+    plot.add_node(PODS)
+    with forbidden_releases(plot, "three"):
+        crew.start_leader(IMPATIENT)
+        plot.create(three_pods())
+        plot.wait_phase("three", "Admitted", "ReleaseRefused")
+        plot.create(gang("next", group(replicas=PODS - 1)))
+        plot.wait_running("next", PODS)
+        plot.wait_message("three", "gave its room back, for a release is refused")
+    assert "placement" not in plot.status("three")
+    plot.delete("RayCluster", "next")
+    plot.wait_running("three", PODS)
+    assert not problems(chronicle.ledger, {plot.node("node"): PODS})
+
+
+@contextlib.contextmanager
+def forbidden_releases(plot: Plot, cluster: str) -> Iterator[None]:
+    """An admission policy lets nobody take a gate off the pods of a Ray cluster."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    name = {"name": plot.name}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
+    gates = "size({0}.spec.?schedulingGates.orValue([]))"
+    ours = f"object.metadata.name.startsWith('{cluster}-')"
+    kept = f"{gates.format('object')} >= {gates.format('oldObject')}"
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods"]}]},
+        "validations": [{"expression": f"!({ours}) || {kept}"}],
+    }
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}}
+    binding = {"policyName": plot.name, "validationActions": ["Deny"], "matchResources": where}
+    with plot.cluster.api.session() as session:
+        for path, body in ((policies, spec), (f"{policies[:-3]}ybindings", binding)):
+            session.call("POST", path, json.dumps({"metadata": name, "spec": body}).encode())
+        try:
+            wait_in_force(plot, cluster)
+            yield
+        finally:
+            session.call("DELETE", f"{policies[:-3]}ybindings/{plot.name}")
+            session.call("DELETE", f"{policies}/{plot.name}")
+
+
+def wait_in_force(plot: Plot, cluster: str) -> None:
+    """Wait until a pod that is named like those of the Ray cluster cannot lose its gate."""
+    name = f"{cluster}-probe"
+    plot.create(pod(name, schedulingGates=[{"name": "example.com/x"}]))
+    path = f"/api/v1/namespaces/{plot.name}/pods/{name}?dryRun=All"
+    patch = b'[{"op": "remove", "path": "/spec/schedulingGates"}]'
+
+    def refused() -> bool:
+        with plot.cluster.api.session() as session:
+            status, _ = session.request("PATCH", path, patch, "application/json-patch+json")
+        return status == http.HTTPStatus.UNPROCESSABLE_ENTITY
+
+    plot.wait(refused, "the policy to be in force")
+    plot.delete("Pod", name)
+    plot.wait_no_pods()
 
 
 def test_a_gang_whose_room_was_taken_gives_back_the_rest_and_starts_whole_later(
