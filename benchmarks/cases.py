@@ -18,6 +18,7 @@ from benchmarks import (
     throughput,
     traces,
     verdict,
+    whole_nodes,
 )
 from benchmarks.measure import Outcome
 
@@ -54,6 +55,9 @@ CASES = {
     ),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
+    "whole-nodes": Case(
+        "How long do others wait while whole nodes are sent?", 3, whole_nodes.measure
+    ),
     "throughput": Case(
         "How many pods a second does kube-scheduler place on 1,000 nodes?",
         5,

@@ -9,22 +9,22 @@ from itertools import repeat
 
 from extender import serve
 from extender.__main__ import main
-from extender.app import Extender
-from extender.wire import filter_answer, priorities_answer, read_question
+from extender.app import Extender, Parts
+from extender.wire import Body, filter_answer, priorities_answer, read_question
 
 
 class DoesNothing(Extender):
     """Passes every node for every pod."""
 
-    def filter(self, body: bytes) -> bytes:
+    def filter(self, body: Body) -> Parts:
         """Give every name back."""
         asked = read_question(body)
         return filter_answer(asked, asked.listed, {}, {})
 
-    def prioritize(self, body: bytes) -> bytes:
+    def prioritize(self, body: Body) -> Parts:
         """Score every node the same."""
         asked = read_question(body)
-        return priorities_answer(asked.listed, repeat(0, len(asked.names)))
+        return (priorities_answer(asked.listed, repeat(0, len(asked.names))),)
 
 
 if __name__ == "__main__":

@@ -271,7 +271,7 @@ def in_process(kind: type[Extender], size: int) -> Load:
     """Reading, judging and writing alone, without a network."""
     made = extender(kind, Settings())
     verbs = {"filter": made.filter, "prioritize": made.prioritize}
-    return load(lambda verb, body: verbs[verb](body), size, time.process_time)
+    return load(lambda verb, body: b"".join(verbs[verb](body)), size, time.process_time)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ without a pause, so that the snapshot it is drawn from is one moment.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -27,8 +27,12 @@ from extender.refusals import Refusals
 from extender.settings import Settings
 from extender.snapshot import Ledger, see
 from extender.tls import caller_name
+from extender.whole import Reading, reading
 from extender.wire import (
     BadQuestion,
+    Body,
+    Piece,
+    Question,
     filter_answer,
     preemption_answer,
     priorities_answer,
@@ -37,10 +41,20 @@ from extender.wire import (
 )
 from kube.codec import InvalidObject, pod_shape
 from kube.objects import Pod
+from kube.watch import SLICE, TURNS
 
 log = structlog.get_logger(__name__)
 
 _JSON = {"Content-Type": "application/json"}
+
+LARGE = 1 << 20
+"""Bodies from this size on hold whole nodes, and are read in slices."""
+
+CHUNK = 1 << 18
+"""What is written of a long answer in one go."""
+
+Parts = Sequence[bytes | Piece]
+"""An answer, of one part but where nodes are given back whole."""
 
 _LISTS_KEPT = 4
 """A scheduler asks about one pod at a time, so this is enough for a few schedulers."""
@@ -86,10 +100,14 @@ class Extender:
         self._rules = Rules(protect_minimum=settings.protect_minimum)
         self._lists: deque[NodeList] = deque(maxlen=_LISTS_KEPT)
         self._ahead = Ahead(self._scored)
-        self._verbs: Mapping[str, Callable[[bytes], bytes]] = {
+        self._verbs: Mapping[str, Callable[[Body], Parts]] = {
             "filter": self.filter,
             "prioritize": self.prioritize,
             "preempt": self.preempt,
+        }
+        self._judges: Mapping[str, Callable[[Question], Parts]] = {
+            "filter": self.left_by,
+            "prioritize": self.scored_of,
         }
 
     def application(self) -> web.Application:
@@ -100,22 +118,18 @@ class Extender:
         return application
 
     def _handler(self, verb: str) -> Callable[[web.Request], Any]:
-        work = self._verbs[verb]
-
-        async def handle(request: web.Request) -> web.Response:
+        async def handle(request: web.Request) -> web.StreamResponse:
             with self._metrics.seconds[verb].time():
-                return await self._answered(verb, work, request)
+                return await self._answered(verb, request)
 
         return handle
 
-    async def _answered(
-        self, verb: str, work: Callable[[bytes], bytes], request: web.Request
-    ) -> web.Response:
+    async def _answered(self, verb: str, request: web.Request) -> web.StreamResponse:
         calls, deadline = self._metrics.calls, self._clock() + self._settings.call_seconds
         try:
             body = await self._body(request)
             self._expect_before(deadline)
-            answer = work(body)
+            answer = await self._worked_out(verb, body)
             self._expect_before(deadline)
         except Refused as error:
             calls[verb, "unready" if error.status == 503 else "refused"].inc()
@@ -129,43 +143,76 @@ class Extender:
             return web.Response(status=500, text="internal error, see the extender's log\n")
         calls[verb, "answered"].inc()
         asyncio.get_running_loop().call_soon(self._ahead.work)  # once this answer is on its way
-        return web.Response(body=answer, headers=_JSON)
+        if len(answer) == 1:
+            return web.Response(body=answer[0], headers=_JSON)
+        return await self._sent(request, answer)
+
+    async def _worked_out(self, verb: str, body: Body) -> Parts:
+        if len(body) < LARGE or verb not in self._judges:
+            return self._verbs[verb](body)
+        question = await _in_slices(reading(body, self._lists))
+        self._expect_trust()
+        return self._judges[verb](question)
+
+    async def _sent(self, request: web.Request, answer: Parts) -> web.StreamResponse:
+        """Send a long answer part by part; who does not take it in time is hung up on."""
+        length = sum(map(len, answer))
+        response = web.StreamResponse(headers=_JSON | {"Content-Length": str(length)})
+        try:
+            async with asyncio.timeout(self._settings.call_seconds):
+                await response.prepare(request)
+                for part in _gathered(answer):
+                    await response.write(part)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        return response
 
     def _expect_before(self, deadline: float) -> None:
         """Refuse what is late: the scheduler may have given the call up and asked somebody else."""
         if self._clock() > deadline:
             raise Refused(503, "not answered in time")
 
-    async def _body(self, request: web.Request) -> bytes:
+    def _expect_trust(self) -> None:
+        if not self._knowledge.trusted():
+            raise Refused(503, "the watches are not up to date")
+
+    async def _body(self, request: web.Request) -> Body:
         """Return the body of a call that may be answered."""
         certificate = request.get_extra_info("peercert")
         if caller_name(certificate) != self._settings.client_name:
             raise Refused(403, "not the scheduler's certificate")
-        if not self._knowledge.trusted():
-            raise Refused(503, "the watches are not up to date")
+        self._expect_trust()
         if (request.content_length or 0) > self._settings.body_limit_bytes:
             raise Refused(413, "the body is too large")
         body = await self._read(request)
-        if not self._knowledge.trusted():
-            raise Refused(503, "the watches are not up to date")
+        self._expect_trust()
         return body
 
-    async def _read(self, request: web.Request) -> bytes:
+    async def _read(self, request: web.Request) -> Body:
+        """Return the body as it was gathered: `request.read` would make a copy of it all."""
+        body = bytearray()
         try:
             async with asyncio.timeout(self._settings.call_seconds):
-                return await request.read()
+                while chunk := await request.content.readany():
+                    body += chunk
+                    if len(body) > self._settings.body_limit_bytes:
+                        raise Refused(413, "the body is too large")
+                return body
         except TimeoutError:
             raise Refused(408, "the body did not come in time") from None
-        except web.HTTPRequestEntityTooLarge:
-            raise Refused(413, "the body is too large") from None
         except web.RequestPayloadError:
             raise Refused(400, "the body broke off") from None
 
     # ---- the verbs
 
-    def filter(self, body: bytes) -> bytes:
+    def filter(self, body: Body) -> Parts:
         """Answer which nodes the pod may have, and remember which it got."""
-        question = read_question(body, self._lists)
+        return self.left_by(read_question(body, self._lists))
+
+    def left_by(self, question: Question) -> Parts:
+        """The same, of a question that was read."""
         now, asked = self._clock(), see(question.pod)
         recall = self._passing.recall(asked.pod.uid, now)
         found = filter_nodes(asked, question.listed, self._knowledge.ledger.snapshot(), recall)
@@ -183,10 +230,13 @@ class Extender:
         if found.unresolvable:
             self._metrics.reserved_for_gangs.inc()
 
-    def prioritize(self, body: bytes) -> bytes:
+    def prioritize(self, body: Body) -> Parts:
         """Answer how good the nodes are for the pod."""
-        question = read_question(body, self._lists)
-        return self._ahead.answer(question.pod, question.listed)
+        return self.scored_of(read_question(body, self._lists))
+
+    def scored_of(self, question: Question) -> Parts:
+        """The same, of a question that was read."""
+        return (self._ahead.answer(question.pod, question.listed),)
 
     def _scored(self, pod: Pod, nodes: NodeList) -> bytes:
         try:
@@ -195,11 +245,42 @@ class Extender:
             return priorities_answer(nodes, repeat(0, len(nodes.names)))
         return priorities_answer(nodes, scores(shape, nodes, self._knowledge.ledger.snapshot()))
 
-    def preempt(self, body: bytes) -> bytes:
+    def preempt(self, body: Body) -> Parts:
         """Answer on which nodes evicting the victims is worth it."""
         preemption = read_preemption(body)
         victims = {name: each.uids for name, each in preemption.victims.items()}
         snapshot, asked = self._knowledge.ledger.snapshot(), see(preemption.pod)
         self._passing.settled(asked.pod.uid)  # its attempt has failed, or nobody would be evicted
         kept = kept_nodes(asked, victims, snapshot, self._rules)
-        return preemption_answer(preemption, kept)
+        return (preemption_answer(preemption, kept),)
+
+
+async def _in_slices(steps: Reading) -> Question:
+    """Take the steps, with pauses in which others are answered."""
+    try:
+        while True:
+            _take_for_a_slice(steps)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+    except StopIteration as done:
+        question: Question = done.value
+        return question
+
+
+def _take_for_a_slice(steps: Reading) -> None:
+    """Take at least one step; raises StopIteration after the last."""
+    ends = time.perf_counter() + SLICE
+    next(steps)
+    while time.perf_counter() < ends:
+        next(steps)
+
+
+def _gathered(parts: Parts) -> Iterator[bytes]:
+    """The same in parts of about CHUNK."""
+    gathered = bytearray()
+    for part in parts:
+        gathered += part
+        if len(gathered) >= CHUNK:
+            yield bytes(gathered)
+            gathered.clear()
+    yield bytes(gathered)

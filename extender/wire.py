@@ -26,13 +26,18 @@ class BadQuestion(ValueError):  # noqa: N818 - a question that is bad, not a fau
     """The body is not what kube-scheduler sends."""
 
 
+Body = bytes | bytearray
+Piece = msgspec.Raw | memoryview
+"""A part of a body that is one JSON value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A pod and the nodes that are left for it; `nodes` are the same nodes whole, if they came."""
 
     pod: Pod
     listed: NodeList
-    nodes: list[msgspec.Raw] | None
+    nodes: Sequence[Piece] | None
 
     @property
     def names(self) -> Sequence[str]:
@@ -107,7 +112,7 @@ _NODE = msgspec.json.Decoder(_Object)
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def read_question(body: bytes, known: Iterable[NodeList] = ()) -> Question:
+def read_question(body: Body, known: Iterable[NodeList] = ()) -> Question:
     """Read what comes to /filter and /prioritize (ExtenderArgs).
 
     `known` are lists of names that were read before, and need not be read again.
@@ -119,7 +124,7 @@ def read_question(body: bytes, known: Iterable[NodeList] = ()) -> Question:
     if args.nodes is None:
         raise BadQuestion("neither NodeNames nor Nodes")
     items = args.nodes.items or []
-    return Question(pod, NodeList([_name(item) for item in items]), items)
+    return Question(pod, NodeList([name_of(item) for item in items]), items)
 
 
 def _listed(names: msgspec.Raw, known: Iterable[NodeList]) -> NodeList:
@@ -129,7 +134,7 @@ def _listed(names: msgspec.Raw, known: Iterable[NodeList]) -> NodeList:
         raise BadQuestion("NodeNames is no list of names") from None
 
 
-def read_preemption(body: bytes) -> Preemption:
+def read_preemption(body: Body) -> Preemption:
     """Read what comes to /preempt (ExtenderPreemptionArgs)."""
     keys = ("Pod", "NodeNameToVictims", "NodeNameToMetaVictims")
     args = _decoded(_PREEMPTION, body, keys)
@@ -143,7 +148,7 @@ def read_preemption(body: bytes) -> Preemption:
     return Preemption(_checked(args.pod), victims)
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, keys: Sequence[str]) -> T:
+def _decoded(decoder: msgspec.json.Decoder[T], body: Body, keys: Sequence[str]) -> T:
     """Decode, and only where the keys do not fit look whether they are spelled in another case."""
     try:
         return decoder.decode(body)
@@ -155,7 +160,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, keys: Sequence[str])
         raise BadQuestion("not the JSON that kube-scheduler sends") from None
 
 
-def _respelled(body: bytes, keys: Sequence[str]) -> bytes:
+def _respelled(body: Body, keys: Sequence[str]) -> bytes:
     exact = {key.lower(): key for key in keys}
     found: dict[str, msgspec.Raw] = {}
     for key, value in _KEYS.decode(body).items():
@@ -173,7 +178,8 @@ def _checked(pod: Pod) -> Pod:
     return pod
 
 
-def _name(node: msgspec.Raw) -> str:
+def name_of(node: Piece) -> str:
+    """Read the name of a whole node; raises BadQuestion where it is no node with a name."""
     try:
         name = _NODE.decode(node).metadata.name
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -194,21 +200,33 @@ def filter_answer(
     passed: NodeList,
     failed: Mapping[str, str],
     unresolvable: Mapping[str, str],
-) -> bytes:
-    """Write an ExtenderFilterResult, in the form in which the question came."""
+) -> Sequence[bytes | Piece]:
+    """Write an ExtenderFilterResult, in the form in which the question came; in parts."""
     answer: dict[str, Any] = {
-        "Nodes": None,
-        "NodeNames": None,
         "FailedNodes": failed,
         "FailedAndUnresolvableNodes": unresolvable,
         "Error": "",
     }
     if question.nodes is None:
-        return orjson.dumps(answer | {"NodeNames": orjson.Fragment(passed.text)})
+        names = orjson.Fragment(passed.text)
+        return (orjson.dumps({"Nodes": None, "NodeNames": names} | answer),)
+    rest = orjson.dumps({"NodeNames": None} | answer)
+    return (_BEFORE_NODES, *_kept(question.names, question.nodes, passed), _AFTER_NODES, rest[1:])
+
+
+_BEFORE_NODES: Final = b'{"Nodes":{"metadata":{},"items":['
+_AFTER_NODES: Final = b"]},"
+
+
+def _kept(
+    names: Sequence[str], nodes: Sequence[Piece], passed: NodeList
+) -> Sequence[bytes | Piece]:
+    """The nodes that are left, with commas between them."""
     left = set(passed.names)
-    kept = zip(question.names, question.nodes, strict=True)
-    items = [orjson.Fragment(bytes(node)) for name, node in kept if name in left]
-    return orjson.dumps(answer | {"Nodes": {"metadata": {}, "items": items}})
+    kept = [node for name, node in zip(names, nodes, strict=True) if name in left]
+    parts: list[bytes | Piece] = [b","] * max(2 * len(kept) - 1, 0)
+    parts[0::2] = kept
+    return parts
 
 
 def priorities_answer(nodes: NodeList, scores: Iterable[int]) -> bytes:

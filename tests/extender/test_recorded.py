@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -20,6 +21,7 @@ from extender.wire import (
     read_question,
 )
 from kube.objects import Pod
+from tests.extender.test_whole_nodes import read_to_the_end
 from tests.extender.worlds import as_gang, gang, ledger, node
 
 BODIES = Path(__file__).parent / "bodies"
@@ -64,12 +66,33 @@ def test_whole_nodes(version: str) -> None:
 
 @every_version
 @pytest.mark.parametrize("kind", ["names", "nodes"])
+def test_read_in_pieces_it_is_the_same(version: str, kind: str) -> None:
+    """With three nodes, of which the one between the others is cut out."""
+    sent = body(kind, version)
+    if kind == "nodes":
+        first = sent.index(b'{"metadata":{"name":"rec-0"')
+        sent = sent[:first] + b'{"metadata":{"name":"rec-2"}},' + sent[first:]
+    whole = read_question(sent)
+    with mock.patch("extender.whole.read_question", wraps=read_question) as read:
+        found = read_to_the_end(sent)
+    assert (found.pod, found.names) == (whole.pod, whole.names)
+    if kind == "nodes":
+        assert whole.nodes is not None
+        assert found.nodes is not None
+        assert [*map(bytes, found.nodes)] == [*map(bytes, whole.nodes)]
+        (call,) = read.mock_calls
+        assert b"rec-0" not in call.args[0]  # what was cut out was not read twice
+
+
+@every_version
+@pytest.mark.parametrize("kind", ["names", "nodes"])
 def test_a_filter_call_is_answered_in_its_own_form(
     version: str, kind: str, half_reserved: Ledger
 ) -> None:
     question = read_question(body(kind, version))
     found = filter_nodes(see(question.pod), question.listed, half_reserved.snapshot())
-    answer = json.loads(filter_answer(question, found.left, found.failed, found.unresolvable))
+    parts = filter_answer(question, found.left, found.failed, found.unresolvable)
+    answer = json.loads(b"".join(parts))
     assert answer["FailedAndUnresolvableNodes"] == {"rec-0": RESERVED}
     if kind == "names":
         assert (answer["NodeNames"], answer["Nodes"]) == (["rec-1"], None)

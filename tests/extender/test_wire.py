@@ -25,6 +25,10 @@ from tests.extender.worlds import Json, node, pod
 ASKED: Json = {"Pod": pod("p", gpu=1), "Nodes": None, "NodeNames": ["a", "b"]}
 
 
+def answered(*of: Any) -> Any:
+    return json.loads(b"".join(filter_answer(*of)))
+
+
 def encoded(found: Any) -> bytes:
     return json.dumps(found).encode()
 
@@ -38,7 +42,7 @@ def test_whole_nodes_are_read_and_given_back_as_they_came() -> None:
     odd = {**node("b"), "spec": {"whatever": [1, {"x": None}]}}
     question = read_question(encoded({"Pod": pod("p"), "Nodes": {"items": [node("a"), odd]}}))
     assert question.names == ["a", "b"]
-    answer = json.loads(filter_answer(question, NodeList(["b"]), {"a": "full"}, {}))
+    answer = answered(question, NodeList(["b"]), {"a": "full"}, {})
     assert answer["Nodes"]["items"] == [odd]
     assert answer["NodeNames"] is None
     assert answer["FailedNodes"] == {"a": "full"}
@@ -100,7 +104,7 @@ def test_a_pod_with_junk_in_it_is_read_or_refused(part: str, said: Any) -> None:
 
 def test_the_answer_of_filter_is_spelled_as_go_spells_it() -> None:
     question = read_question(encoded(ASKED))
-    assert json.loads(filter_answer(question, NodeList(["a"]), {}, {"b": "reserved"})) == {
+    assert answered(question, NodeList(["a"]), {}, {"b": "reserved"}) == {
         "Nodes": None,
         "NodeNames": ["a"],
         "FailedNodes": {},
@@ -110,7 +114,7 @@ def test_the_answer_of_filter_is_spelled_as_go_spells_it() -> None:
 
 
 def test_no_node_at_all_is_an_empty_list_and_not_null() -> None:
-    answer = json.loads(filter_answer(read_question(encoded(ASKED)), NodeList([]), {}, {}))
+    answer = answered(read_question(encoded(ASKED)), NodeList([]), {}, {})
     assert answer["NodeNames"] == []
 
 
@@ -133,7 +137,7 @@ def test_names_go_back_as_they_came(names: list[str]) -> None:
     body = encoded({**ASKED, "NodeNames": names})
     question = read_question(body)
     assert question.names == names
-    assert json.loads(filter_answer(question, question.listed, {}, {}))["NodeNames"] == names
+    assert answered(question, question.listed, {}, {})["NodeNames"] == names
 
 
 def test_a_list_is_known_again_by_its_text_alone() -> None:
