@@ -66,15 +66,16 @@ bench: venv build ## measure against the stock scheduler, as ratios
 
 .PHONY: test
 test: lint build ## check everything: format, lint, types, imports and all tests but the long ones
-	$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not long" --hypothesis-profile=repeatable $(PYTEST_ARGS)
 
 .PHONY: test-unit
 test-unit: venv ## run the tests that need no control plane
 	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: venv build ## run the tests that take minutes, some of them on an older Kubernetes too
+test-long: venv build ## run the tests that take minutes, and the quick ones on new examples
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
+	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: lint

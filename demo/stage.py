@@ -17,11 +17,14 @@ from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.history import Finding, Gang
 from testbed.nodes import NodeSpec
-from testbed.recorder import WAIT_SECONDS
+from testbed.waiting import WAIT_SECONDS
 
 T = TypeVar("T")
 
 _REFUSED = "InsufficientResources"
+# A Ray cluster goes after its pods. KubeRay, which may hear of a lost pod before it hears why,
+# would sometimes make one for a Ray cluster that is no more, and such a pod is of no gang.
+_WHOLE = "?propagationPolicy=Foreground"
 
 
 class Stage:
@@ -44,7 +47,7 @@ class Stage:
     def clear(self) -> None:
         """Remove what is on the stage; gone means gone, not on its way."""
         for path in self._created:
-            self._delete(path)
+            self._delete(path + _WHOLE)
         self._created = []
         self.world.wait_until(self._is_empty, f"all pods and gangs of {self.namespace} to go")
         for path in self._nodes:
@@ -128,7 +131,7 @@ class Stage:
     def _take(self, path: str) -> float:
         self._created.remove(path)
         moment = time.monotonic()
-        self._delete(path)
+        self._delete(path + _WHOLE)
         self.display.say(f"{path.rpartition('/')[2]} is deleted")
         return moment
 

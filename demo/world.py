@@ -13,7 +13,8 @@ from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.history import Gang, PodEvent
-from testbed.recorder import WAIT_SECONDS, Recorder
+from testbed.recorder import Recorder
+from testbed.waiting import WAIT_SECONDS
 
 T = TypeVar("T")
 

@@ -83,6 +83,14 @@ class Api:
         with self.session() as session:
             return session.call("POST", path, json.dumps(content).encode())
 
+    def would_create(self, path: str, content: Json) -> bool:
+        """Tell whether such an object would be taken into the collection `path`; it is not."""
+        with self.session() as session:
+            body = json.dumps(content).encode()
+            return (
+                session.request("POST", f"{path}?dryRun=All", body)[0] < http.HTTPStatus.BAD_REQUEST
+            )
+
     def apply(self, path: str, manifest: bytes) -> Json:
         """Apply one YAML or JSON document on the server's side, as it stands."""
         with self.session() as session:

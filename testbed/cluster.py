@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from testbed import components, nodes
-from testbed.api import Api
+from testbed.api import Api, Json
 from testbed.build import Artifacts, Say, build
 from testbed.components import Ports, Site
 from testbed.crds import Served, create_crds, wait_until_served
@@ -30,15 +31,19 @@ from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
 from testbed.recipes import chosen_kubernetes, recipes_for
 from testbed.seed import Seed, ensure_seed
-from testbed.waiting import START_SECONDS, wait_until
+from testbed.waiting import wait_until
 
 ADMIN = "admin"
 _KUBERAY_ROLE = "kuberay-operator"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 class Cluster:
     """A running control plane with its directory, ports, users and processes."""
+
+    started: ClassVar[list[Cluster]] = []
+    """All that this process has started, for whoever reports of a failure."""
 
     def __init__(
         self, directory: Path, options: Options, programs: Artifacts, seed: Seed | None
@@ -61,6 +66,7 @@ class Cluster:
             lambda line: print(line, file=sys.stderr, flush=True), chosen.kubernetes
         )
         cluster = cls(root_dir.resolve(), chosen, programs, seed if chosen.kuberay else None)
+        cls.started.append(cluster)
         try:
             cluster._bring_up()
         except BaseException as error:
@@ -105,6 +111,11 @@ class Cluster:
     def api(self) -> Api:
         """The API server as the administrator sees it."""
         return Api(self.site.ports.apiserver, self.token, self.ca_file)
+
+    @property
+    def running(self) -> bool:
+        """Tell whether any of its programs runs."""
+        return any(process.running for process in self.processes.values())
 
     def user_kubeconfig(self, name: str) -> Path:
         """Return the kubeconfig of one of `options.users`, who have no rights to begin with."""
@@ -152,6 +163,20 @@ class Cluster:
         self.api.create("/api/v1/namespaces", {"metadata": metadata})
         self._wait_for_service_account(name)
 
+    def create_priority_class(self, metadata: Json, value: int, **fields: object) -> None:
+        """Create a PriorityClass and wait until pods of it are admitted.
+
+        Admission hears of it by a watch, and refuses pods with a name that it does not know.
+        """
+        self.api.create(_PRIORITY_CLASSES, {"metadata": metadata, "value": value, **fields})
+        container = {"name": "main", "image": "none"}
+        spec = {"priorityClassName": metadata["name"], "containers": [container]}
+        pod = {"metadata": {"name": "asked"}, "spec": spec}
+        wait_until(
+            lambda: self.api.would_create("/api/v1/namespaces/default/pods", pod),
+            f"pods of priority class {metadata['name']} to be admitted",
+        )
+
     def spawn(self, name: str, argv: list[str], env: Mapping[str, str] | None = None) -> Process:
         """Start a program in its own session, logging to `.logs/<name>.log`.
 
@@ -191,7 +216,7 @@ class Cluster:
     def wait_healthy(self, *names: str) -> None:
         """Wait until programs of the control plane answer, for example after a restart."""
         what = f"{', '.join(names)} to be healthy"
-        wait_until(lambda: all(self._is_healthy(name) for name in names), what, START_SECONDS)
+        wait_until(lambda: all(self._is_healthy(name) for name in names), what)
 
     def stop(self) -> None:
         """End every process; the files stay. Nothing is saved, so nothing is asked politely."""
@@ -301,7 +326,7 @@ class Cluster:
         if components.CONTROLLER_MANAGER in self.processes:
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
             what = f"the service account of namespace {namespace}"
-            wait_until(lambda: self.api.exists(path), what, START_SECONDS)
+            wait_until(lambda: self.api.exists(path), what)
 
 
 def prepare(say: Say, kubernetes: str | None = None) -> tuple[Artifacts, Seed]:

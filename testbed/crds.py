@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from testbed.api import Api, Json
-from testbed.waiting import START_SECONDS, wait_until
+from testbed.waiting import wait_until
 
 _COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -52,7 +52,7 @@ def _offered(spec: Json) -> list[Served]:
 def _wait_for_one(api: Api, served: Served) -> None:
     # Discovery lists what is Established, and costs a hundredth of reading the definition.
     what = f"{served.plural} of {served.group_version} to be served"
-    wait_until(lambda: served.plural in _listed(api, served.group_version), what, START_SECONDS)
+    wait_until(lambda: served.plural in _listed(api, served.group_version), what)
 
 
 def _listed(api: Api, group_version: str) -> set[str]:

@@ -19,6 +19,7 @@ from typing import Self
 
 from testbed.api import Api, Json
 from testbed.errors import TestbedError
+from testbed.waiting import WAIT_SECONDS
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 _BOOKMARK, _ERROR = "BOOKMARK", "ERROR"
@@ -26,7 +27,6 @@ _BOOKMARK, _ERROR = "BOOKMARK", "ERROR"
 Observe = Callable[[str, Json], None]
 """Told the type of a change and the object; called in the follower's thread."""
 
-_SYNC_SECONDS = 30.0
 _RETRY_SECONDS = 0.1
 # A watch that is silent for longer is opened again, in case its server died without a word.
 _SILENCE_SECONDS = 60.0
@@ -45,7 +45,7 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name=f"follow {path}", daemon=True)
         self._thread.start()
 
-    def wait_synced(self, seconds: float = _SYNC_SECONDS) -> None:
+    def wait_synced(self, seconds: float = WAIT_SECONDS) -> None:
         """Wait until all that there is has been told once."""
         if not self._synced.wait(seconds):
             raise TestbedError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import sys
 import urllib.request
 from collections.abc import Mapping
@@ -19,9 +20,10 @@ from typing import Any
 import yaml
 
 from testbed.cluster import Cluster
+from testbed.errors import TestbedError
 from testbed.options import Options
 from testbed.processes import Process
-from testbed.waiting import wait_until
+from testbed.waiting import WAIT_SECONDS, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / "manifests" / "base"
@@ -104,14 +106,15 @@ def start_muster(
     """Apply Muster's manifests and start its programs from this checkout, until all are ready.
 
     `kubeconfig` replaces that of the coordinators (tests put a proxy in between), `settings` are
-    theirs too.
+    theirs too. Without coordinators, the caller is to start one.
     """
     _apply_rights(cluster)
     muster = _start_webhook(cluster)
     for _ in range(coordinators):
         muster.start_coordinator(kubeconfig, settings)
     muster.wait_ready()
-    muster.wait_led()
+    if coordinators:
+        muster.wait_led()
     return muster
 
 
@@ -141,10 +144,13 @@ class Extender:
         return loaded
 
     def metric(self, name: str) -> float:
-        """The sum of a metric of the extender over its labels."""
+        """The sum of a metric of the extender over its labels; nan where it does not answer.
+
+        What equals nothing ends no wait and passes no check, as zero might.
+        """
         lines = _get(self.health, "/metrics").splitlines()
         found = (line for line in lines if line.split("{")[0].split(" ")[0] == name)
-        return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+        return sum(float(line.rsplit(" ", 1)[1]) for line in found) if lines else math.nan
 
     def wait_ready(self) -> None:
         """Wait until it is synced and serves."""
@@ -202,10 +208,17 @@ def start_extender(
 
 def _extender_certificates(cluster: Cluster, name: str) -> Path:
     certificates = cluster.directory / f"{name}-tls"
-    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
-    client = ["--client", "system:kube-scheduler", "--dir", str(certificates)]
-    cluster.spawn(f"{name}-certs", [*issue, *client], {"PYTHONPATH": str(ROOT)}).wait(30)
+    _issue(cluster, f"{name}-certs", certificates, "--client", "system:kube-scheduler")
     return certificates
+
+
+def _issue(cluster: Cluster, name: str, directory: Path, *more: str) -> None:
+    """Let our own program make certificates for servers on loopback."""
+    command = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
+    command += ["--dir", str(directory), *more]
+    process = cluster.spawn(name, command, {"PYTHONPATH": str(ROOT)})
+    if process.wait(WAIT_SECONDS) != 0:
+        raise TestbedError(f"no certificates:\n{process.log_tail()}")
 
 
 def _apply_rights(cluster: Cluster) -> None:
@@ -216,8 +229,7 @@ def _apply_rights(cluster: Cluster) -> None:
 
 def _start_webhook(cluster: Cluster) -> Muster:
     certificates = cluster.directory / "webhook-tls"
-    issue = [sys.executable, "-m", "certs", "issue", "--ip", "127.0.0.1"]
-    cluster.spawn("certs", [*issue, "--dir", str(certificates)]).wait(30)
+    _issue(cluster, "certs", certificates)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
     settings = {
         "KUBECONFIG": str(cluster.service_account_kubeconfig(NAMESPACE, "muster-webhook")),

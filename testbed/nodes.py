@@ -19,7 +19,7 @@ import yaml
 
 from testbed.api import Api, Json
 from testbed.errors import TestbedError
-from testbed.waiting import POLL_SECONDS, START_SECONDS, wait_until
+from testbed.waiting import POLL_SECONDS, wait_until
 
 GPU = "nvidia.com/gpu"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -164,7 +164,7 @@ def add_nodes(api: Api, specs: Sequence[NodeSpec]) -> None:
     names = {spec.name for spec in specs}
     what = f"{len(names)} nodes to be Ready and untainted"
     every = max(POLL_SECONDS, len(names) * _POLL_SECONDS_PER_NODE)
-    wait_until(lambda: names <= _usable(api), what, START_SECONDS, every)
+    wait_until(lambda: names <= _usable(api), what, every=every)
 
 
 def _create_all(api: Api, bodies: Iterable[bytes]) -> None:

@@ -2,7 +2,8 @@
 
 `cluster` is a fresh one for one test, `make_cluster` makes as many as a test wants and takes
 `Options`, `shared_cluster` is one for the whole run, for tests that keep to namespaces of their
-own. A failure report says where the logs are; after a success they are deleted.
+own. After a success the logs are deleted. The report of a failure shows what is on every cluster
+that runs or was to run, and how the logs end, in bounded length: CI keeps nothing else.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
+from testbed.aftermath import ends_of_logs, what_is_there
 from testbed.cluster import Cluster
 from testbed.options import Options
 
 MakeCluster = Callable[..., Cluster]
 
 _FAILED = pytest.StashKey[bool]()
-_CLUSTERS = pytest.StashKey[list[Cluster]]()
-_SHARED = pytest.StashKey[Cluster]()
+_MOST_SHOWN = 8
 
 
 def pytest_configure(config: pytest.Config) -> None:  # noqa: ARG001 - the signature of the hook
@@ -34,25 +35,39 @@ def pytest_configure(config: pytest.Config) -> None:  # noqa: ARG001 - the signa
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_logstart() -> None:
+    """Forget the clusters that have ended with an earlier test, of which this one knows nothing.
+
+    One that does not come up ends too, but in the time of the test that wanted it.
+    """
+    Cluster.started[:] = [cluster for cluster in Cluster.started if cluster.running]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember a failure, and say in its report where the logs are."""
+    """Remember a failure, and show in its report how it is with the clusters."""
     report = yield
     if report.failed:
         item.stash[_FAILED] = True
-        folders = [str(cluster.logs) for cluster in _clusters_of(item)]
-        if folders:
-            report.sections.append(("logs of the testbed's clusters", "\n".join(folders)))
+        report.sections += [
+            section for cluster in _of_interest(item) for section in _sections(cluster)
+        ]
     return report
 
 
-def _clusters_of(item: pytest.Item) -> list[Cluster]:
-    own = item.stash.get(_CLUSTERS, [])
-    uses_shared = "shared_cluster" in getattr(item, "fixturenames", ())
-    shared = item.session.stash.get(_SHARED, None) if uses_shared else None
-    return [*own, shared] if shared else own
+def _of_interest(item: pytest.Item) -> list[Cluster]:
+    """The clusters that a failure may be of; none where many failures have shown theirs."""
+    concerned = item.get_closest_marker("controlplane") is not None
+    return Cluster.started if concerned and item.session.testsfailed < _MOST_SHOWN else []
+
+
+def _sections(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    if cluster.running:
+        yield f"what is on the cluster in {cluster.directory}", what_is_there(cluster.kubectl)
+    if cluster.logs.exists():
+        yield f"the ends of the logs in {cluster.logs}", ends_of_logs(cluster.logs)
 
 
 @pytest.fixture
@@ -60,7 +75,7 @@ def make_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MakeCluster]:
     """Start clusters with options of the test's choice; they end with the test."""
-    clusters: list[Cluster] = request.node.stash.setdefault(_CLUSTERS, [])
+    clusters: list[Cluster] = []
 
     def make(options: Options | None = None) -> Cluster:
         directory = tmp_path_factory.mktemp("cluster") / "root"
@@ -87,7 +102,6 @@ def shared_cluster(
     """Start one cluster for all tests that keep to namespaces and nodes of their own."""
     directory = tmp_path_factory.mktemp("shared-cluster") / "root"
     with Cluster.start(directory) as cluster:
-        request.session.stash[_SHARED] = cluster
         yield cluster
     _clean(cluster, failed=request.session.testsfailed > 0)
 

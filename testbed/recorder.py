@@ -19,10 +19,9 @@ from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.following import DELETED, Follower
 from testbed.history import START_SECONDS, Finding, Gang, PodEvent
+from testbed.waiting import WAIT_SECONDS
 
 T = TypeVar("T")
-
-WAIT_SECONDS = 30.0
 
 
 class Recorder:

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from http.client import HTTPException
 from typing import TypeVar
 
 from testbed.errors import TestbedError
 
 POLL_SECONDS = 0.03
 # For what takes seconds on an idle machine and many times that on a crowded one.
-START_SECONDS = 120.0
+WAIT_SECONDS = 120.0
 
 T = TypeVar("T")
 
 
 def wait_until(
-    condition: Callable[[], T], what: str, seconds: float = 30.0, every: float = POLL_SECONDS
+    condition: Callable[[], T | None],
+    what: str,
+    seconds: float = WAIT_SECONDS,
+    every: float = POLL_SECONDS,
+    seen: Callable[[], object] | None = None,
 ) -> T:
-    """Ask until the answer is true, and return it; say what was waited for when it never is."""
+    """Ask until the answer is true, and return it.
+
+    When it never is, say what was waited for, and what there is instead: `seen` is asked for that.
+    """
     deadline = time.monotonic() + seconds
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise TestbedError(f"waited {seconds:.0f} s in vain for {what}")
+            raise TestbedError(f"waited {seconds:.0f} s in vain for {what}{_instead(seen)}")
         time.sleep(every)
+
+
+def _instead(seen: Callable[[], object] | None) -> str:
+    if seen is None:
+        return ""
+    try:
+        return f"; instead there is:\n{seen()}"
+    except (TestbedError, OSError, HTTPException) as error:
+        return f"; what there is cannot be asked: {error}"

@@ -1,9 +1,11 @@
 """Which fixtures and settings do all tests share?"""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["testbed.pytest_plugin"]
 
 # How long an example takes says something of the machine, not of the code.
-settings.register_profile("muster", deadline=None)
+settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time, so that a change is never refused for what another one brought.
+settings.register_profile("repeatable", settings.get_profile("muster"), derandomize=True)
 settings.load_profile("muster")

@@ -10,8 +10,8 @@ def test_each_gets_a_verdict() -> None:
         "one pod per host": "Admitted",
         "one more pod than hosts": "NoFeasibleNode",
         "five units, each in racks of its own": "Admitted",
-        "five units, each drawn to the next": "Undecided",
-        "the same, one pod of each per host": "Undecided",
+        "five units, each drawn to the next": "NoFeasibleNode",  # a ring: nobody can be the first
+        "the same, one pod of each per host": "NoFeasibleNode",
         "twenty shapes": "Admitted",
         "two shapes, one pod too many": "InsufficientResources",
     }

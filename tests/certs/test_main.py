@@ -14,7 +14,7 @@ from certs.chain import Pair, ServerNames, belong_together, serves, signed_by
 
 def _issue(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "certs", "issue", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_issue_writes_a_chain_and_prints_no_secret(tmp_path: Path) -> None:

@@ -25,10 +25,11 @@ class Audit:
         return (f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}")
 
     def requests(self) -> Iterator[Json]:
-        """All requests so far."""
+        """All requests so far, but for a line that is being written."""
         if self._log.exists():
-            for line in self._log.read_text().splitlines():
-                yield json.loads(line)
+            for line in self._log.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):
+                    yield json.loads(line)
 
     def forbidden(self) -> list[str]:
         """The requests that RBAC refused, in words."""

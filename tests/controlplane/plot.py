@@ -6,16 +6,18 @@ take each other's room. Waiting is always for something to be true, never for a 
 
 from __future__ import annotations
 
+import contextlib
 import http
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from kube import names
+from testbed.aftermath import brief
 from testbed.cluster import Cluster
 from testbed.nodes import NodeSpec, copies
-from testbed.waiting import wait_until
+from testbed.waiting import WAIT_SECONDS, wait_until
 from tests.controlplane.rayclusters import Json, on_nodes
 
 LABEL = "test.muster.dev/plot"
@@ -24,7 +26,6 @@ PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
-SECONDS = 30.0
 PLENTY = "512Gi"
 
 _GROUPS = {
@@ -73,7 +74,7 @@ class Plot:
         """Add a PriorityClass that goes with the plot; returns its full name."""
         full_name = f"{self.name}-{name}"
         metadata = {"name": full_name, "labels": self.selector}
-        self.cluster.api.create(PRIORITY_CLASSES, {"metadata": metadata, "value": value})
+        self.cluster.create_priority_class(metadata, value)
         return full_name
 
     def add_device_class(self, name: str, resource: str) -> None:
@@ -115,6 +116,15 @@ class Plot:
     def delete(self, kind: str, name: str) -> None:
         """Delete an object; what it owns follows in the background."""
         self._call("DELETE", self._path(kind, name))
+
+    def delete_whole(self, cluster: str) -> None:
+        """Delete a RayCluster that goes after its pods.
+
+        KubeRay, which may hear of a lost pod before it hears why, sometimes makes one for a
+        RayCluster that is no more. Nobody holds such a pod, so it takes what is promised to others
+        until it is collected. While its RayCluster is there the webhook holds it.
+        """
+        self._call("DELETE", f"{self._path('RayCluster', cluster)}?propagationPolicy=Foreground")
 
     def patch(self, kind: str, name: str, change: Json) -> Json:
         """Merge a change into an object."""
@@ -207,19 +217,29 @@ class Plot:
 
     # --- what a test waits for
 
-    def wait(self, condition: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
-        """Wait until something is true."""
-        return wait_until(condition, what, seconds)
+    def wait(
+        self, condition: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS
+    ) -> T:
+        """Wait until something is true; say how the gangs stand when it never is."""
+        return wait_until(condition, what, seconds, seen=lambda: brief(self._standing()))
 
-    def wait_phase(self, name: str, phase: str, reason: str = "") -> Json:
-        """Wait until a Gang is in a phase (with a reason), and return its status."""
+    def _standing(self) -> list[str]:
+        """How each gang stands, and where each of its pods is."""
+        pods = [_pod_in_words(pod) for pod in self.all("Pod")]
+        return [*(_gang_in_words(gang) for gang in self.all("Gang")), *pods]
+
+    def wait_phase(self, name: str, phase: str, reason: str = "", saying: str = "") -> Json:
+        """Wait until a Gang is in a phase, with a reason and these words, and return its status.
+
+        The first words may be of a moment when Muster has not heard yet of all that there is.
+        """
 
         def reached() -> Json:
             status = self.status(name)
             right = status.get("phase") == phase and reason in ("", status.get("reason"))
-            return status if right else {}
+            return status if right and saying in status.get("message", "") else {}
 
-        return self.wait(reached, f"gang {name} to be {phase} {reason}")
+        return self.wait(reached, f"gang {name} to be {phase} {reason} {saying}".rstrip())
 
     def wait_message(self, name: str, part: str) -> Json:
         """Wait until the message of a Gang says something, and return its status."""
@@ -266,13 +286,16 @@ class Plot:
         """Wait until there is no pod in the plot, terminating ones included."""
         self.wait(lambda: not self.all("Pod"), "all pods to be gone")
 
-    def wait_event(self, name: str, reason: str, part: str) -> None:
-        """Wait for an Event of Muster on a RayCluster."""
+    def wait_event(self, name: str, reason: str, *parts: str) -> None:
+        """Wait for an Event of Muster on a RayCluster that says all of this."""
 
         def told() -> bool:
-            return any(reason == why and part in note for _, why, note in self.events(name))
+            return any(
+                reason == why and all(part in note for part in parts)
+                for _, why, note in self.events(name)
+            )
 
-        self.wait(told, f"an Event {reason} on {name} that says {part!r}")
+        self.wait(told, f"an Event {reason} on {name} that says {parts}")
 
     def wait_unschedulable(self, cluster: str) -> Json:
         """Wait until kube-scheduler found no node for a pod, and return that pod."""
@@ -301,6 +324,18 @@ class Plot:
         sent = None if body is None else json.dumps(body).encode()
         with self.cluster.api.session() as session:
             return session.call(method, path, sent, content_type)
+
+
+@contextlib.contextmanager
+def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
+    """Give a test its plot, and take away what a namespace does not take with it."""
+    plot = Plot(cluster, name)
+    cluster.create_namespace(plot.name)
+    yield plot
+    with cluster.api.session() as session:
+        session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
+        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES):
+            session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")
 
 
 # --- objects
@@ -356,3 +391,18 @@ def pin(pod: Json) -> list[str]:
     terms = required.get("nodeSelectorTerms", ())
     fields = (field for term in terms for field in term.get("matchFields", ()))
     return [node for field in fields for node in field["values"]]
+
+
+# --- in words
+
+
+def _gang_in_words(gang: Json) -> str:
+    status = gang.get("status", {})
+    said = (str(status.get(key, "")) for key in ("phase", "ready", "reason", "message"))
+    return f"gang {gang['metadata']['name']}: {' '.join(said)}"
+
+
+def _pod_in_words(pod: Json) -> str:
+    where = pod["spec"].get("nodeName") or ("held" if is_held(pod) else "released")
+    how = "leaving" if "deletionTimestamp" in pod["metadata"] else pod["status"].get("phase", "")
+    return f"pod {pod['metadata']['name']}: {where} {how}"

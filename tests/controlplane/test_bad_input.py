@@ -35,9 +35,10 @@ def wait_misconfigured(plot: Plot, name: str, key: str, value: str, allowed: str
     status = plot.wait_phase(name, "Gathering", "Misconfigured")
     admitted = condition(status, "Admitted")
     assert (admitted["status"], admitted["reason"]) == ("False", "Misconfigured")
-    for part in (key, f'"{value}"', allowed):
+    parts = (key, f'"{value}"', allowed)
+    for part in parts:
         assert part in admitted["message"]
-    plot.wait_event(name, "Misconfigured", admitted["message"])
+    plot.wait_event(name, "Misconfigured", *parts)
     assert {kind for kind, _, _ in plot.events(name)} == {"Warning"}
     assert all(is_held(pod) for pod in plot.pods(name))
 
@@ -126,8 +127,8 @@ def test_requests_that_do_not_fit_64_bits_are_named_and_hold_nobody_up(
     """The API server lets them pass, and stores them as they were written."""
     plot.add_node(3)
     plot.create(gang("huge", group(replicas=1, resources=requests(**{resource: amount}))))
-    status = plot.wait_phase("huge", "Queued", "Misconfigured")
-    assert f'spec.containers[0].resources.requests[{resource}]: "{amount}"' in status["message"]
+    said = f'spec.containers[0].resources.requests[{resource}]: "{amount}"'
+    plot.wait_phase("huge", "Queued", "Misconfigured", said)
     plot.create(gang("good", group(replicas=2)))
     plot.wait_running("good", 3)
 
@@ -140,8 +141,7 @@ def test_requests_whose_sum_does_not_fit_64_bits_are_named(plot: Plot) -> None:
     more = {"name": "more", "image": "none", "resources": requests(memory="9E")}
     workers["template"]["spec"]["containers"].append(more)
     plot.create(gang("huge", workers))
-    status = plot.wait_phase("huge", "Queued", "Misconfigured")
-    assert "fits 64 bits" in status["message"]
+    plot.wait_phase("huge", "Queued", "Misconfigured", "fits 64 bits")
 
 
 def test_requests_that_the_api_server_refuses_in_pods_alone_are_told_by_the_gang(
@@ -149,8 +149,7 @@ def test_requests_that_the_api_server_refuses_in_pods_alone_are_told_by_the_gang
 ) -> None:
     """A RayCluster may ask for less than nothing, its pods may not."""
     plot.create(gang("bad", group(replicas=1, resources=requests(cpu="-1"))))
-    status = plot.wait_phase("bad", "Gathering", "PodsRefused")
-    assert 'requests[cpu]: Invalid value: "-1"' in status["message"]
+    plot.wait_phase("bad", "Gathering", "PodsRefused", 'requests[cpu]: Invalid value: "-1"')
 
 
 @pytest.mark.parametrize("bad", ["many", "1 GB"])
@@ -249,8 +248,7 @@ def test_a_ray_cluster_made_again_while_old_pods_terminate_counts_only_its_own(
     plot.create(gang("again", group(replicas=2)))
     new = ray_cluster_uid(plot, "again")
     plot.wait(lambda: gang_of(plot, "again") == new, "the Gang to be that of the new RayCluster")
-    status = plot.wait_phase("again", "Gathering", "GangIncomplete")
-    assert "workers 1 of 2" in status["message"]
+    plot.wait_phase("again", "Gathering", "GangIncomplete", "workers 1 of 2")
     assert all(is_held(pod) for pod in plot.wait_pods("again", 2))
     plot.patch("Pod", lingers, {"metadata": {"finalizers": None}})
     plot.wait_running("again", 3)

@@ -26,8 +26,7 @@ def test_a_gang_with_another_gate_waits_and_names_it_then_runs_when_it_is_remove
     """Nobody of the gang is released before everybody can be: the head waits with its workers."""
     plot.add_node(3)
     plot.create(gang("held", group(replicas=2, schedulingGates=HELD)))
-    status = plot.wait_phase("held", "Queued", "ForeignGates")
-    assert OTHER in status["message"]
+    status = plot.wait_phase("held", "Queued", "ForeignGates", OTHER)
     assert condition(status, "Gathered")["status"] == "True"
     pods = plot.wait_pods("held", 3)
     assert sorted(gates(pod) for pod in pods) == [[OTHER, names.GATE]] * 2 + [[names.GATE]]
@@ -41,6 +40,7 @@ def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot:
     minimum = {names.MIN_REPLICAS: "workers=0"}
     plot.create(gang("free", group(replicas=2, schedulingGates=HELD), annotations=minimum))
     plot.wait_phase("free", "Running")
+    plot.wait_pods("free", 3)
     assert len(plot.bound("free", "head")) == 1
     assert [gates(pod) for pod in plot.pods("free", "worker")] == [[OTHER, names.GATE]] * 2
     let_go(plot)

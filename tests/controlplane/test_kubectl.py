@@ -29,14 +29,19 @@ def test_get_gangs_prints_phase_queue_position_ready_of_total_and_reason(plot: P
     plot.create(gang("waits", group(replicas=1)))
     plot.wait_phase("waits", "Queued", "InsufficientResources")
     plot.wait(lambda: plot.status("runs")["ready"] == "3/3", "all to be counted as ready")
-    rows = printed(plot)
+    position, rows = plot.wait(lambda: printed_with_position(plot, "waits"), "a moment's rest")
     for row in rows.values():
-        assert re.fullmatch(r"[0-9]+[smh]", row.pop("AGE"))
-    position = str(plot.status("waits")["position"])
+        assert re.fullmatch(r"([0-9]+[smh])+", row.pop("AGE"))
     assert rows == {
         "runs": row_of("runs", "Running", "", "3/3", "Running"),
         "waits": row_of("waits", "Queued", position, "0/2", "InsufficientResources"),
     }
+
+
+def printed_with_position(plot: Plot, name: str) -> tuple[str, Rows] | None:
+    """The rows with a gang's position at that time, which gangs of earlier plots that go move."""
+    position, rows = plot.status(name)["position"], printed(plot)
+    return (str(position), rows) if plot.status(name)["position"] == position else None
 
 
 def row_of(name: str, phase: str, position: str, ready: str, reason: str) -> dict[str, str]:

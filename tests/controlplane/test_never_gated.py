@@ -1,8 +1,9 @@
 """Which pods does Muster leave alone? Each is shown to run: a gated pod would never be bound."""
 
 from kube import names
+from testbed.following import Follower
 from tests.controlplane.plot import Plot, gates, is_ready, label
-from tests.controlplane.rayclusters import GANG, gang, group, head, pod, ray_cluster, ray_job
+from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_cluster, ray_job
 
 FORGED = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
 
@@ -50,21 +51,25 @@ def test_the_submitter_of_a_ray_job_runs_though_the_job_is_a_gang(plot: Plot) ->
 
 def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:
     """The deletion of such a RayCluster waits for this pod, which copies most of the head's
-    labels."""
+    labels. It goes with the RayCluster as soon as it has run, so only a watch is sure to see it."""
     plot.add_node(4)
     options = {"redisAddress": "redis:6379"}
     plot.create(gang("durable", group(replicas=1), gcsFaultToleranceOptions=options))
     plot.wait_running("durable", 2)
-    plot.delete("RayCluster", "durable")
+    seen: list[Json] = []
 
-    def cleaned() -> bool:
-        pods = [
-            pod for pod in plot.all("Pod") if label(pod, names.RAY_NODE_TYPE) == "redis-cleanup"
-        ]
-        assert all(gates(each) == [] for each in pods)
-        return any(each["status"]["phase"] == "Succeeded" for each in pods)
+    def see(_: str, found: Json) -> None:
+        if label(found, names.RAY_NODE_TYPE) == "redis-cleanup":
+            seen.append(found)
 
-    plot.wait(cleaned, "redis-cleanup to have run")
+    with Follower(plot.cluster.api, f"/api/v1/namespaces/{plot.name}/pods", see) as follower:
+        follower.wait_synced()
+        plot.delete("RayCluster", "durable")
+        plot.wait(
+            lambda: any(each["status"]["phase"] == "Succeeded" for each in seen),
+            "redis-cleanup to have run",
+        )
+    assert all(gates(each) == [] for each in seen)
     plot.wait_gone("RayCluster", "durable")
 
 

@@ -57,16 +57,14 @@ def test_a_constraint_that_no_node_meets_is_named(plot: Plot) -> None:
     """Not "insufficient resources", for there is plenty: no node is feasible."""
     plot.add_node(8)
     plot.create(gang("nowhere", group(replicas=2, affinity=required(term("disk", "In", "gold")))))
-    status = plot.wait_phase("nowhere", "Queued", "NoFeasibleNode")
-    assert "does not match the node affinity" in status["message"]
+    plot.wait_phase("nowhere", "Queued", "NoFeasibleNode", "does not match the node affinity")
 
 
 def test_tainted_nodes_take_only_those_who_tolerate(plot: Plot) -> None:
     """A gang without the toleration waits and says so; one with it runs there."""
     plot.add_nodes(NodeSpec("reserved", cpus=3, taints=(RESERVED,)))
     plot.create(gang("stranger", group(replicas=2)))
-    status = plot.wait_phase("stranger", "Queued", "NoFeasibleNode")
-    assert "has an untolerated taint" in status["message"]
+    plot.wait_phase("stranger", "Queued", "NoFeasibleNode", "has an untolerated taint")
     welcome: dict[str, Any] = {"tolerations": TOLERATES}
     plot.create(gang("guest", group(replicas=2, **welcome), head_group=head(**welcome)))
     plot.wait_running("guest", 3)
@@ -78,8 +76,7 @@ def test_a_gang_whose_node_is_cordoned_waits_and_starts_after_uncordon(plot: Plo
     plot.add_node(3)
     plot.patch_node("node", {"spec": {"unschedulable": True}})
     plot.create(gang("patient", group(replicas=2)))
-    status = plot.wait_phase("patient", "Queued", "NoFeasibleNode")
-    assert "is cordoned" in status["message"]
+    plot.wait_phase("patient", "Queued", "NoFeasibleNode", "is cordoned")
     plot.patch_node("node", {"spec": {"unschedulable": None}})
     plot.wait_running("patient", 3)
 
@@ -101,7 +98,7 @@ def test_a_node_is_taken_once_it_declares_what_a_pod_needs(plot: Plot) -> None:
     container = workers["template"]["spec"]["containers"][0]
     container |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     plot.create(gang("restarts", workers))
-    status = plot.wait_phase("restarts", "Queued", "NoFeasibleNode")
-    assert "does not declare a feature that it needs" in status["message"]
+    said = "does not declare a feature that it needs"
+    plot.wait_phase("restarts", "Queued", "NoFeasibleNode", said)
     plot.patch_node_status("node", {"declaredFeatures": ["RestartAllContainersOnContainerExits"]})
     plot.wait_running("restarts", 3)

@@ -34,6 +34,7 @@ def wait_namespace_known(plot: Plot) -> None:
         return is_held(first)
 
     plot.wait(gated, "the webhook to know the namespace's label")
+    plot.wait_no_pods()
 
 
 def test_a_label_makes_a_gang_that_is_released_whole_and_pinned(plot: Plot) -> None:
@@ -66,7 +67,7 @@ def test_every_ray_cluster_of_an_opted_in_namespace_is_a_gang_but_those_that_say
     outside = [*plot.wait_pods("out", 2), *plot.wait_pods("out-too", 2)]
     assert [gates(pod) for pod in outside] == [[]] * 4
     assert all(is_held(pod) for pod in plot.wait_pods("silent", 2))
-    assert set(plot.gangs()) == {"silent"}
+    plot.wait(lambda: set(plot.gangs()) == {"silent"}, "the one Gang, that of the probe being gone")
 
 
 @pytest.mark.parametrize(("label", "annotation"), [("true", "false"), ("false", "true")])
@@ -121,6 +122,7 @@ def test_a_namespace_that_opts_out_lets_its_silent_gangs_go(plot: Plot) -> None:
     opt_in_namespace(plot, "false")
     plot.wait_no_gang("silent")
     plot.wait_unschedulable("silent")
+    plot.wait(lambda: len(plot.bound("silent")) == 2, "the two pods that fit to be bound")
     assert [gates(pod) for pod in plot.pods("silent")] == [[]] * 3
 
 

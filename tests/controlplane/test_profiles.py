@@ -5,6 +5,7 @@ The scheduler is the second one of the manifests, the extender beside it; there 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ from testbed.cluster import Cluster
 from testbed.muster import start_extender, start_muster, with_muster
 from testbed.nodes import NodeSpec
 from testbed.options import Options
-from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.plot import Plot, is_held, plotted
 from tests.controlplane.rayclusters import Json, gang, group, head
 
+_NUMBERS = itertools.count(1)
 SECOND = "muster-scheduler"
 RAY_NODES = {"pool": "ray"}
 TERM = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["ray"]}]}
@@ -34,7 +36,7 @@ PROFILE = {
 
 
 @pytest.fixture(scope="module")
-def plot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plot]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of its own: what a coordinator decides for is set at its start."""
     directory = tmp_path_factory.mktemp("profiles") / "root"
     with Cluster.start(directory, with_muster(Options(scheduler=False))) as cluster:
@@ -44,12 +46,12 @@ def plot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plot]:
         alone = {"leaderElect": False}  # it runs under the account of the first, not its own
         cluster.start_scheduler({**config, "profiles": [PROFILE], "leaderElection": alone})
         start_muster(cluster, settings={"PROFILES": json.dumps([PROFILE])})
-        plot = Plot(cluster, "profiles")
-        cluster.create_namespace(plot.name)
-        plot.add_nodes(
-            NodeSpec("ray", cpus=3, labels=in_zone("east")),
-            NodeSpec("other", cpus=64, memory="512Gi"),
-        )
+        yield cluster
+
+
+@pytest.fixture
+def plot(cluster: Cluster) -> Iterator[Plot]:
+    with plotted(cluster, f"profiles-{next(_NUMBERS)}") as plot:
         yield plot
 
 
@@ -69,16 +71,17 @@ def service(name: str, selector: dict[str, str]) -> Json:
 
 def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) -> None:
     """The roomier node is not for pods of this scheduler, and a gang that needs it waits whole."""
+    plot.add_nodes(
+        NodeSpec("ray", cpus=3, labels=in_zone("east")),
+        NodeSpec("other", cpus=64, memory="512Gi"),
+    )
     plot.create(on_second("large", 4))
-    status = plot.wait_phase("large", "Queued", "InsufficientResources")
-    message = condition(status, "Admitted")["message"]
-    assert "1 does not match the affinity that the scheduler adds" in message
+    said = "1 does not match the affinity that the scheduler adds"
+    plot.wait_phase("large", "Queued", "InsufficientResources", said)
     assert all(is_held(pod) for pod in plot.wait_pods("large", 5))
     plot.create(on_second("small", 2))
     plot.wait_running("small", 3)
     assert set(plot.bound("small").values()) == {"ray"}
-    plot.delete("RayCluster", "large")
-    plot.wait_gone("RayCluster", "large")
 
 
 def test_workers_that_a_service_selects_are_spread_over_zones(plot: Plot) -> None:
@@ -104,5 +107,4 @@ def test_workers_that_a_service_selects_are_spread_over_zones(plot: Plot) -> Non
 
 def test_a_gang_of_a_scheduler_without_a_profile_is_unsupported(plot: Plot) -> None:
     plot.create(gang("stock", group(replicas=1)))
-    status = plot.wait_phase("stock", "Queued", "Unsupported")
-    assert "schedulerName default-scheduler" in condition(status, "Admitted")["message"]
+    plot.wait_phase("stock", "Queued", "Unsupported", "schedulerName default-scheduler")

@@ -53,8 +53,8 @@ def test_side_cars_and_init_containers_count_as_kube_scheduler_counts_them(
     if fits:
         plot.wait_running("gang", 2)
     else:
-        status = plot.wait_phase("gang", "Queued", "InsufficientResources")
-        assert "headgroup, workers fit alone but not together" in status["message"]
+        said = "headgroup, workers fit alone but not together"
+        plot.wait_phase("gang", "Queued", "InsufficientResources", said)
 
 
 def test_restartable_init_containers_and_overhead_of_several_containers_add_up(plot: Plot) -> None:
@@ -73,9 +73,8 @@ def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
     """Four GPUs on each of two nodes are no eight GPUs; the message says so in numbers."""
     plot.add_nodes(*copies(NodeSpec("four", cpus=8, gpus=4), 2))
     plot.create(gang("wide", group(replicas=1, resources=requests(**{GPU: "8"}))))
-    status = plot.wait_phase("wide", "Queued", "InsufficientResources")
-    expected = f"it needs 8 {GPU} on one node; 8 are free, at most 4 on one node"
-    assert expected in status["message"]
+    said = f"it needs 8 {GPU} on one node; 8 are free, at most 4 on one node"
+    plot.wait_phase("wide", "Queued", "InsufficientResources", said)
     plot.add_nodes(NodeSpec("eight", cpus=8, gpus=8))
     plot.wait_running("wide", 2)
     assert list(plot.bound("wide", "worker").values()) == ["eight"]
@@ -89,16 +88,14 @@ def test_who_holds_the_room_is_named_and_written_down(plot: Plot) -> None:
     plot.create(gang("runs", group(replicas=1)))
     plot.wait_running("runs", 2)
     plot.create(gang("waits", group(replicas=1)))
-    status = plot.wait_phase("waits", "Queued", "InsufficientResources")
     gang_held, bare_held = f"RayCluster {plot.name}/runs", f"Namespace {plot.name}"
-    assert f"2 of 4 cpu are held by {gang_held}, 1 by {bare_held}" in status["message"]
+    plot.wait_message("waits", f"2 of 4 cpu are held by {gang_held}, 1 by {bare_held}")
 
 
 def test_pod_slots_count(plot: Plot) -> None:
     """A node with CPUs to spare and no slot left takes nobody."""
     plot.add_node(8, pods=2)
     plot.create(gang("many", group(replicas=2)))
-    status = plot.wait_phase("many", "Queued", "InsufficientResources")
-    assert "pod slot" in status["message"]
+    plot.wait_phase("many", "Queued", "InsufficientResources", "pod slot")
     plot.add_equal_nodes(1, cpus=8)
     plot.wait_running("many", 3)

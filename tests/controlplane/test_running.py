@@ -50,11 +50,18 @@ def test_a_lost_worker_that_comes_back_in_another_shape_is_placed(plot: Plot) ->
     plot.create(gang("changes", group(replicas=2)))
     plot.wait_running("changes", 3)
     smaller = group(replicas=2, resources=requests(cpu="500m"))
-    plot.scale("changes", template=smaller["template"])
+    plot.scale("changes", template=smaller["template"], maxReplicas=11)
+    plot.wait(lambda: most_workers(plot, "changes") == 11, "KubeRay to have read the template")
     plot.delete("Pod", plot.pods("changes", "worker")[0]["metadata"]["name"])
     plot.wait(lambda: "500m" in sizes(plot, "changes"), "the replacement to be bound")
     plot.wait_phase("changes", "Running", "Running")
     plot.wait(lambda: placed(plot, "changes") == 3, "the old seat to be given up")
+
+
+def most_workers(plot: Plot, name: str) -> int:
+    """The most workers by what KubeRay has read, of which it makes pods, and not of the latest."""
+    found: int = plot.get("RayCluster", name).get("status", {}).get("maxWorkerReplicas", 0)
+    return found
 
 
 def sizes(plot: Plot, name: str) -> list[str]:
@@ -149,8 +156,8 @@ def test_a_suspended_gang_gives_its_room_away_and_waits_again_when_resumed(plot:
     plot.wait_phase("next", "Queued", "InsufficientResources")
     plot.patch("RayCluster", "rests", {"spec": {"suspend": True}})
     plot.wait_running("next", 3)
-    status = plot.wait_message("rests", "suspended")
-    assert "placement" not in status
+    plot.wait_message("rests", "suspended")
+    plot.wait(lambda: "placement" not in plot.status("rests"), "the placement to be given up")
     plot.patch("RayCluster", "rests", {"spec": {"suspend": False}})
     plot.wait_phase("rests", "Queued", "InsufficientResources")
     plot.delete("RayCluster", "next")

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from testbed.nodes import NodeSpec
-from tests.controlplane.plot import Plot, condition
+from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
 
 
@@ -40,8 +40,8 @@ def test_workers_wait_for_room_in_the_zone_that_holds_least(plot: Plot) -> None:
     """The refusal names it; once it has room the gang starts, as even as it was asked to be."""
     add_zones(plot, a1=1, b1=9)
     plot.create(gang("spread", group(replicas=4, topologySpreadConstraints=[spread(plot)])))
-    status = plot.wait_phase("spread", "Queued", "NoFeasibleNode")
-    assert "a holds 1, so that none may hold over 2" in condition(status, "Admitted")["message"]
+    said = "a holds 1, so that none may hold over 2"
+    plot.wait_phase("spread", "Queued", "NoFeasibleNode", said)
     add_zones(plot, a2=9)
     plot.wait_running("spread", 5)
     assert zones(plot, 4) == {"a": 2, "b": 2}

@@ -74,10 +74,10 @@ def test_who_finds_no_zone_is_told_of_the_best_and_starts_when_it_grows(plot: Pl
     add_zone(plot, "zone-b", 2, 1)
     add_zone(plot, "zone-c", 1)
     plot.create(gang("waits", group(replicas=4), annotations=within(ZONE)))
-    status = plot.wait_phase("waits", "Queued", "InsufficientResources")
-    admitted = condition(status, "Admitted")
     said = f"no single {ZONE} holds the workers; zone-b comes closest: 3 of 4 workers fit: "
-    assert admitted["message"].startswith(f"{said}each needs 1 cpu on one node; 0 are free")
+    numbers = f"{said}each needs 1 cpu on one node; 0 are free"
+    status = plot.wait_phase("waits", "Queued", "InsufficientResources", numbers)
+    assert condition(status, "Admitted")["message"].startswith(numbers)
     assert all(is_held(pod) for pod in plot.wait_pods("waits", 5))
     shown = plot.cluster.kubectl("describe", "gang", "waits", "-n", plot.name)
     assert said in " ".join(shown.split())

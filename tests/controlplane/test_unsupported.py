@@ -52,8 +52,7 @@ def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     container = workers["template"]["spec"]["containers"][0]
     container["ports"] = [{"containerPort": 8000, "hostPort": 8000}]
     plot.create(gang("ports", workers))
-    status = plot.wait_phase("ports", "Queued")
-    assert "port" in status["message"].lower()
+    plot.wait_message("ports", "host port 8000/TCP")
     plot.create(gang("usual", group(replicas=2)))
     plot.wait_running("usual", 3)
     assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
@@ -63,8 +62,7 @@ def test_pods_that_write_to_one_disk_never_share_a_node(plot: Plot) -> None:
     """Two workers, one node, one disk: the gang waits, says which disk, and runs on two nodes."""
     plot.add_node(6)
     plot.create(gang("disk", group(replicas=2, volumes=[DISK])))
-    status = plot.wait_phase("disk", "Queued")
-    assert 'disk "gcePersistentDisk data"' in status["message"]
+    plot.wait_message("disk", 'disk "gcePersistentDisk data"')
     plot.add_equal_nodes(1, 6)
     plot.wait_running("disk", 3)
 
@@ -78,8 +76,7 @@ def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
     }
     workers = group(replicas=2, affinity={"podAntiAffinity": {REQUIRED: [term]}})
     plot.create(gang("apart", workers))
-    status = plot.wait_phase("apart", "Queued", "NoFeasibleNode")
-    assert "affinity between the pods" in condition(status, "Admitted")["message"]
+    plot.wait_phase("apart", "Queued", "NoFeasibleNode", "affinity between the pods")
     plot.add_equal_nodes(1, 6)
     plot.wait_running("apart", 3)
 

@@ -20,6 +20,11 @@ def claim() -> Json:
     return {"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
 
 
+def claim_phases(plot: Plot) -> set[str]:
+    """The phases of all claims; the controller of volumes writes them after the pods are bound."""
+    return {each["status"]["phase"] for each in plot.all("PersistentVolumeClaim")}
+
+
 def only_in(zone: str) -> Json:
     """Node affinity of a volume."""
     expression = {"key": ZONE, "operator": "In", "values": [zone]}
@@ -72,4 +77,4 @@ def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: P
         plot.create(gang("trainer", group(replicas=3, volumes=[scratch])))
         plot.wait_running("trainer", 4)
     assert set(plot.bound("trainer", "worker").values()) == {"near"}
-    assert {each["status"]["phase"] for each in plot.all("PersistentVolumeClaim")} == {"Bound"}
+    plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")

@@ -25,8 +25,7 @@ def test_ray_pods_wait_for_the_webhook_and_nobody_else_does(
     """No Ray pod slips through without its gate, and KubeRay tries again by itself."""
     plot.add_node(4)
     plot.create(gang("waits", group(replicas=2)))
-    status = plot.wait_phase("waits", "Gathering", "PodsRefused")
-    assert "gate.muster.dev" in status["message"]
+    plot.wait_phase("waits", "Gathering", "PodsRefused", "gate.muster.dev")
     assert gates(plot.create(pod("plain"))) == []
     plot.wait(lambda: is_ready(plot.get("Pod", "plain")), "the plain pod to be ready")
     assert plot.pods("waits") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 from collections.abc import AsyncIterator
@@ -131,13 +132,26 @@ class Served:
 
 @pytest.fixture
 async def served(pki: Pki) -> AsyncIterator[Served]:
+    """One that gives a busy machine its time."""
+    async with _serving(pki, call_seconds=30.0, handshake_seconds=60.0) as found:
+        yield found
+
+
+@pytest.fixture
+async def hasty(pki: Pki) -> AsyncIterator[Served]:
+    """One that does not wait for what never comes."""
+    async with _serving(pki, call_seconds=0.3, handshake_seconds=2.0) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
     settings = Settings(
         listen_address="127.0.0.1",  # type: ignore[arg-type]
         listen_port=0,
         settle_seconds=0,
         body_limit_bytes=256 * 1024,
-        call_seconds=0.3,
-        handshake_seconds=2.0,
+        **seconds,  # type: ignore[arg-type]
     )
     known = Known(ledger(node("a"), node("b"), gang(seats={"a": 1})))
     passing = Passing(settle=0.0, keep=30.0, limit=100)

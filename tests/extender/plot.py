@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kube import names
+from testbed.aftermath import brief
 from testbed.cluster import Cluster
 from testbed.muster import Extender
 from testbed.nodes import NodeSpec, copies
-from testbed.waiting import wait_until
+from testbed.waiting import WAIT_SECONDS, wait_until
 from tests.extender.worlds import GPU, Json, gang, member, pinned, pod
 
-SECONDS = 30.0
 QUICK = {"SETTLE_SECONDS": "1", "WAKE_PAUSE_SECONDS": "0.3"}
 """Settings of an extender that is not in doubt for as long as one of an installation."""
 LABEL = "test.muster.dev/extender"
@@ -122,13 +122,22 @@ class Plot:
 
     # ---- waiting
 
-    def wait(self, condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> None:
-        wait_until(condition, what, seconds)
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait until something is true; say how the pods stand when it never is."""
+        wait_until(condition, what, seconds, seen=lambda: brief(self._standing()))
 
-    def wait_bound(self, *wanted: str, seconds: float = SECONDS) -> None:
-        self.wait(lambda: {*wanted} <= self.bound().keys(), f"{wanted} to be bound", seconds)
+    def _standing(self) -> list[str]:
+        """Where each pod is or why it is nowhere, those that wait first."""
+        found = sorted(self.pods().items(), key=lambda each: "nodeName" in each[1]["spec"])
+        return [
+            f"{name}: {each['spec'].get('nodeName') or unschedulable(each)}" for name, each in found
+        ]
 
-    def wait_judged(self, count: int, seconds: float = 60.0) -> None:
+    def wait_bound(self, *wanted: str) -> None:
+        """Wait until these pods are bound; sooner than kube-scheduler would try all again."""
+        self.wait(lambda: {*wanted} <= self.bound().keys(), f"{wanted} to be bound")
+
+    def wait_judged(self, count: int, seconds: float = WAIT_SECONDS) -> None:
         """Wait until so many pods are bound or were found to fit nowhere."""
 
         def judged() -> bool:

@@ -142,8 +142,7 @@ def main(version: str, scheduler: Path | None) -> None:
         Cluster.start(Path(folder) / "root", options) as cluster,
     ):
         cluster.add_nodes(copies(NodeSpec("rec", gpus=GPUS), NODES))
-        high = {"metadata": {"name": HIGH}, "value": 1000}
-        cluster.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", high)
+        cluster.create_priority_class({"name": HIGH}, 1000)
         by_name = record(cluster, scheduler, cached=True)
         whole = record(cluster, scheduler, cached=False)
     written = {

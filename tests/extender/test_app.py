@@ -141,7 +141,7 @@ async def test_an_answer_that_took_too_long_is_none(served: Served, verb: str) -
 
 async def test_a_call_that_is_late_when_its_body_is_there_changes_nothing(served: Served) -> None:
     def trusted() -> bool:
-        served.clock.now += 1.0
+        served.clock.now += served.settings.call_seconds + 1.0
         return True
 
     with mock.patch.object(served.known, "trusted", trusted):
@@ -151,13 +151,14 @@ async def test_a_call_that_is_late_when_its_body_is_there_changes_nothing(served
 
 
 class Slow:
-    """A ledger from which a snapshot takes a second."""
+    """A ledger from which a snapshot takes longer than a call may."""
 
     def __init__(self, served: Served) -> None:
         self._clock, self._ledger = served.clock, served.known.ledger
+        self._takes = served.settings.call_seconds + 1.0
 
     def snapshot(self) -> Snapshot:
-        self._clock.now += 1.0
+        self._clock.now += self._takes
         return self._ledger.snapshot()
 
 
@@ -192,18 +193,18 @@ async def test_plain_http_is_no_handshake(served: Served) -> None:
         await served.session.post(f"http://127.0.0.1:{served.port}/filter", data=b"{}")
 
 
-async def test_who_opens_and_says_nothing_is_hung_up_on(served: Served) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+async def test_who_opens_and_says_nothing_is_hung_up_on(hasty: Served) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", hasty.port)
+    assert await asyncio.wait_for(reader.read(), 30) == b""
     writer.close()
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
+async def test_a_body_that_does_not_come_is_not_waited_for(hasty: Served) -> None:
     reader, writer = await asyncio.open_connection(
-        "127.0.0.1", served.port, ssl=served.caller, server_hostname="127.0.0.1"
+        "127.0.0.1", hasty.port, ssl=hasty.caller, server_hostname="127.0.0.1"
     )
     writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-    assert b"408" in await asyncio.wait_for(reader.readline(), 10)
+    assert b"408" in await asyncio.wait_for(reader.readline(), 30)
     writer.close()
 
 

@@ -125,7 +125,7 @@ def test_the_second_scheduler_leads_and_guards_its_own_pods(plot: Plot) -> None:
     plot.wait_refused("ours", "reserved for a gang")
     plot.wait_bound("small")
     plot.end("train")
-    plot.wait_bound("ours", seconds=20.0)  # the extender may wake the scheduler
+    plot.wait_bound("ours")  # the extender may wake the scheduler
     assert "theirs" not in plot.bound()
     path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
     assert plot.cluster.api.get(path)["spec"]["holderIdentity"]

@@ -17,7 +17,8 @@ from tests.faults.proxy import Call, Proxy
 
 pytestmark = pytest.mark.controlplane
 
-DOUBT = {"SETTLE_SECONDS": "15", "WAKE_PAUSE_SECONDS": "0.3"}
+DOUBT = {"SETTLE_SECONDS": "25", "WAKE_PAUSE_SECONDS": "0.3"}
+"""Long enough for a busy machine to judge all that are late while the second one is in doubt."""
 NODES = 4
 GPUS, SEATED = 8, 4
 
@@ -66,7 +67,7 @@ def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> N
     seats = dict.fromkeys(nodes, 1)
     plot.place("train", seats, gpu=SEATED)
     early = [pod(f"early-{i}", gpu=1) for i in range(10)]
-    late = [pod(f"late-{i}", gpu=1) for i in range(30)]
+    late = [pod(f"late-{i}", gpu=1) for i in range(12)]
     free = NODES * (GPUS - SEATED)
     plot.wait(
         lambda: pair.second.metric("muster_extender_reserved_pods") == NODES,
@@ -74,13 +75,13 @@ def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> N
     )
     frost = pair.proxy.freeze(is_watch)
     plot.create_all(early)
-    plot.wait_bound(*(each["metadata"]["name"] for each in early), seconds=60.0)
+    plot.wait_bound(*(each["metadata"]["name"] for each in early))
     pair.board.turn_to(pair.second.port)
     plot.create_all(late)
     plot.wait_judged(len(early) + len(late))
     assert len(plot.bound()) == len(early)
     pair.proxy.lift(frost)
-    plot.wait(lambda: len(plot.bound()) == free, "the end of doubt to give what is free", 60.0)
+    plot.wait(lambda: len(plot.bound()) == free, "the end of doubt to give what is free")
     assert set(plot.gpus().values()) == {GPUS - SEATED}
     plot.create_all(plot.members("train", seats, gpu=SEATED))
     plot.wait(lambda: set(plot.gpus().values()) == {GPUS}, "the gang to be bound whole")

@@ -32,6 +32,11 @@ def of_other_pods(call: Call) -> bool:
     return "/pods?" in call.path and "notin" in call.path
 
 
+def of_lease(call: Call) -> bool:
+    """Whether the request is one of the election's."""
+    return "/leases" in call.path
+
+
 def not_lease(call: Call) -> bool:
     """Whether the request is none of the election's."""
-    return "/leases" not in call.path
+    return not of_lease(call)

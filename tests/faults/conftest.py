@@ -7,26 +7,23 @@ the test.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from testbed.cluster import Cluster
-from testbed.errors import TestbedError
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from tests.controlplane.plot import LABEL, NODES, Plot
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import PACE, Crew, account_of
+from tests.faults.crew import Crew, account_of
 
 _HERE = Path(__file__).parent
 _OWN_SERVERS = ("test_proxy.py", "test_ledger.py")
 _NUMBERS = itertools.count(1)
-_PLOT = pytest.StashKey[Plot]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,28 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_HERE) and item.path.name not in _OWN_SERVERS:
             item.add_marker(pytest.mark.controlplane)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show in the report of a failure what was in the plot, and say where the logs are."""
-    report = yield
-    plot = item.stash.get(_PLOT, None)
-    if report.failed and report.when == "call" and plot is not None:
-        report.sections += [("the plot", _picture(plot)), ("logs", str(plot.cluster.logs))]
-    return report
-
-
-def _picture(plot: Plot) -> str:
-    """The plot as kubectl shows it."""
-    kinds = ("gangs,rayclusters", "pods", "events")
-    with contextlib.suppress(TestbedError):
-        return "\n".join(
-            plot.cluster.kubectl("get", kind, "-n", plot.name, "-o", "wide") for kind in kinds
-        )
-    return "(nothing answers)"
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +41,7 @@ def muster(
     options = Options(kuberay_args=("--reconcile-concurrency=4",))
     directory = tmp_path_factory.mktemp("faults") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
-        muster = start_muster(cluster, settings=PACE)
-        muster.coordinators[0].kill()
-        yield muster
+        yield start_muster(cluster, coordinators=0)
     cluster.remove_data()
     if not request.session.testsfailed:
         shutil.rmtree(directory)
@@ -81,10 +54,10 @@ def account(muster: Muster) -> Path:
 
 
 @pytest.fixture
-def plot(request: pytest.FixtureRequest, muster: Muster) -> Iterator[Plot]:
+def plot(muster: Muster) -> Iterator[Plot]:
     """A namespace and nodes of one test's own; nothing of it is left for the next test."""
     cluster = muster.cluster
-    plot = request.node.stash[_PLOT] = Plot(cluster, f"fault-{next(_NUMBERS)}")
+    plot = Plot(cluster, f"fault-{next(_NUMBERS)}")
     cluster.create_namespace(plot.name)
     yield plot
     _clear(plot)

@@ -10,10 +10,12 @@ from pathlib import Path
 from testbed.muster import NAMESPACE, Muster
 from testbed.processes import Process
 from testbed.waiting import wait_until
-from tests.faults.proxy import Proxy
+from tests.faults.proxy import Hold, Match, Proxy
 
 PACE = {"LEASE_DURATION": "1", "RENEW_DEADLINE": "0.8", "RETRY_PERIOD": "0.2"}
 """Seconds; a leader that is gone is replaced within LEASE_DURATION and a retry."""
+STEADY = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3.2", "RETRY_PERIOD": "0.2"}
+"""For tests in which a leader must not lose its term because the machine is busy."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Member:
         lines = [line for line in self.metrics().splitlines() if line.startswith(metric)]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
-    def wait_leads(self, seconds: float = 30.0) -> None:
+    def wait_leads(self) -> None:
         """Wait until it leads."""
-        wait_until(lambda: self.leads, f"{self.identity} to lead", seconds)
+        wait_until(lambda: self.leads, f"{self.identity} to lead")
 
 
 class Crew:
@@ -56,13 +58,16 @@ class Crew:
 
     def start(self, count: int = 1, settings: Mapping[str, str] | None = None) -> list[Member]:
         """Start some more at the same time, and return them when they are ready."""
-        members = [self._spawn(settings or {}) for _ in range(count)]
+        members = [self._spawn(self._proxy(), settings or {}) for _ in range(count)]
         self._muster.wait_ready()
         return members
 
-    def _spawn(self, settings: Mapping[str, str]) -> Member:
+    def _proxy(self) -> Proxy:
+        cluster = self._muster.cluster
+        return self._stack.enter_context(Proxy(cluster.server, cluster.ca_file))
+
+    def _spawn(self, proxy: Proxy, settings: Mapping[str, str]) -> Member:
         cluster, number = self._muster.cluster, len(self._muster.coordinators)
-        proxy = self._stack.enter_context(Proxy(cluster.server, cluster.ca_file))
         path = proxy.kubeconfig(self._account, cluster.directory / f"proxy-{number}.kubeconfig")
         process = self._muster.start_coordinator(path, {**PACE, **settings})
         self._stack.callback(process.kill)
@@ -75,6 +80,14 @@ class Crew:
         (member,) = self.start(1, settings)
         member.wait_leads()
         return member
+
+    def start_held_leader(self, match: Match) -> tuple[Member, Hold]:
+        """Start one that will lead, and of whose requests that match not the first one gets out."""
+        proxy = self._proxy()
+        hold = proxy.hold(match)
+        member = self._spawn(proxy, {})
+        member.wait_leads()
+        return member, hold
 
     def wait_leader(self) -> Member:
         """Wait until one of the members leads, and return it."""

@@ -15,13 +15,14 @@ from tests.faults.traffic import GANG_SECONDS, Killer, Traffic
 NODES, CPUS = 5, 2
 ROOM = {f"n-{number}": CPUS for number in range(NODES)}
 LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
+SHORT = [pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
     ("replicas", "gangs", "kills", "seed"),
     [
-        pytest.param(1, 12, 10, 1, id="alone"),
-        pytest.param(2, 12, 10, 2, id="in-a-pair"),
+        pytest.param(1, 12, 10, 1, id="alone", marks=SHORT),
+        pytest.param(2, 12, 10, 2, id="in-a-pair", marks=SHORT),
         pytest.param(1, 50, 100, 3, id="alone-100", marks=LONG),
         pytest.param(2, 50, 100, 4, id="in-a-pair-100", marks=LONG),
     ],

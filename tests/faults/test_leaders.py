@@ -7,9 +7,9 @@ import pytest
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
-from tests.faults.calls import is_placement, is_release
+from tests.faults.calls import is_placement, is_release, of_lease
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew, Member
+from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
 from tests.faults.proxy import Hold, Match
 
@@ -22,7 +22,7 @@ Pair = tuple[Member, Member]
 @pytest.fixture
 def pair(crew: Crew) -> Pair:
     """One that leads and one that stands by."""
-    one, other = crew.start(2)
+    one, other = crew.start(2, STEADY)
     return (one, other) if crew.wait_leader() is one else (other, one)
 
 
@@ -63,6 +63,7 @@ def test_a_hung_leader_is_replaced_and_writes_nothing_more(
     plot.create(gang("later", group(replicas=0)))
     plot.wait_phase("later", "Queued")
     late = leader.proxy.writes[before:]
+    wait_until(lambda: all(each.is_over for each in late), "the late writes to be answered")
     assert {each.status for each in late} <= REFUSED
     assert [each.call.path for each in late if "/leases/" not in each.call.path] == []
     assert not problems(chronicle.ledger, {plot.node("node"): PODS})
@@ -91,10 +92,11 @@ def test_a_late_release_to_a_node_that_was_given_up_fails(
     """
     leader, follower = pair
     plot.add_equal_nodes(2, PODS)
+    too_early, own = follower.proxy.refuse(500, of_lease), follower.proxy.hold(is_release)
     hold = stop_at_first(leader, plot, is_release)
     given_up = promised_node(plot)
     plot.patch_node(given_up, {"spec": {"unschedulable": True}})
-    own = follower.proxy.hold(is_release)
+    follower.proxy.lift(too_early)
     wait_until(lambda: bool(own.met), "the new leader to release the pod")
     assert promised_node(plot) != given_up
     assert answers_to(leader, hold) <= REFUSED
@@ -119,8 +121,10 @@ def test_a_late_placement_is_refused(plot: Plot, chronicle: Chronicle, pair: Pai
     """
     leader, follower = pair
     plot.add_equal_nodes(1, PODS)
+    too_early = follower.proxy.refuse(500, of_lease)
     hold = stop_at_first(leader, plot, is_placement)
     plot.patch_node("n-0", {"spec": {"unschedulable": True}})
+    follower.proxy.lift(too_early)
     follower.wait_leads()
     plot.wait_phase("three", "Queued")
     plot.patch_node("n-0", {"spec": {"unschedulable": False}})

@@ -70,7 +70,9 @@ async def test_a_held_write_arrives_after_its_client_has_gone(
 ) -> None:
     """A late write is the whole point: dropped with its client it would test no fence."""
     hold = proxy.hold(every)
-    assert await asyncio.to_thread(post, proxy, 0.1) == -1
+    client = asyncio.create_task(asyncio.to_thread(post, proxy, 0.5))
+    await asyncio.to_thread(wait_until, lambda: hold.met, "the write to be held")
+    assert await client == -1
     assert origin[0].bodies == []
     proxy.lift(hold)
     await asyncio.to_thread(wait_until, lambda: hold.met[0].is_over, "the write to arrive")

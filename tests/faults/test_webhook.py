@@ -43,7 +43,7 @@ def test_no_pod_slips_through_while_the_webhook_is_killed(
         plot.wait_pods(name, PODS)
     for _ in names:
         running = plot.wait(lambda: [n for n in plot.gangs() if whole(plot, n)], "a gang to run")
-        plot.delete("RayCluster", running[0])
+        plot.delete_whole(running[0])
         plot.wait_no_gang(running[0])
     assert problems(chronicle.ledger, {plot.node("node"): PODS}) == []
     assert never_whole(chronicle.ledger, dict.fromkeys(names, PODS)) == []

@@ -21,8 +21,8 @@ _WAITING = 5
 """Gangs that exist at once: two fit, so some always wait for room."""
 _LEAST, _MOST = 3, 5
 """Pods of a gang: a head and two to four workers."""
-GANG_SECONDS = 60.0
-_AIM_SECONDS = 2.0
+GANG_SECONDS = 120.0
+_AIM_SECONDS = 10.0
 
 
 class Traffic:
@@ -56,7 +56,7 @@ class Traffic:
         phases = {name: gangs[name].get("status", {}).get("phase") for name in gangs}
         running = [name for name in self._alive if phases.get(name) == "Running"]
         for name in running:
-            self._plot.delete("RayCluster", name)
+            self._plot.delete_whole(name)
             del self._alive[name]
         return bool(running)
 
@@ -93,8 +93,8 @@ class Killer:
 
     def _kill_at_release(self, victim: Member) -> None:
         hold = victim.proxy.hold(releases_after(self._chance.randrange(_MOST)))
-        with contextlib.suppress(TestbedError):  # somebody else may lead by now
-            wait_until(lambda: bool(hold.met), "a release to kill at", _AIM_SECONDS)
+        with contextlib.suppress(TestbedError):  # nobody may be waiting for a release now
+            wait_until(lambda: hold.met or not victim.leads, "a release to kill at", _AIM_SECONDS)
         victim.process.restart()
         if self._chance.random() < 0.5:
             self._crew.wait_leader()

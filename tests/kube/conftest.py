@@ -17,5 +17,5 @@ async def fake() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture
 async def client(fake: FakeApi) -> AsyncIterator[Client]:
-    async with Client(open_access(fake.url), timeout=5.0, user_agent="muster-test") as opened:
+    async with Client(open_access(fake.url), timeout=60.0, user_agent="muster-test") as opened:
         yield opened

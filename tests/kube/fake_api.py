@@ -363,7 +363,7 @@ async def serving(fake: FakeApi) -> AsyncIterator[FakeApi]:
         await server.close()
 
 
-async def eventually(holds: Callable[[], object], within: float = 5.0) -> None:
+async def eventually(holds: Callable[[], object], within: float = 60.0) -> None:
     """Wait until a condition holds; the poll is fast, so no test waits longer than it must."""
     async with asyncio.timeout(within):
         while not holds():  # noqa: ASYNC110  (the condition is a plain attribute of the code)

@@ -22,7 +22,10 @@ from kube.leader import Election, Observation, Term, Timing, free_at, suspend_aw
 from tests.kube.fake_api import FakeApi, eventually, hangs, resets, says
 from tests.kube.virtual_time import run_virtually
 
-QUICK = Timing(lease_duration=1.0, renew_deadline=0.5, retry_period=0.05)
+STEADY = Timing(lease_duration=60.0, renew_deadline=40.0, retry_period=0.05)
+"""No pause of a busy machine ends a term."""
+QUICK = Timing(lease_duration=30.0, renew_deadline=0.5, retry_period=0.05)
+"""A term ends soon, but nobody else may lead for long after it."""
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class Replica:
 
 @contextlib.asynccontextmanager
 async def contending(client: Client, identity: str, **more: Any) -> AsyncIterator[Replica]:
-    replica = Replica(Election(client, "ns", "muster", identity, **{"timing": QUICK} | more))
+    replica = Replica(Election(client, "ns", "muster", identity, **{"timing": STEADY} | more))
     task = asyncio.create_task(replica.election.run(replica.lead))
     try:
         yield replica
@@ -76,9 +79,8 @@ async def test_the_first_one_makes_the_lease_and_leads(fake: FakeApi, client: Cl
 
 
 async def test_a_clean_exit_lets_the_next_one_in_at_once(fake: FakeApi, client: Client) -> None:
-    slow = Timing(lease_duration=60, renew_deadline=40, retry_period=0.05)
-    async with contending(client, "two", timing=slow) as two:
-        async with contending(client, "one", timing=slow) as one:
+    async with contending(client, "two") as two:
+        async with contending(client, "one") as one:
             await eventually(lambda: one.leading or two.leading)
             leader = one if one.leading else two
         if leader is two:
@@ -103,7 +105,7 @@ async def test_the_lease_is_released_only_after_the_work_has_ended(
             still_ours.append(record(fake)["holderIdentity"] == "one" and term.valid())
             ended.set()
 
-    election = Election(client, "ns", "muster", "one", timing=QUICK)
+    election = Election(client, "ns", "muster", "one", timing=STEADY)
     task = asyncio.create_task(election.run(lead))
     await eventually(lambda: election.term)
     await asyncio.sleep(0)
@@ -122,7 +124,7 @@ async def test_the_work_stops_before_the_lease_can_be_taken(
     """What no client library does: an API server that hangs must not leave a leader behind."""
     never = asyncio.Event()
     bad = {"hang": hangs(never), "reset": resets, "500": says(500)}[fault]
-    async with contending(client, "one") as one:
+    async with contending(client, "one", timing=QUICK) as one:
         await eventually(lambda: one.leading)
         fake.always.update(get=bad, patch=bad)
         cut = time.monotonic()
@@ -157,6 +159,7 @@ async def test_a_stolen_lease_ends_the_term(fake: FakeApi, client: Client) -> No
         await eventually(lambda: one.leading)
         first = one.terms[0]
         thief = {**record(fake), "holderIdentity": "thief", "leaseTransitions": 7}
+        thief["leaseDurationSeconds"] = 1
         fake.put("leases", "muster", spec=thief)
         await eventually(lambda: one.leading is None)
         assert not first.valid()
@@ -182,12 +185,12 @@ async def test_a_lease_deleted_by_hand_is_not_taken_from_who_holds_it(
 ) -> None:
     held = {"holderIdentity": "other", "leaseDurationSeconds": 1, "leaseTransitions": 3}
     fake.put("leases", "muster", spec=held)
+    began = time.monotonic()
     async with contending(client, "one") as one:
         await eventually(lambda: fake.count("get") >= 2)
         fake.remove("leases", "muster")
-        seen = time.monotonic()
         await eventually(lambda: one.leading)
-        assert time.monotonic() - seen > 0.7
+        assert time.monotonic() - began >= 1.0
         assert one.terms[0].epoch == 4
 
 
@@ -197,10 +200,10 @@ async def test_what_leads_may_give_up_its_term(fake: FakeApi, client: Client) ->
     async def briefly(term: Term) -> None:
         epochs.append(term.epoch)
 
-    task = asyncio.create_task(Election(client, "ns", "muster", "x", timing=QUICK).run(briefly))
+    task = asyncio.create_task(Election(client, "ns", "muster", "x", timing=STEADY).run(briefly))
     await eventually(lambda: len(epochs) >= 3)
     task.cancel()
-    assert epochs == [1, 2, 3]
+    assert epochs[:3] == [1, 2, 3]
 
 
 async def test_what_the_work_raises_is_raised_and_the_lease_released(
@@ -210,7 +213,7 @@ async def test_what_the_work_raises_is_raised_and_the_lease_released(
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(Election(client, "ns", "muster", "x", timing=QUICK).run(broken), 5)
+        await asyncio.wait_for(Election(client, "ns", "muster", "x", timing=STEADY).run(broken), 60)
     assert record(fake)["holderIdentity"] == ""
 
 

@@ -18,10 +18,11 @@ from kube.patches import JsonPatch, release_patch, unpinned_release_patch
 from kube.profiles import DEFAULT_SCHEDULER
 from testbed.api import Session
 from testbed.cluster import Cluster
+from testbed.errors import TestbedError
 from testbed.following import DELETED, Follower
 from testbed.options import Options
 from testbed.provisioner import provisioning
-from testbed.waiting import wait_until
+from testbed.waiting import WAIT_SECONDS, wait_until
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.model import (
     PRIORITIES,
@@ -85,9 +86,7 @@ class Stage:
         )
         with Cluster.start(directory, options) as cluster, provisioning(cluster.api):
             for name, value in PRIORITIES.items():
-                cluster.api.create(
-                    "/apis/scheduling.k8s.io/v1/priorityclasses", _class(name, value)
-                )
+                cluster.create_priority_class({"name": name}, value, preemptionPolicy="Never")
             seen = Pods()
             with Follower(cluster.api, "/api/v1/pods", seen.take_in) as follower:
                 follower.wait_synced()
@@ -214,8 +213,11 @@ class Pods:
         """Wait until no pod is left in the namespaces."""
         gone = frozenset(namespaces)
         with self._changed:
-            while any(namespace in gone for namespace, _ in self._pods):
-                self._changed.wait(1.0)
+            empty = self._changed.wait_for(
+                lambda: not any(namespace in gone for namespace, _ in self._pods), WAIT_SECONDS
+            )
+        if not empty:
+            raise TestbedError(f"the pods of {sorted(gone)} did not go")
 
 
 def is_refused(pod: Json) -> bool:
@@ -239,10 +241,6 @@ def _phase(manifest: Json) -> str:
     if manifest["kind"] == "PersistentVolume" and "claimRef" not in spec:
         return "Available"
     return "Bound" if "volumeName" in spec else ""
-
-
-def _class(name: str, value: int) -> Json:
-    return {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
 
 
 def _release(pod: Json, node: str) -> JsonPatch:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.waiting import wait_until
+
 ROOT = Path(__file__).parent.parent.parent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -37,9 +39,13 @@ def test_a_cluster_is_up_until_it_is_taken_down(testbed: Run) -> None:
     assert prefix == "export KUBECONFIG"
     assert Path(kubeconfig).exists()
 
-    shown = testbed("status")
-    assert shown.returncode == 0
-    assert shown.stdout.count(" healthy") == 6
+    def healthy() -> bool:
+        shown = testbed("status")
+        return shown.returncode == 0 and shown.stdout.count(" healthy") == 6
+
+    wait_until(
+        healthy, "all programs to be shown as healthy", seen=lambda: testbed("status").stdout
+    )
 
     again = testbed("up")
     assert again.returncode == 1

@@ -74,7 +74,7 @@ def test_a_program_that_ended_by_itself_is_reported_with_its_log(
     guard: Watchdog, tmp_path: Path
 ) -> None:
     process = start(guard, tmp_path, ["/bin/sh", "-c", "echo on fire; exit 3"])
-    assert process.wait(10) == 3
+    assert process.wait(60) == 3
     with pytest.raises(TestbedError, match="ended with 3:\non fire"):
         process.expect_running()
 
@@ -83,17 +83,17 @@ def test_what_is_left_when_the_guard_closes_is_killed(tmp_path: Path) -> None:
     guard = Watchdog()
     process = start(guard, tmp_path, SLEEPER)
     guard.close()
-    assert process._popen.wait(10) == -signal.SIGKILL
+    assert process._popen.wait(60) == -signal.SIGKILL
 
 
 def test_what_was_released_lives_on(tmp_path: Path) -> None:
     guard = Watchdog()
     process = start(guard, tmp_path, SLEEPER)
     guard.release()
-    assert guard._process.wait(10) == 0
+    assert guard._process.wait(60) == 0
     assert process.running
     os.killpg(process.pid, signal.SIGKILL)
-    process._popen.wait(10)
+    process._popen.wait(60)
     guard.close()
 
 

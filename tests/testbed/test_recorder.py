@@ -14,6 +14,7 @@ from testbed.nodes import NodeSpec
 from testbed.options import Options
 from testbed.pytest_plugin import MakeCluster
 from testbed.recorder import Recorder
+from testbed.waiting import wait_until
 
 pytestmark = pytest.mark.controlplane
 
@@ -89,8 +90,13 @@ def test_closing_does_not_wait_for_the_server(bare: Cluster) -> None:
 
 
 def test_what_cannot_be_listed_is_an_error(bare: Cluster) -> None:
-    with (
-        Follower(bare.api, "/apis/example.com/v1/nothing", lambda *_: None) as follower,
-        pytest.raises(TestbedError, match=r"in vain to list .*404"),
-    ):
-        follower.wait_synced(1.0)
+    with Follower(bare.api, "/apis/example.com/v1/nothing", lambda *_: None) as follower:
+        said = wait_until(lambda: complaint(follower, "404"), "the follower to be told 404")
+    assert "in vain to list /apis/example.com/v1/nothing" in said
+
+
+def complaint(follower: Follower, word: str) -> str:
+    """What the follower says of its list, once it says this word."""
+    with pytest.raises(TestbedError) as caught:
+        follower.wait_synced(0.1)
+    return str(caught.value) if word in str(caught.value) else ""

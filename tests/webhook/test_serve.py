@@ -11,7 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from kube.names import GATE
+from testbed.ports import PortAllocator
 from tests.webhook import apiserver
 from tests.webhook.apiserver import FakeApiServer
 from tests.webhook.pki import HOST, Pki, shown
@@ -108,12 +110,19 @@ async def kubeconfig(api: WatchedApiServer, aiohttp_server: AiohttpServer, tmp_p
 
 
 @pytest.fixture
-def settings(pki: Pki, kubeconfig: Path, unused_tcp_port_factory: Callable[[], int]) -> Settings:
+def ports() -> Iterator[PortAllocator]:
+    """Ports that nobody else gets, not even for a connection, between here and the server."""
+    with closing(PortAllocator()) as allocator:
+        yield allocator
+
+
+@pytest.fixture
+def settings(pki: Pki, kubeconfig: Path, ports: PortAllocator) -> Settings:
     return Settings(
         listen_address=ip_address(HOST),
-        listen_port=unused_tcp_port_factory(),
+        listen_port=ports.allocate(),
         health_address=ip_address(HOST),
-        health_port=unused_tcp_port_factory(),
+        health_port=ports.allocate(),
         certificate_file=pki.certificate,
         key_file=pki.key,
         certificate_poll_seconds=0.1,
@@ -143,7 +152,7 @@ class Program:
             return answer.status, await answer.text()
 
     async def until_ready(self, said: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     if (await self.health("/readyz"))[1] == said:
@@ -160,7 +169,7 @@ class Program:
 
     async def end(self) -> None:
         self.stop.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.task
 
 
@@ -221,7 +230,7 @@ async def test_a_new_certificate_is_shown_under_way(
     pki.write()
     await program.until_ready("not ready: cache\n")
     renewed = pki.write()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await _shown(program, pki) != renewed:
             pass
 
@@ -240,13 +249,13 @@ async def test_a_review_under_way_is_answered_before_the_end(
     api.cluster = held = apiserver.Held(apiserver.found(labels=dict(labelled().labels)))
     await program.until_ready("not ready: cache\n")
     review = asyncio.create_task(program.review(worker()))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await api.until_asked(1)
     program.stop.set()
     await _until_refused(program.settings.listen_port)
     held.go.set()
     assert gates_after(worker(), await review) == [GATE]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await program.task
 
 
@@ -259,7 +268,7 @@ async def test_a_review_that_hangs_does_not_hold_up_the_end_for_ever(
     program = Program(settings.model_copy(update=patient), http)
     await program.until_ready("not ready: cache\n")
     review = asyncio.create_task(program.review(worker()))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await api.until_asked(1)
     await program.end()
     with pytest.raises(aiohttp.ClientError):
@@ -267,7 +276,7 @@ async def test_a_review_that_hangs_does_not_hold_up_the_end_for_ever(
 
 
 async def _until_refused(port: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionRefusedError):
             while True:
                 _, writer = await asyncio.open_connection(HOST, port)
@@ -278,7 +287,7 @@ async def test_while_it_stops_it_says_so(
     settings: Settings, http: aiohttp.ClientSession, pki: Pki
 ) -> None:
     pki.write()
-    program = Program(settings.model_copy(update={"shutdown_delay_seconds": 0.5}), http)
+    program = Program(settings.model_copy(update={"shutdown_delay_seconds": 3.0}), http)
     await program.until_ready("not ready: cache\n")
     program.stop.set()
     await program.until_ready("not ready: cache, stopping\n")
@@ -319,7 +328,7 @@ async def test_a_part_that_breaks_ends_it(
 
     monkeypatch.setattr("webhook.serve.Reflector.run", break_down)
     with pytest.raises(KeyError, match="a bug"):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await serve(settings, asyncio.Event())
 
 
@@ -347,7 +356,7 @@ def _run(**variables: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -377,7 +386,7 @@ async def test_a_signal_ends_it_cleanly(
     )
     assert process.stderr is not None
     lines: list[Json] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not lines or lines[-1]["event"] != "serving":
             lines.append(json.loads(await process.stderr.readline()))
         process.send_signal(number)

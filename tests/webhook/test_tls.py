@@ -197,7 +197,7 @@ def test_a_turned_link_is_seen(tmp_path: Path, news: News) -> None:
 async def test_the_files_are_looked_after(pki: Pki, hot: HotCertificate, news: News) -> None:
     task = asyncio.create_task(hot.watch(0.001))
     pki.write()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await news.told.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
