@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from testbed.recipes import chosen_kubernetes, recipes_for
+from testbed.recipes import chosen_kuberay, chosen_kubernetes, recipes_for
 
 
 def facts() -> dict[str, Any]:
@@ -21,7 +21,7 @@ def facts() -> dict[str, Any]:
         "Python": platform.python_version(),
         **{
             recipe.name: _version(recipe.directory / "go.mod", recipe.module)
-            for recipe in recipes_for(chosen_kubernetes())
+            for recipe in recipes_for(chosen_kubernetes(), chosen_kuberay())
         },
     }
 

@@ -19,15 +19,7 @@ from pathlib import Path
 
 from testbed import toolchain
 from testbed.errors import TestbedError
-from testbed.recipes import (
-    BUILD_FLAGS,
-    KUBERAY,
-    KWOK,
-    Recipe,
-    Target,
-    content_key,
-    this_machine,
-)
+from testbed.recipes import BUILD_FLAGS, Recipe, Target, content_key, this_machine
 
 HEARTBEAT_SECONDS = 15.0
 _LOG_LINES_SHOWN = 30
@@ -52,22 +44,26 @@ class Artifacts:
     @property
     def crds(self) -> Path:
         """KubeRay's CustomResourceDefinitions."""
-        return self.folders[KUBERAY.name] / "assets/config/crd/bases"
+        return self._asset("config/crd/bases")
 
     @property
     def samples(self) -> Path:
         """KubeRay's own examples of RayCluster, RayJob and RayService."""
-        return self.folders[KUBERAY.name] / "assets/config/samples"
+        return self._asset("config/samples")
 
     @property
     def kuberay_role(self) -> Path:
         """The ClusterRole that KubeRay ships for its operator."""
-        return self.folders[KUBERAY.name] / "assets/config/rbac/role.yaml"
+        return self._asset("config/rbac/role.yaml")
 
     @property
     def stages(self) -> Path:
         """The life cycles of nodes and pods that kwok ships."""
-        return self.folders[KWOK.name] / "assets/kustomize/stage"
+        return self._asset("kustomize/stage")
+
+    def _asset(self, name: str) -> Path:
+        paths = (folder / "assets" / name for folder in self.folders.values())
+        return next(path for path in paths if path.exists())
 
 
 def cache_directory() -> Path:

@@ -19,7 +19,14 @@ from testbed.errors import TestbedError
 from testbed.health import endpoint
 from testbed.nodes import NodeSpec
 from testbed.options import Options
-from testbed.recipes import DEFAULT_KUBERNETES, KUBERNETES, chosen_kubernetes
+from testbed.recipes import (
+    DEFAULT_KUBERAY,
+    DEFAULT_KUBERNETES,
+    KUBERAY,
+    KUBERNETES,
+    chosen_kuberay,
+    chosen_kubernetes,
+)
 from testbed.standing import Standing
 
 DEFAULT_NAME = "default"
@@ -61,6 +68,12 @@ _kubernetes_option = click.option(
     default=chosen_kubernetes,
     help=f"Its version  [{DEFAULT_KUBERNETES}]",
 )
+_kuberay_option = click.option(
+    "--kuberay",
+    type=click.Choice(list(KUBERAY)),
+    default=chosen_kuberay,
+    help=f"The version of KubeRay  [{DEFAULT_KUBERAY}]",
+)
 
 
 @click.group()
@@ -70,17 +83,19 @@ def main() -> None:
 
 @main.command("build")
 @_kubernetes_option
+@_kuberay_option
 @_errors_are_messages
-def build_command(*, kubernetes: str) -> None:
+def build_command(*, kubernetes: str, kuberay: str) -> None:
     """Build all programs that the cache lacks."""
     progress = _Progress()
-    prepare(progress.say, kubernetes)
+    prepare(progress.say, Options(kubernetes=kubernetes, kuberay_version=kuberay))
     progress.say(f"all programs are in {cache_directory()}")
 
 
 @main.command()
 @_name_option
 @_kubernetes_option
+@_kuberay_option
 @click.option("--nodes", "count", type=click.IntRange(min=0), help="How many equal nodes  [2]")
 @click.option("--cpus", default="8", show_default=True, help="CPUs of each")
 @click.option("--memory", default="32Gi", show_default=True, help="Memory of each")
@@ -98,6 +113,7 @@ def up(  # noqa: PLR0913 - one for each option
     *,
     name: str,
     kubernetes: str,
+    kuberay: str,
     count: int | None,
     cpus: str,
     memory: str,
@@ -112,7 +128,7 @@ def up(  # noqa: PLR0913 - one for each option
         "node", cpus, memory, gpus, labels=dict(map(nodes.parse_label, labels)), taints=taints
     )
     specs = chosen_nodes(template, count, nodes_file)
-    options = Options(kubernetes=kubernetes)
+    options = Options(kubernetes=kubernetes, kuberay_version=kuberay)
     if with_muster:
         cluster = start_standing(name, muster.with_muster(options), specs, muster.start_muster)
     else:
@@ -141,7 +157,7 @@ def start_standing(
 ) -> Cluster:
     """Start a cluster that outlives this process; on any failure nothing of it stays running."""
     progress = _Progress()
-    prepare(progress.say, options.kubernetes)
+    prepare(progress.say, options)
     cluster = Cluster.start(_free_directory(name), options)
     progress.say(f"the control plane answers at {cluster.server}")
     try:

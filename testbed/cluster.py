@@ -29,7 +29,7 @@ from testbed.nodes import NodeSpec
 from testbed.options import Options, SchedulerConfig, scheduler_configuration
 from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
-from testbed.recipes import chosen_kubernetes, recipes_for
+from testbed.recipes import recipes_for
 from testbed.seed import Seed, ensure_seed
 from testbed.waiting import wait_until
 
@@ -62,9 +62,7 @@ class Cluster:
     def start(cls, root_dir: Path, options: Options | None = None) -> Cluster:
         """Start a cluster in a new or empty directory and return it when it is ready."""
         chosen = options or Options()
-        programs, seed = prepare(
-            lambda line: print(line, file=sys.stderr, flush=True), chosen.kubernetes
-        )
+        programs, seed = prepare(lambda line: print(line, file=sys.stderr, flush=True), chosen)
         cluster = cls(root_dir.resolve(), chosen, programs, seed if chosen.kuberay else None)
         cls.started.append(cluster)
         try:
@@ -329,9 +327,10 @@ class Cluster:
             wait_until(lambda: self.api.exists(path), what)
 
 
-def prepare(say: Say, kubernetes: str | None = None) -> tuple[Artifacts, Seed]:
-    """Make whatever clusters of a version need beforehand and is not there yet."""
-    programs = build(recipes_for(kubernetes or chosen_kubernetes()), say)
+def prepare(say: Say, options: Options | None = None) -> tuple[Artifacts, Seed]:
+    """Make whatever clusters of these versions need beforehand and is not there yet."""
+    chosen = options or Options()
+    programs = build(recipes_for(chosen.kubernetes, chosen.kuberay_version), say)
     return programs, ensure_seed(programs, _grow_seed, say)
 
 

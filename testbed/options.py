@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from testbed.errors import TestbedError
-from testbed.recipes import chosen_kubernetes
+from testbed.recipes import chosen_kuberay, chosen_kubernetes
 
 SchedulerConfig = Mapping[str, Any]
 
@@ -22,6 +22,8 @@ class Options:
     kubernetes: str = field(default_factory=chosen_kubernetes)
     """Its version, of those in `testbed.recipes`; MUSTER_TESTBED_KUBERNETES sets the default."""
     kuberay: bool = True
+    kuberay_version: str = field(default_factory=chosen_kuberay)
+    """One of those in `testbed.recipes`; MUSTER_TESTBED_KUBERAY sets the default."""
     kuberay_args: tuple[str, ...] = ()
     """Flags of the operator, such as --reconcile-concurrency=10 or --feature-gates=..."""
     kwok: bool = True

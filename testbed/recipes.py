@@ -21,6 +21,8 @@ MODULES = Path(__file__).parent / "modules"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly")
 DEFAULT_KUBERNETES = "1.36.3"
 KUBERNETES_VARIABLE = "MUSTER_TESTBED_KUBERNETES"
+DEFAULT_KUBERAY = "1.6.2"
+KUBERAY_VARIABLE = "MUSTER_TESTBED_KUBERAY"
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -80,28 +82,49 @@ KWOK = Recipe(
     packages=("sigs.k8s.io/kwok/cmd/kwok",),
     assets=("kustomize/stage",),
 )
-KUBERAY = Recipe(
-    name="kuberay",
-    module="github.com/ray-project/kuberay/ray-operator",
-    packages=("github.com/ray-project/kuberay/ray-operator",),
-    assets=("config/crd/bases", "config/rbac", "config/samples"),
-)
 
 
-def recipes_for(kubernetes: str) -> tuple[Recipe, ...]:
-    """List what a cluster of this version of Kubernetes is made of.
+def _kuberay(name: str) -> Recipe:
+    """Take the operator and what belongs to it from one version of KubeRay."""
+    return Recipe(
+        name=name,
+        module="github.com/ray-project/kuberay/ray-operator",
+        packages=("github.com/ray-project/kuberay/ray-operator",),
+        assets=("config/crd/bases", "config/rbac", "config/samples"),
+    )
+
+
+KUBERAY: Mapping[str, Recipe] = {
+    "1.6.2": _kuberay("kuberay"),
+    "1.5.1": _kuberay("kuberay-1.5"),
+    "1.4.2": _kuberay("kuberay-1.4"),
+}
+
+
+def recipes_for(kubernetes: str, kuberay: str) -> tuple[Recipe, ...]:
+    """List what a cluster of these versions of Kubernetes and KubeRay is made of.
 
     The quick ones first: whoever watches a cold build sees something finished soon.
     """
-    if kubernetes not in KUBERNETES:
-        known = ", ".join(KUBERNETES)
-        raise TestbedError(f"the testbed knows no Kubernetes {kubernetes!r}, only: {known}")
-    return (ETCD, KWOK, KUBERAY, KUBERNETES[kubernetes])
+    operator = _known("KubeRay", KUBERAY, kuberay)
+    return (ETCD, KWOK, operator, _known("Kubernetes", KUBERNETES, kubernetes))
+
+
+def _known(what: str, recipes: Mapping[str, Recipe], version: str) -> Recipe:
+    if version not in recipes:
+        known = ", ".join(recipes)
+        raise TestbedError(f"the testbed knows no {what} {version!r}, only: {known}")
+    return recipes[version]
 
 
 def chosen_kubernetes() -> str:
     """Return the version of clusters for which nothing else is said."""
     return os.environ.get(KUBERNETES_VARIABLE, DEFAULT_KUBERNETES)
+
+
+def chosen_kuberay() -> str:
+    """Return the version of KubeRay in clusters for which nothing else is said."""
+    return os.environ.get(KUBERAY_VARIABLE, DEFAULT_KUBERAY)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ from testbed.crds import Served
 from testbed.errors import TestbedError
 from testbed.options import Options
 from testbed.recipes import (
+    DEFAULT_KUBERAY,
     DEFAULT_KUBERNETES,
+    KUBERAY,
+    KUBERAY_VARIABLE,
     KUBERNETES,
     KUBERNETES_VARIABLE,
     Recipe,
@@ -76,9 +79,10 @@ def test_the_key_changes_with_the_target(modules: Path) -> None:
     assert len(keys | {content_key(THING, LINUX)}) == 3
 
 
+@pytest.mark.parametrize("kuberay", KUBERAY)
 @pytest.mark.parametrize("kubernetes", KUBERNETES)
-def test_every_module_is_pinned(kubernetes: str) -> None:
-    for recipe in recipes_for(kubernetes):
+def test_every_module_is_pinned(kubernetes: str, kuberay: str) -> None:
+    for recipe in recipes_for(kubernetes, kuberay):
         assert recipe.module in (recipe.directory / "go.mod").read_text()
         assert (recipe.directory / "go.sum").stat().st_size
 
@@ -89,19 +93,31 @@ def test_the_version_that_is_stamped_is_the_one_that_is_built(kubernetes: str) -
     required = f"k8s.io/kubernetes v{kubernetes}"
     assert required in (recipe.directory / "go.mod").read_text()
     assert f"gitVersion=v{kubernetes} " in f"{recipe.ldflags} "
-    assert recipe in recipes_for(kubernetes)
+    assert recipe in recipes_for(kubernetes, DEFAULT_KUBERAY)
+
+
+@pytest.mark.parametrize("kuberay", KUBERAY)
+def test_the_version_of_kuberay_is_the_one_that_is_built(kuberay: str) -> None:
+    recipe = KUBERAY[kuberay]
+    assert f"{recipe.module} v{kuberay} " in (recipe.directory / "go.mod").read_text()
+    assert recipe in recipes_for(DEFAULT_KUBERNETES, kuberay)
 
 
 def test_one_version_is_built_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KUBERNETES_VARIABLE, raising=False)
+    for variable in (KUBERNETES_VARIABLE, KUBERAY_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
     assert Options().kubernetes == DEFAULT_KUBERNETES == "1.36.3"
+    assert Options().kuberay_version == DEFAULT_KUBERAY == "1.6.2"
     monkeypatch.setenv(KUBERNETES_VARIABLE, "1.35.4")
-    assert Options().kubernetes == "1.35.4"
+    monkeypatch.setenv(KUBERAY_VARIABLE, "1.4.2")
+    assert (Options().kubernetes, Options().kuberay_version) == ("1.35.4", "1.4.2")
 
 
 def test_a_version_that_is_not_known_is_named() -> None:
     with pytest.raises(TestbedError, match=r"no Kubernetes '1\.0\.0', only: 1\.36\.3, 1\.35\.4"):
-        recipes_for("1.0.0")
+        recipes_for("1.0.0", DEFAULT_KUBERAY)
+    with pytest.raises(TestbedError, match=r"no KubeRay '1\.0\.0', only: 1\.6\.2, 1\.5\.1, 1"):
+        recipes_for(DEFAULT_KUBERNETES, "1.0.0")
 
 
 FAKE_GO = """#!/bin/sh
