@@ -57,9 +57,12 @@ from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
+_MOST_EXCLUSIVE = 100  # host ports and disks of a pod; each costs a row over all nodes
+_MOST_VOLUMES = 100  # claims and disks; no node attaches as many, and each costs a look at all
 _SHOWN = 120  # what tenants write may be long, a message should not
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
+_MOUNTED = frozenset((CLAIM, EPHEMERAL, *TAKEN_OVER))
 
 # Volumes that no Filter plugin looks at, those of claims, and the kinds of disk of `in_tree`. Any
 # other kind is of a later release.
@@ -102,13 +105,12 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
     minds = COMPANY not in off and _company_terms(spec) <= _MOST_TERMS
     containers = _asked(spec.containers, "spec.containers")
     init_containers = _asked(spec.init_containers, "spec.initContainers")
-    constraints = spec.topology_spread_constraints
+    constraints, mounted = spec.topology_spread_constraints, mounts(pod)
     return PodShape(
         requests=sorted_requests(
             {
                 **_pod_total(spec, containers, init_containers, _pod_level(spec)),
-                **port_amounts(() if PORTS in off else _host_ports(spec)),
-                **disk_amounts(_disks(spec)),
+                **_exclusive_amounts(spec, off),
                 model.PODS: 1,
             }
         ),
@@ -122,7 +124,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         apart=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
         spread_by_default=profile.defaults if profile and not constraints else (),
-        volumes=_volume_names(mounts(pod)),
+        volumes=() if len(mounted) > _MOST_VOLUMES else _volume_names(mounted),
     )
 
 
@@ -239,6 +241,18 @@ def _pod_level(spec: PodSpec) -> Amounts:
     return _amounts(spec.resources.requests, "spec.resources.requests") if spec.resources else {}
 
 
+def _exclusive_amounts(spec: PodSpec, off: frozenset[str]) -> Amounts:
+    """Count host ports and disks, of too many none: such a pod is not supported."""
+    if _too_exclusive(spec):
+        return {}
+    ports = port_amounts(() if PORTS in off else _host_ports(spec))
+    return {**ports, **disk_amounts(_disks(spec))}
+
+
+def _too_exclusive(spec: PodSpec) -> bool:
+    return len({*_host_ports(spec)}) + len({*_disks(spec)}) > _MOST_EXCLUSIVE
+
+
 def _host_ports(spec: PodSpec) -> Iterator[HostPort]:
     """List the ports of the host that a pod holds for as long as it runs."""
     side_cars = (each for each in spec.init_containers if _keeps_running(each))
@@ -350,6 +364,8 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
     if profile is None:
         yield f"schedulerName {_shortened(spec.scheduler_name or DEFAULT_SCHEDULER)}"
     yield from _volumes(spec)
+    if _too_exclusive(spec):
+        yield f"more than {_MOST_EXCLUSIVE} host ports and disks"
     if _selection_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} node selection terms"
     else:
@@ -366,6 +382,8 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
+    if sum(kind in _MOUNTED for _, kind, _ in _sources(spec)) > _MOST_VOLUMES:
+        yield f"more than {_MOST_VOLUMES} volumes of claims and disks"
     for _, kind, source in _sources(spec):
         if kind not in _MODELLED_VOLUMES:
             yield f"volume of kind {kind}"

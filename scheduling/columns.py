@@ -41,6 +41,11 @@ LABELS_KEPT = 1024
 """Columns of labels kept per set of nodes: 40 MB at 5,000 nodes, where a few dozen are used."""
 
 
+EXCLUSIVE_ROWS = 512
+"""Host ports and disks that have rows at a time: 20 MB each array at 5,000 nodes. Anybody invents
+such names, so of more than that the later ones wait for a row, and their pods with them."""
+
+
 class Traits:
     """What nodes are besides amounts, and what was derived from it (see `remembered`).
 
@@ -224,8 +229,9 @@ class NodeTable:
     into that of resources, so that until then a view is a part of the arrays. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row once a node
-    has it, host ports and disks while somebody asks for them; what pods use of others, whose names
-    anybody can invent, stays in the sums, and a pod that asks for it fits nowhere.
+    has it, host ports and disks while somebody asks for them, `EXCLUSIVE_ROWS` at most; what pods
+    use of others, whose names anybody can invent, stays in the sums, and a pod that asks for it
+    fits nowhere.
     """
 
     def __init__(self) -> None:
@@ -235,6 +241,8 @@ class NodeTable:
         self._rows: dict[str, int] = {}
         self._free_rows: list[int] = []
         self._asked: Counter[str] = Counter()
+        self._exclusive_rows = 0
+        self._rowless: dict[str, None] = {}
         self._used: dict[str, dict[str, int]] = {}
         self._nominated: dict[int, Counter[tuple[str, str]]] = {}
         self._claimable: frozenset[str] = frozenset()
@@ -298,14 +306,13 @@ class NodeTable:
     def offer(self, amounts: Iterable[tuple[str, int]], sign: int) -> None:
         """Keep rows (+1) for ports and disks among what a waiting pod asks for, or give them up."""
         for resource in (name for name, _ in amounts if is_exclusive(name)):
+            before = self._asked[resource]
             self._asked[resource] += sign
             if self._asked[resource] <= 0:
                 del self._asked[resource]
                 self._drop_exclusive(resource)
-            elif resource not in self._rows:
-                row = self._new_row(resource)
-                self._allocatable[row, :] = offered(resource)
-                self._left[row] = self._allocatable[row] - self._taken[row]
+            elif not before:
+                self._add_exclusive(resource)
 
     def claim(self, resources: Iterable[str]) -> None:
         """Say of which resources nodes without any may still give some."""
@@ -408,10 +415,28 @@ class NodeTable:
         self._taken[row, slot] = taken = _in_column(total)
         self._left[row, slot] = self._allocatable[row, slot] - taken
 
+    def _add_exclusive(self, resource: str) -> None:
+        """Make a row for it, or let it wait for one."""
+        if self._exclusive_rows >= EXCLUSIVE_ROWS:
+            self._rowless[resource] = None
+            return
+        self._exclusive_rows += 1
+        row = self._new_row(resource)
+        self._allocatable[row, :] = offered(resource)
+        self._left[row] = self._allocatable[row] - self._taken[row]
+
     def _drop_exclusive(self, resource: str) -> None:
-        """Give a row back; what pods hold of it stays in the sums."""
+        """Give its row to the next that waits for one; what pods hold of it stays in the sums."""
+        if resource in self._rowless:
+            del self._rowless[resource]
+            return
+        self._exclusive_rows -= 1
         self._free_rows.append(self._rows.pop(resource))
         self._view = self._snapshot = None
+        if self._rowless:
+            following = next(iter(self._rowless))
+            del self._rowless[following]
+            self._add_exclusive(following)
 
     def _new_slot(self, name: str) -> int:
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
@@ -426,9 +451,11 @@ class NodeTable:
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
         self._rows[resource] = row
-        self._allocatable[row] = 0
-        for name, slot in self._slots.items():
-            self._take(row, slot, self._used.get(name, {}).get(resource, 0))
+        for table in (self._allocatable, self._taken, self._left):
+            table[row] = 0
+        for name, sums in self._used.items():
+            if resource in sums and name in self._slots:
+                self._take(row, self._slots[name], sums[resource])
         self._view = self._snapshot = None
         return row
 

@@ -10,7 +10,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -104,10 +106,10 @@ class SpreadConstraint:
         return not self.heeds_affinity or self.min_domains > 1
 
 
-class NodeTerms(tuple[NodeTerm, ...]):  # noqa: SLOT001 # the hash is kept in the instance
-    """Alternatives, as many as there are nodes perhaps: hashed once, for they are looked up often.
+class HashedOnce(tuple[T, ...]):  # noqa: SLOT001 # the hash is kept in the instance
+    """As many things as there are nodes perhaps: hashed once, for they are looked up often.
 
-    Equal to any tuple of the same terms.
+    Equal to any tuple of the same things.
     """
 
     def __hash__(self) -> int:
@@ -117,6 +119,14 @@ class NodeTerms(tuple[NodeTerm, ...]):  # noqa: SLOT001 # the hash is kept in th
     @cached_property
     def _hash(self) -> int:
         return super().__hash__()
+
+
+class NodeTerms(HashedOnce[NodeTerm]):
+    """Alternatives."""
+
+
+class NodeNames(HashedOnce[str]):
+    """Names of nodes, sorted."""
 
 
 @dataclass(frozen=True, slots=True)

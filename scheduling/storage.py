@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 from scheduling.columns import Traits
-from scheduling.model import Mount, NodeTerm, Requirement
+from scheduling.model import Mount, NodeNames, NodeTerm, Requirement
 from scheduling.static import Lot, Places, Pool, Terms, Want, Whereabouts
 
 
@@ -235,7 +235,7 @@ class StorageTable:
         self._users: Counter[tuple[str, str]] = Counter()
         self._attached: dict[str, Counter[str]] | None = None
         self._from_capacities: dict[Hashable, object] = {}
-        self._migrated: dict[str, tuple[str, ...]] = {}
+        self._migrated: dict[str, NodeNames] = {}
         self._keys: dict[str, tuple[str, ...] | None] = {}
         self._free: defaultdict[str, dict[Pool, dict[Terms, Counter[int]]]] = defaultdict(dict)
         self._kept: dict[tuple[str, str], Counter[str]] = {}
@@ -388,11 +388,11 @@ class StorageTable:
                 found[driver][node.name] = count
         return dict(found)
 
-    def migrated(self, plugin: str) -> tuple[str, ...]:
+    def migrated(self, plugin: str) -> NodeNames:
         """Return the nodes, by name, where a CSI driver has taken over what a plugin did."""
         if plugin not in self._migrated:
             nodes = (each.name for each in self.all(Limits) if plugin in each.migrated)
-            self._migrated[plugin] = tuple(sorted(nodes))
+            self._migrated[plugin] = NodeNames(sorted(nodes))
         return self._migrated[plugin]
 
     def keys_of(self, driver: str) -> tuple[str, ...] | None:

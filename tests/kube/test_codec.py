@@ -370,6 +370,44 @@ def test_more_terms_between_pods_are_named_and_read_of_pods_that_stand_only(
     assert len(anti_affinity_terms(found)) == counts[1]
 
 
+def crowded(ports: int, disks: int, monitors: int) -> Json:
+    names = [f"m{at}" for at in range(monitors)]
+    return {
+        "containers": [{"ports": [{"hostPort": at + 1} for at in range(ports)]}],
+        "volumes": [
+            *({"name": f"v{at}", "iscsi": {"iqn": f"d{at}"}} for at in range(disks)),
+            {"name": "ceph", "rbd": {"monitors": names, "pool": "p", "image": "i"}},
+        ],
+    }
+
+
+@pytest.mark.parametrize("counts", [(100, 0, 0), (0, 100, 0), (0, 0, 100), (30, 30, 40)])
+def test_a_hundred_host_ports_and_disks_are_supported(counts: tuple[int, int, int]) -> None:
+    found = pod_shape(pod(crowded(*counts)))
+    assert (found.unsupported, len(found.requests)) == ((), 101)
+
+
+@pytest.mark.parametrize("counts", [(101, 0, 0), (0, 101, 0), (0, 0, 101), (34, 33, 34)])
+def test_more_host_ports_and_disks_are_named_and_read_of_pods_that_stand_only(
+    counts: tuple[int, int, int],
+) -> None:
+    """Each costs a row over all nodes, and a pod may name thousands."""
+    found = pod(crowded(*counts))
+    shape = pod_shape(found)
+    assert shape.unsupported == ("more than 100 host ports and disks",)
+    assert shape.requests == (("pods", 1),)
+    assert len(pod_used(found)) == 102
+
+
+@pytest.mark.parametrize("count", [100, 101])
+def test_of_more_than_a_hundred_volumes_none_is_asked_about(count: int) -> None:
+    claims = [{"persistentVolumeClaim": {"claimName": f"c{at}"}} for at in range(count - 1)]
+    volumes = [*claims, {"cinder": {"volumeID": "d"}}, {"emptyDir": {}}, {"secret": {}}]
+    shape = pod_shape(pod({"volumes": volumes}))
+    too_many = ("more than 100 volumes of claims and disks",) if count > 100 else ()
+    assert (shape.unsupported, len(shape.volumes)) == (too_many, 0 if too_many else count)
+
+
 def test_only_pods_of_schedulers_with_a_profile_are_supported() -> None:
     profiles = {"gpu-scheduler": Profile("gpu-scheduler")}
     assert pod_shape(pod({"schedulerName": "gpu-scheduler"}), profiles).unsupported == ()

@@ -1,5 +1,7 @@
 """Disks that pods name themselves, counted like room."""
 
+import pytest
+
 from scheduling.columns import NodeTable
 from scheduling.cycle import run_cycle
 from scheduling.disks import Disk, disk_amounts
@@ -48,3 +50,34 @@ def test_a_table_has_rows_for_disks_only_while_they_are_asked_for() -> None:
     table.offer(asking.requests, +1)
     drawn = table.snapshot()
     assert drawn.free[drawn.row["disk:iscsi iqn.x"]].tolist() == [0]
+
+
+def test_beyond_so_many_rows_the_next_disk_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names thousands of disks must not fill the memory of all; the rest still has its turn."""
+    monkeypatch.setattr("scheduling.columns.EXCLUSIVE_ROWS", 2)
+    table = NodeTable()
+    table.put_node(node("a"))
+    table.use("a", disk_amounts([Disk("iscsi c")]).items(), +1)
+    asked = {name: disk_amounts([Disk(f"iscsi {name}")]).items() for name in "abcd"}
+
+    def rows() -> dict[str, int]:
+        drawn = table.snapshot()
+        return {
+            name.removeprefix("disk:iscsi "): int(drawn.free[at, 0] > 0)
+            for name, at in drawn.row.items()
+            if name.startswith("disk:")
+        }
+
+    for each in asked.values():
+        table.offer(each, +1)
+    assert rows() == {"a": 1, "b": 1}
+    table.offer(asked["b"], +1)
+    table.offer(asked["b"], -1)
+    assert rows() == {"a": 1, "b": 1}
+    table.offer(asked["a"], -1)
+    assert rows() == {"b": 1, "c": 0}
+    table.offer(asked["d"], -1)
+    table.offer(asked["b"], -1)
+    assert rows() == {"c": 0}
+    table.offer(asked["d"], +1)
+    assert rows() == {"c": 0, "d": 1}
