@@ -4,7 +4,7 @@ Plugin NodeVolumeLimits refuses a pod where the disks of a driver would be more 
 CSINode says. Per driver that has such a limit anywhere nodes have a made-up resource, and a pod
 takes one of it per disk. A disk that several pods of a node share is counted for each of them
 that waits or has its room promised, and once for all that are there: that can refuse, and never
-overcommits.
+overcommits. Where all pods of a gang share the same disks, they are counted as in `once`.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,8 @@ class Effect:
     `single` names the claims that only one pod may have, with the predicate that says so. `wants`
     are, with their sizes, the claims that a volume made by hand must be free for. `shares` are the
     claims that several pods may have before they are bound, with the labels of nodes that say from
-    where their volumes will be reached (None: nobody tells).
+    where their volumes will be reached (None: nobody tells). `named` are the claims, with their
+    drivers, among what counts against a limit: others may mount them too.
     """
 
     reach: tuple[Reach, ...] = ()
@@ -28,6 +29,7 @@ class Effect:
     single: frozenset[tuple[str, Predicate]] = frozenset()
     wants: tuple[Wanted, ...] = ()
     shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
+    named: frozenset[tuple[str, str]] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return what both mean together."""
@@ -40,6 +42,7 @@ class Effect:
             self.single | other.single,
             self.wants + other.wants,
             self.shares | other.shares,
+            self.named | other.named,
         )
 
     @property

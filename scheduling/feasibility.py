@@ -41,6 +41,7 @@ class Predicate(StrEnum):
     NODE_AFFINITY = "NodeAffinity"
     SPREAD = "PodTopologySpread"
     VOLUME_RESTRICTIONS = "VolumeRestrictions"
+    VOLUME_LIMITS = "NodeVolumeLimits"
     VOLUME_BINDING = "VolumeBinding"
     VOLUME_ZONE = "VolumeZone"
     COMPANY = "InterPodAffinity"
@@ -50,6 +51,7 @@ class Predicate(StrEnum):
 
 VOLUME_PREDICATES = (
     Predicate.VOLUME_RESTRICTIONS,
+    Predicate.VOLUME_LIMITS,
     Predicate.VOLUME_BINDING,
     Predicate.VOLUME_ZONE,
 )

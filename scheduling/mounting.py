@@ -20,11 +20,14 @@ from scheduling.model import (
     Group,
     Member,
     Mount,
+    NodeTerm,
     PendingGang,
     PodShape,
     Reach,
+    Requirement,
     Sharing,
 )
+from scheduling.once import SharedDisks, once, rows_of
 from scheduling.resources import sorted_requests
 from scheduling.static import Wanted
 from scheduling.stock import Claims, Stock
@@ -42,13 +45,18 @@ class Mounting:
         effects: Mapping[Unit, Effect],
         promised: Set[str],
         stock: Stock,
+        disks: SharedDisks,
     ) -> None:
-        self._stock = stock
+        self._stock, self._disks = stock, disks
         self._gang = gang
         self._effects = effects
         self._promised = promised
         self._taken: set[str] = set()
         self._claims: Claims = Counter()
+        units = (group for group in gang.groups() if group.shape.volumes)
+        shared = once((self._effect(group), group.count) for group in units)
+        rows = dict(rows_of(gang.key.namespace, shared))
+        self._once = {driver: of for driver, of in rows.items() if disks.knows(of)}
         wanted = (each for effect in effects.values() for each in effect.wants)
         self._is_known = all(map(stock.knows, wanted))
 
@@ -108,7 +116,8 @@ class Mounting:
 
     def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
         effect = self._judged(group, pods)
-        disks = Counter(attach_row(driver) for driver in effect.drivers)
+        disks = Counter(attach_row(each) for each in effect.drivers if each not in self._once)
+        disks.update(row for each in {*effect.drivers} for row in self._once.get(each, ()))
         disks.update(self._stock.requests(effect.wants))
         shape = group.shape
         return replace(
@@ -134,7 +143,17 @@ class Mounting:
                 effect += _shared(said, predicate, pods[name, predicate])
         for wanted in effect.wants:
             effect += self._placed(wanted)
+        for driver in sorted({*effect.drivers}):
+            effect += self._left_by_limits(driver)
         return effect
+
+    def _left_by_limits(self, driver: str) -> Effect:
+        """Leave out nodes that rows of single disks do not tell about."""
+        rows = self._once.get(driver)
+        full = self._disks.full(rows) if rows else self._disks.taken_once(driver)
+        terms = (NodeTerm((Requirement(NODE_NAME, "NotIn", full),)),)
+        said = f"attachable {driver}"
+        return Effect((Reach(Predicate.VOLUME_LIMITS, said, terms),)) if full else NOTHING
 
     def _may_share(self, name: str, predicate: Predicate) -> bool:
         """Say whether several pods may have a claim: if all that are shared are by the same."""

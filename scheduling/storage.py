@@ -242,6 +242,7 @@ class StorageTable:
         self._lots: dict[Want, Lot] = {}
         self._where = Whereabouts(Traits(()))
         self._taking: dict[str, Counter[str]] | None = None
+        self._disks: dict[str, set[Disk]] | None = None
 
     # ---- taking in
 
@@ -283,7 +284,7 @@ class StorageTable:
                 del self._kept[fact.claim]
 
     def _outdate(self, fact: Fact) -> None:
-        self._attached = self._taking = None
+        self._attached = self._taking = self._disks = None
         if isinstance(fact, Volume):
             self._lots.clear()
         if isinstance(fact, Capacity):
@@ -302,7 +303,7 @@ class StorageTable:
 
     def use(self, namespace: str, mounts: Iterable[Mount], node: str, sign: int) -> None:
         """Add (+1) or take back (-1) a pod with these mounts on a node."""
-        self._attached = self._taking = None
+        self._attached = self._taking = self._disks = None
         for mount in mounts:
             _count(self._mounted[node], (namespace, mount), sign)
             if not mount.volume:
@@ -419,15 +420,25 @@ class StorageTable:
         """
         if self._attached is None:
             counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-            for node, (driver, _) in {*self._disks_of_pods(), *self._disks_attached()}:
-                counts[driver][node] += 1
+            for node, disks in self.disks_on().items():
+                for driver, _ in disks:
+                    counts[driver][node] += 1
             self._attached = dict(counts)
         return self._attached
+
+    def disks_on(self) -> Mapping[str, set[Disk]]:
+        """Return node -> disks of the pods there and of what is attached there."""
+        if self._disks is None:
+            found: defaultdict[str, set[Disk]] = defaultdict(set)
+            for node, disk in chain(self._disks_of_pods(), self._disks_attached()):
+                found[node].add(disk)
+            self._disks = dict(found)
+        return self._disks
 
     def _disks_of_pods(self) -> Iterator[tuple[str, Disk]]:
         for node, mounts in self._mounted.items():
             for namespace, mount in mounts:
-                disk = self._disk(namespace, mount)
+                disk = self.disk(namespace, mount)
                 if disk is not None:
                     yield node, disk
 
@@ -437,7 +448,7 @@ class StorageTable:
             if each.driver and volume is not None and volume.driver and not volume.plugin:
                 yield each.node, (each.driver, volume.handle)
 
-    def _disk(self, namespace: str, mount: Mount) -> Disk | None:
+    def disk(self, namespace: str, mount: Mount) -> Disk | None:
         """Return the disk that a mount counts as; of what is not bound yet, the one to come."""
         if not mount.claim:
             return (mount.volume, mount.owner) if mount.owner else None

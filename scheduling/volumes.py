@@ -30,6 +30,7 @@ from scheduling.model import (
     Requirement,
 )
 from scheduling.mounting import Mounting
+from scheduling.once import SharedDisks, once, rows_of
 from scheduling.static import Terms, Wanted
 from scheduling.stock import Claims, Stock
 from scheduling.storage import (
@@ -81,6 +82,7 @@ class Volumes:
         self._own: dict[tuple[object, ...], Effect] = {}
         self._known: dict[GangKey, dict[Unit, Effect]] = {}
         self._stock = Stock(table, reserved)
+        self._shared = SharedDisks(table, self._limits, reserved)
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -91,7 +93,9 @@ class Volumes:
     def with_rows(self, columns: Columns, pending: Iterable[PendingGang]) -> Columns:
         """Return the nodes with all that pods use up of volumes."""
         rows = self._limit_rows(columns)
-        rows |= self._stock.rows(columns, map(self._wanted, pending))
+        gangs = list(pending)
+        rows |= self._stock.rows(columns, map(self._wanted, gangs))
+        rows |= self._shared.rows(columns, map(self._shared_rows, gangs))
         return columns.with_rows(rows) if rows else columns
 
     def _limit_rows(self, columns: Columns) -> dict[str, tuple[Amounts, Amounts]]:
@@ -102,9 +106,18 @@ class Volumes:
         for driver, limits in self._limits.items():
             taken = Counter(attached.get(driver, {}))
             taken.update(reserved.get(attach_row(driver), {}))
+            taken.update(self._shared.promised(driver))
             taken.update(dict.fromkeys(self._table.broken(), LIMIT))
             rows[attach_row(driver)] = counted(columns, limits, taken)
         return rows
+
+    def _shared_rows(self, gang: PendingGang) -> Iterator[str]:
+        """Yield the rows of the disks that all pods of a gang share."""
+        effects = self._effects(gang)
+        units = ((g.pod_set, g.shape, g.count) for g in gang.groups() if g.shape.volumes)
+        shared = once((effects[s, shape], n) for s, shape, n in units if (s, shape) in effects)
+        for _, rows in rows_of(gang.key.namespace, shared):
+            yield from rows
 
     def _wanted(self, gang: PendingGang) -> Iterator[Wanted]:
         """Yield what the claims of a gang want of volumes made by hand."""
@@ -118,7 +131,7 @@ class Volumes:
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
         promised = self._promised[gang.key.namespace]
-        return Mounting(gang, self._effects(gang), promised, self._stock).gang()
+        return Mounting(gang, self._effects(gang), promised, self._stock, self._shared).gang()
 
     def promise(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
@@ -128,6 +141,7 @@ class Volumes:
             if each.mounts and (each.pod_set, each.shape.key) in placed:
                 claims.update(mount.claim for mount in each.mounts if not mount.volume)
         self._stock.give(self._given(gang, placement))
+        self._shared.give(placement)
 
     def _given(self, gang: PendingGang, placement: Placement) -> Claims:
         """Count the claims of placed pods that want a volume made by hand."""
@@ -203,7 +217,8 @@ class Volumes:
         if volume is None:
             return nowhere(called, "is bound to a volume that does not exist")
         drivers = self._counted(volume.driver) if volume.handle else ()
-        return Effect(tuple(self._from_where(volume, mount)), drivers)
+        reach = tuple(self._from_where(volume, mount))
+        return Effect(reach, drivers, named=_named(drivers, mount))
 
     def _from_where(self, volume: Volume, mount: Mount) -> Iterator[Reach]:
         """Yield from which nodes a bound volume can be reached; none where from all."""
@@ -256,7 +271,8 @@ class Volumes:
         reach = tuple(self._provisioned(claim, of_class, called))
         single = _first(claim, mount)
         shares = frozenset((name, self._domain_keys(claim, of_class)) for name, _ in single)
-        return Effect(reach, self._counted(of_class.driver), single=single, shares=shares)
+        drivers = self._counted(of_class.driver)
+        return Effect(reach, drivers, single=single, shares=shares, named=_named(drivers, mount))
 
     def _domain_keys(self, claim: Claim, of_class: StorageClass) -> tuple[str, ...] | None:
         """Return the labels whose values say from where a volume to be made will be reached.
@@ -355,6 +371,11 @@ def _problem(claim: Claim | None, mount: Mount) -> str:
     if mount.volume and claim.owner != mount.owner:
         return f'has a claim "{claim.name}" that was not made for it'
     return ""
+
+
+def _named(drivers: Iterable[str], mount: Mount) -> frozenset[tuple[str, str]]:
+    """Name the claim behind a disk, unless it is of an ephemeral volume: no other pod has that."""
+    return frozenset((driver, mount.claim) for driver in drivers if not mount.volume)
 
 
 def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:

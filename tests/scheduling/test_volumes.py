@@ -7,6 +7,7 @@ import pytest
 
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.model import Group, Member, Mount, Node, NodeTerm, NodeTerms, PendingGang, PodShape
+from scheduling.once import MOST_ROWS
 from scheduling.storage import (
     KINDS,
     Attachment,
@@ -514,6 +515,50 @@ def test_the_disk_of_a_bound_claim_counts_by_its_volume() -> None:
     both = table(bound(), bound("more", "pw"), Volume("pv", driver=DISK, handle="1"),
                  Volume("pw", driver=DISK, handle="2"), *limited(1, 2, 1))  # fmt: skip
     assert where(decide(both, two)) == {"a2"}
+
+
+def test_a_disk_that_all_pods_share_takes_one_place_on_each_node() -> None:
+    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 1, 0))
+    pods = group("w", 8, mounting("data"))
+    assert where(decide(known, pods)) == {"a1", "a2"}
+    assert why(decide(known, group("w", 9, mounting("data")))) == (
+        "InsufficientResources: 8 of 9 w fit: each needs 1 cpu on one node; 0 are free, at most 0 "
+        "on one node (left out: 1 is ruled out by NodeVolumeLimits: attachable disk.example)"
+    )
+
+
+def test_beside_other_disks_of_the_driver_it_counts_for_each_pod() -> None:
+    volumes = Volume("pv", driver=DISK, handle="1"), Volume("pw", driver=DISK, handle="2")
+    known = table(bound(), bound("more", "pw"), *volumes, *limited(2, 2, 0))
+    other = group("other", 1, mounting("more"))
+    assert where(decide(known, group("w", 3, mounting("data")), other)) == {"a1", "a2"}
+    assert "NodeVolumeLimits" in why(decide(known, group("w", 4, mounting("data")), other))
+
+
+def test_more_shared_disks_than_are_looked_at_count_for_each_pod() -> None:
+    count = MOST_ROWS + 1
+    claims = [bound(f"c{at}", f"p{at}") for at in range(count)]
+    volumes = [Volume(f"p{at}", driver=DISK, handle=str(at)) for at in range(count)]
+    known = table(*claims, *volumes, *limited(1, 1, 1))
+    gangs = [
+        with_members(gang(f"g{at:02}", group("w", 2, mounting(each.name, cpu=0))))
+        for at, each in enumerate(claims)
+    ]
+    last = run_cycle(gangs[-1:], columns(*NODES), volumes=Volumes(known))[0].verdict
+    assert len(where(last)) == 1
+    decisions = run_cycle(gangs, columns(*NODES), volumes=Volumes(known))
+    assert [isinstance(each.verdict, Admitted) for each in decisions[:4]] == [True] * 3 + [False]
+    requests = with_rows_of(gangs, known)
+    assert any(name.startswith("attachOnce:") for name in requests[0])
+    assert not any(name.startswith("attachOnce:") for name in requests[-1])
+
+
+def with_rows_of(gangs: list[PendingGang], known: StorageTable) -> list[list[str]]:
+    """Return what the pods of each gang ask for in a cycle with all of them."""
+    volumes = Volumes(known)
+    volumes.with_rows(columns(*NODES), gangs)
+    found = (volumes.mounted(each).minimum[0].shape for each in gangs)
+    return [[name for name, _ in each.requests] for each in found]
 
 
 # ---- kinds that drivers took over

@@ -248,7 +248,8 @@ def _claim_refuses(namespace: str, name: str, node: Json, scene: Scene) -> bool:
 
 def _keys(driver: str, node: Json, scene: Scene) -> list[str]:
     """Return the labels of a node by which a driver tells where its volumes are."""
-    drivers = _find(scene, "CSINode", name_of(node))["spec"]["drivers"]
+    csi_node = _find(scene, "CSINode", name_of(node))
+    drivers = csi_node["spec"]["drivers"] if csi_node else []
     return next((each.get("topologyKeys") or [] for each in drivers if each["name"] == driver), [])
 
 
