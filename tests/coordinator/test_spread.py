@@ -1,6 +1,9 @@
 """When is a gang looked at again whose pods are to be spread, and whom does it wait for?"""
 
+from collections.abc import Callable
 from dataclasses import replace
+
+import pytest
 
 from coordinator.actions import ReleasePod
 from kube import names
@@ -94,15 +97,23 @@ def service(name: str, selector: Json) -> Json:
     }
 
 
-def test_a_service_that_comes_or_goes_changes_what_a_waiting_gang_may_do() -> None:
+def unselect(world: World) -> None:
+    found = world.api.get(Key("services", TEAM, "workers"))
+    world.api.change(found, lambda each: each["spec"].update(selector={"x": "y"}))
+
+
+@pytest.mark.parametrize("change", [unselect, lambda world: world.delete("services", "workers")])
+def test_a_service_that_changes_or_goes_lets_a_waiting_gang_start(
+    change: Callable[[World], None],
+) -> None:
     """Nothing of its pods or of any node has changed."""
     world = spread_by_default(ZONES)
     world.create(service("workers", BY_GROUP), foreign_pod("full", "b1", cpu=8))
     world.create(ray_cluster("gang", group("workers", 3), head=template(cpu=0)))
     world.settle(seconds=5)
     assert "1 of 3 workers fit: topology spread over zone" in world.status("gang")["message"]
-    world.delete("services", "workers")
-    world.settle(seconds=5)
+    change(world)
+    world.settle()
     assert world.status("gang")["phase"] == "Running"
     assert world.bound("gang")["a1"] >= 3
 
@@ -111,8 +122,13 @@ def test_a_gang_waits_until_pods_that_are_spread_by_default_are_bound() -> None:
     """As where the pods themselves say so: the pin leaves kube-scheduler all zones to count."""
     world = spread_by_default(replace(ZONES, heeds_affinity=False))
     world.create(service("workers", BY_GROUP))
-    world.create(ray_cluster("first", group("workers", 2)))
-    world.create(ray_cluster("second", group("workers", 2)))
+    for name in ("first", "second"):
+        world.create(ray_cluster(name, group("workers", 2)))
+        for _ in range(9):  # nobody binds what is released meanwhile
+            world.kuberay()
+            world._work(world.leader)
+    assert world.status("first")["phase"] == "Admitted"
+    assert "decided once those are bound" in world.status("second")["message"]
     world.settle(seconds=30)
     assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"
     released = [action.gang.name for action in world.leader.log if isinstance(action, ReleasePod)]
