@@ -198,8 +198,11 @@ class _Attempt:
             yield from steps_from(self._walk)
 
     def _somebody_may_come(self) -> bool:
-        """Say whether a rule counts pods in their whole domain that only bar their node."""
-        return any(rule.perhaps.any() for rule in self._walk.bonds.rules)
+        """Say whether a rule counts pods that may come as if they were there already."""
+        return any(
+            rule.perhaps.any() or (rule.lasting and rule.nominated.any())
+            for rule in self._walk.bonds.rules
+        )
 
     def _no_way(self) -> NoWay:
         return NoWay(self._lacks, self._walk.spent)

@@ -63,11 +63,15 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class Headcount:
-    """Pods that a term picks, per node: bound to stay, promised room, and those that may come."""
+    """Pods that a term picks, per node: bound to stay, promised room, and those that may come.
+
+    `nominated` are expected on a node, and asked about there alone.
+    """
 
     bound: Counter[str]
     due: Counter[str]
     perhaps: Counter[str]
+    nominated: Counter[str]
 
 
 class CompanyTable:
@@ -276,13 +280,14 @@ class Company:
         Not those that are being deleted.
         """
         counts = self._table.counts((term,))
-        due, perhaps = Counter[str](), Counter(counts[Stay.NOMINATED])
-        perhaps.update(pod.node for pod in self.yielding(priority) if self.picks((term,), pod.kind))
+        due, perhaps = Counter[str](), Counter[str]()
+        yielding = (pod for pod in self.yielding(priority) if self.picks((term,), pod.kind))
+        nominated = counts[Stay.NOMINATED] + Counter(pod.node for pod in yielding)
         for kinds, nodes in self._due.items():
             picked = {self.picks((term,), kind) for kind in kinds}
             if True in picked:
                 (perhaps if False in picked else due).update(nodes)
-        return Headcount(counts[Stay.BOUND], due, perhaps)
+        return Headcount(counts[Stay.BOUND], due, perhaps, nominated)
 
     def due_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
         """Return the namespaces of promised pods that all of the terms may pick."""

@@ -107,9 +107,10 @@ class Rule:
     """A spread constraint of one unit (`owner`) over these nodes.
 
     `counted` are the units whose pods it counts, `standing` the pods around that it counts, per
-    domain, and `perhaps` those that are in the way there and lift nothing. `floor` is, per domain,
-    the least there is elsewhere, where that does not rise with the pods placed. `lasting`: the rule
-    is to hold whatever order pods are bound in, so also for pods of other units that come later.
+    domain, and `perhaps` those that are in the way there and lift nothing; `nominated`, per node,
+    are in the way of pods on their node alone. `floor` is, per domain, the least there is
+    elsewhere, where that does not rise with the pods placed. `lasting`: the rule is to hold
+    whatever order pods are bound in, so also for pods of other units that come later.
     """
 
     owner: int
@@ -118,6 +119,7 @@ class Rule:
     domains: CountedDomains
     standing: Amounts
     perhaps: Amounts
+    nominated: Amounts
     floor: Amounts | None
     lasting: bool
 
@@ -136,9 +138,37 @@ class Rule:
         return np.full_like(held, held.min()) if self.floor is None else self.floor
 
     def spare(self, placed: Amounts) -> Amounts:
-        """Return how many more counted pods each domain may have now; below 0: not even another."""
+        """Return how many more counted pods each domain may have now; below 0: not even another.
+
+        So many on any of its nodes, whoever is nominated there.
+        """
         held = self.held(placed)
-        return self.least(held) + self.constraint.max_skew - held - self.perhaps
+        return self.least(held) + self.constraint.max_skew - held - self.in_the_way
+
+    @property
+    def in_the_way(self) -> Amounts:
+        """Return per domain how many pods may come, to any of its nodes."""
+        return self.perhaps + self.domains.sums(self.nominated)
+
+    def spare_on_nodes(self, placed: Amounts) -> Amounts:
+        """Return how many more counted pods a domain may have, one of them on each node.
+
+        kube-scheduler asks twice about a node, with the pods that are nominated to it and without.
+        """
+        held = self.held(placed) + self.perhaps
+        least = self.least(held - self.perhaps)
+        spare = self.domains.on_nodes(least - held)
+        at = np.flatnonzero(self.nominated)
+        if len(at):
+            with_them = self.domains.on_nodes(held)[at] + self.nominated[at]
+            rest = self.domains.on_nodes(self._least_of_others(held - self.perhaps))[at]
+            lifted = rest if self.floor is not None else np.minimum(rest, with_them)
+            spare[at] = np.minimum(spare[at], lifted - with_them)
+        spare += self.constraint.max_skew
+        return spare
+
+    def _least_of_others(self, held: Amounts) -> Amounts:
+        return _least_elsewhere(held) if self.floor is None else self.floor
 
     def limit(self, most: Amounts, elsewhere: int) -> Limit:
         """Return a limit per domain, and for nodes of no domain."""
@@ -171,7 +201,9 @@ def rules_of(
         too_few = len(domains.names) < constraint.min_domains
         floor = np.zeros_like(standing) if too_few else None
         perhaps = domains.sums(_on_nodes((heads.perhaps,), at))
-        came = Rule(owner, constraint, units, domains, standing, perhaps, floor, lasting=False)
+        nominated = _on_nodes((heads.nominated,), at)
+        around_it = domains, standing, perhaps, nominated
+        came = Rule(owner, constraint, units, *around_it, floor, lasting=False)
         yield came, _pinned(came, heads, at) if constraint.binds_pinned else None
 
 

@@ -106,8 +106,8 @@ class Walk:
     def open(self, at: int) -> Amounts:
         """Return how many more pods of a unit each node takes, if no other node takes any."""
         caps = self._open_in_company(at)
-        for limit in self._spread_limits(at):
-            np.minimum(caps, limit.on_nodes(), out=caps)
+        for rule in self._rules(at):
+            np.minimum(caps, self._limit_on_nodes(rule, at), out=caps)
         return caps
 
     def fill(self, at: int, inside: Mask | None) -> bool:
@@ -163,10 +163,24 @@ class Walk:
 
     def _spread_limits(self, at: int, but: Rule | None = None) -> Iterator[Limit]:
         """Yield what rules leave to a unit: its own, and those that must last once it is there."""
+        return (self._limit(rule, at) for rule in self._rules(at) if rule is not but)
+
+    def _rules(self, at: int) -> Iterator[Rule]:
         for rule in self.bonds.rules:
-            if rule is not but and (at == rule.owner or (rule.lasting and at in rule.counted)):
+            if at == rule.owner or (rule.lasting and at in rule.counted):
                 self.spent += STEPS_PER_RULE + self._free.shape[1]
-                yield self._limit(rule, at)
+                yield rule
+
+    def _limit_on_nodes(self, rule: Rule, at: int) -> Amounts:
+        """Return what a rule leaves to a unit on each node, exactly where it need not last."""
+        if rule.lasting or not rule.nominated.any():
+            return self._limit(rule, at).on_nodes()
+        spare = rule.spare_on_nodes(self.everyone)
+        most = (
+            np.maximum(spare, 0) if at in rule.counted else np.where(spare >= 0, self.left[at], 0)
+        )
+        most *= rule.domains.of < len(rule.domains.names)
+        return most
 
     def _limit(self, rule: Rule, at: int) -> Limit:
         everyone = self.everyone
@@ -187,10 +201,11 @@ class Walk:
     def _lifts(self, rule: Rule, at: int, caps: Amounts) -> tuple[Limit, Limit]:
         """Return what each domain must get to lift the least, and what it may get then."""
         held, skew = self.held(rule), rule.constraint.max_skew
-        room = np.where(rule.perhaps < skew, rule.domains.sums(caps), 0)
-        level = level_for(held, rule.perhaps, room, skew, self.left[at])
+        in_the_way = rule.in_the_way
+        room = np.where(in_the_way < skew, rule.domains.sums(caps), 0)
+        level = level_for(held, in_the_way, room, skew, self.left[at])
         must = allowed(held, room, level)
-        may = allowed(held + rule.perhaps, room, level + skew)
+        may = allowed(held + in_the_way, room, level + skew)
         return rule.limit(must, 0), rule.limit(may - must, 0)
 
     def stop(self, at: int) -> Stop | None:

@@ -61,9 +61,10 @@ def group(
     }
 
 
-def drawn(to: str, key: str = "zone") -> Json:
-    """Affinity of a pod to any of a Ray cluster, itself perhaps, within one value of a label."""
-    term = {"topologyKey": key, "labelSelector": {"matchLabels": {names.RAY_CLUSTER: to}}}
+def drawn(to: str, group_name: str = "") -> Json:
+    """Affinity of a pod to any of a Ray cluster or of one group of it, within one zone."""
+    wanted = {names.RAY_CLUSTER: to, **({names.RAY_GROUP: group_name} if group_name else {})}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": wanted}}
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 

@@ -252,6 +252,27 @@ def test_a_lost_member_whose_seat_was_kept_through_a_change_of_leader_is_tried_o
     assert world.status("a")["reason"] == "NoFeasibleNode"
 
 
+def test_who_is_lost_with_those_it_needs_waits_for_them() -> None:
+    """The helper wants a head in its zone, which finds no room: its own seat is of no use."""
+    world = World(zone("h1", cpu=1), zone("h2", cpu=1), zone("w1"))
+    helper = group("helper", 1, affinity=drawn("a", HEAD), nodeSelector={"zone": "h"})
+    cluster = apart()
+    cluster["spec"]["workerGroupSpecs"].append(helper)
+    world.create(cluster)
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Running"
+    [head_node] = [pod["spec"]["nodeName"] for pod in of_set(world, HEAD)]
+    world.create(foreign_pod("thief", head_node, cpu=1))
+    world.api.remove(key_of(of_set(world, HEAD)[0]))
+    world.api.remove(key_of(of_set(world, "helper")[0]))
+    world.settle(seconds=5)
+    log = world.leader.log
+    log.clear()
+    world.settle(seconds=1000)
+    assert not [each for each in log if isinstance(each, ReleasePod | DeletePod)]
+    assert released(world) == [WORKERS]
+
+
 def test_more_workers_come_after_the_turns_before_them() -> None:
     """What is decided later is released later, and beside what is bound."""
     world = in_zones(cpu=4)

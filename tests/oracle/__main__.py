@@ -12,6 +12,7 @@ from testbed.recipes import chosen_kubernetes
 from tests.oracle.stage import Stage
 from tests.oracle.tally import Outcome, Tally
 from tests.oracle.trial import try_case
+from tests.oracle.worlds import world
 
 SLOTS = tuple(f"w{at}" for at in range(16))
 """Where cases run side by side, one in each."""
@@ -25,8 +26,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--kubernetes", default=chosen_kubernetes(), help="the version to ask")
     parser.add_argument("--only", help="run one case: its seed as printed")
+    parser.add_argument("--present", help="only cases in which this constraint is present")
     options = parser.parse_args(argv)
     seeds = [f"{options.seed}/{at}" for at in range(options.cases)]
+    if options.present:
+        seeds = [seed for seed in seeds if options.present in world("w", seed).present]
     if options.only:
         seeds = [options.only]
     tally = run(seeds, options.seconds, options.kubernetes)

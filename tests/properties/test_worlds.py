@@ -21,7 +21,7 @@ from tests.oracle.worlds import world
 
 WORLDS = 150
 TRIES = 3000
-COUNTED_ON = {"pod affinity", "topology spread", "default spread"}
+COUNTED_ON = {"pod affinity", "series", "topology spread", "default spread"}
 """With these a pod less may be a pod too few."""
 
 

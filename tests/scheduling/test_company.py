@@ -117,7 +117,7 @@ def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
     )
     found = company.headcount(whole, 0)
     assert (+found.bound, found.due) == ({"n1": 2}, {"n4": 3})
-    assert found.perhaps == {"n3": 3, "n5": 1}
+    assert (found.perhaps, found.nominated) == ({"n3": 1, "n5": 1}, {"n3": 2})
     assert company.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
     table.use(RAY, (), "n1", -1, Stay.BOUND)
     assert company.headcount(whole, 0).bound["n1"] == 1

@@ -43,6 +43,7 @@ from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
 from tests.oracle.ingredients.ports import Ports
 from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Terminating
 from tests.oracle.ingredients.resources import Resources
+from tests.oracle.ingredients.series import Series
 from tests.oracle.ingredients.spread import Spread
 from tests.oracle.ingredients.static import Static
 from tests.oracle.ingredients.taints import Taints
@@ -65,4 +66,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Defaults(),
     Disks(),
     Static(),
+    Series(),
 )

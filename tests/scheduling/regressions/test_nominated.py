@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable, Yielding
 from scheduling.cycle import run_cycle
-from scheduling.model import Group, Member, PodShape, PodTerm
+from scheduling.model import Group, Member, PodShape, PodTerm, SpreadConstraint
 from scheduling.verdict import Admitted
 from tests.builders import columns, gang, group, node, require, shape
 
@@ -19,7 +20,7 @@ EVERYBODY, WEBS = (require("app", "Exists"),), (require("app", "In", "web"),)
 ZONE = columns(*(node(name, cpu=1, labels={"host": name, "zone": "x"}) for name in ("n0", "n1")))
 
 
-def admitted(asked: Group, *expected: Yielding, priority: int = 0) -> bool:
+def admitted(asked: Group, *expected: Yielding, priority: int = 0, on: Columns = ZONE) -> bool:
     """Say whether a gang of one pod set gets its place beside pods that are expected."""
     table = CompanyTable()
     for pod in expected:
@@ -27,7 +28,7 @@ def admitted(asked: Group, *expected: Yielding, priority: int = 0) -> bool:
     pending = gang("g", asked)
     members = (Member(asked.pod_set, asked.shape, (("app", asked.pod_set),)),)
     whole = replace(pending, members=members, pod_priority=priority)
-    [decision] = run_cycle([whole], ZONE, company=Company(table))
+    [decision] = run_cycle([whole], on, company=Company(table))
     return isinstance(decision.verdict, Admitted)
 
 
@@ -81,3 +82,17 @@ def test_once_a_bound_pod_minds_it_the_expected_ones_do_too() -> None:
     whole = replace(pending, members=members)
     [decision] = run_cycle([whole], ZONE, company=Company(table))
     assert not isinstance(decision.verdict, Admitted)
+
+
+@pytest.mark.parametrize(("taken", "fits"), [("n0", True), ("n0 n1", False)])
+def test_one_that_is_counted_is_asked_about_on_its_node_alone(taken: str, fits: bool) -> None:
+    """Properties m/1150, m/1908, m/2365: the gang was Undecided, kube-scheduler would bind it.
+
+    One that is counted is expected in the only zone with room. Each zone may have one pod more than
+    the other: on the node where it is expected it would be one too many, beside that it is not.
+    """
+    worker = shape(cpu=1, spread=[SpreadConstraint(PodTerm("zone", EVERYBODY, ("team",)), 1)])
+    nodes = (node(name, cpu=1, labels={"zone": "x"}) for name in ("n0", "n1"))
+    on = columns(*nodes, node("n2", cpu=0, labels={"zone": "y"}))
+    expected = [Yielding(WEB, (), name, 10) for name in taken.split()]
+    assert admitted(group("worker", 1, worker), *expected, on=on) is fits
