@@ -90,15 +90,20 @@ def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall
 
 
 def _passing(asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall) -> Mask:
-    """Say of each of the positions whether the pod passes; never where no node is known (-1)."""
+    """Say of each of the positions whether the pod passes; never where no node is known (-1).
+
+    Pods on their way count where room is reserved; elsewhere the scheduler sees to it itself.
+    """
     if not snapshot.bound.names:
         return np.zeros(len(at), dtype=np.bool_)
-    taken = _nominated(asked, snapshot)
-    for resource, amounts in _underway(asked, snapshot, recall):
-        taken[resource] = taken[resource] + amounts if resource in taken else amounts
+    near = snapshot.reserved[at]
+    taken = _nominated(asked, at, snapshot)
+    if near.any():
+        for resource, amounts in _underway(asked, at, snapshot, recall):
+            taken[resource] = taken.get(resource, 0) + amounts * near
     passing = _fitting(snapshot.guarded, asked.pod.used, at, taken)
     if not recall.complete:
-        passing &= ~snapshot.reserved[at]
+        passing &= ~near
     passing &= at >= 0
     return passing
 
@@ -108,7 +113,8 @@ def _refused(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Say of refused nodes what stands against them: those that failed, those for good."""
     unknown, known = np.flatnonzero(refused & (at < 0)), np.flatnonzero(refused & (at >= 0))
-    roomy = _fitting(snapshot.bound, asked.pod.used, at[known], _nominated(asked, snapshot))
+    taken = _nominated(asked, at[known], snapshot)
+    roomy = _fitting(snapshot.bound, asked.pod.used, at[known], taken)
     reserved, full = _told(names, known[roomy], RESERVED), _told(names, known[~roomy], NO_ROOM)
     return full, reserved | _told(names, unknown, UNKNOWN)
 
@@ -184,37 +190,23 @@ def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot) -> boo
     at = places([node], snapshot.bound.traits)
     if all(amount <= promised.get(resource, 0) for resource, amount in asked.pod.used):
         return bool(_fitting(snapshot.bound, asked.pod.used, at, {})[0])
-    given_back = {resource: _only(at, -amount, snapshot) for resource, amount in seat}
+    given_back = {resource: np.array([-amount], dtype=np.int64) for resource, amount in seat}
     return bool(_fitting(snapshot.guarded, asked.pod.used, at, given_back)[0])
 
 
 # ---- arithmetic
 
 
-def _nominated(asked: Seen, snapshot: Snapshot) -> dict[str, Column]:
-    """What nominated pods take by resource and node, as far as it counts against this pod."""
+def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Column]:
+    """What nominated pods take by resource at the positions, as far as it counts for this pod."""
     index, taken = snapshot.bound.index, dict[str, Column]()
     for each in snapshot.nominations:
-        at = index.get(each.node)
-        if at is not None and _counts(each, asked, snapshot):
+        place = index.get(each.node)
+        if place is not None and _counts(each, asked, snapshot):
             for resource, amount in each.amounts:
                 column = taken.setdefault(resource, np.zeros(len(index), dtype=np.int64))
-                column[at] = min(int(column[at]) + amount, LIMIT)  # which is all there can be
-    return taken
-
-
-def _only(at: Positions, amount: int, snapshot: Snapshot) -> Column:
-    column = np.zeros(len(snapshot.bound.names), dtype=np.int64)
-    column[at] = amount
-    return column
-
-
-def _underway(asked: Seen, snapshot: Snapshot, recall: Recall) -> Iterable[tuple[str, Column]]:
-    """What passed pods may take, by resource and node; the scheduler sees to it elsewhere."""
-    for resource, _ in asked.pod.used:
-        taken = recall.underway.taken(resource, snapshot.bound.traits)
-        if taken is not None:
-            yield resource, taken * snapshot.reserved
+                column[place] = min(int(column[place]) + amount, LIMIT)  # all there can be
+    return {resource: column[at] for resource, column in taken.items()}
 
 
 def nominated_on(node: str, asked: Seen, snapshot: Snapshot) -> Iterable[Amounts]:
@@ -232,10 +224,20 @@ def _counts(nomination: Nomination, asked: Seen, snapshot: Snapshot) -> bool:
     return seen is None or snapshot.gang_of(seen.pod) is None
 
 
+def _underway(
+    asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall
+) -> Iterable[tuple[str, Column]]:
+    """What passed pods may take, by resource at the positions."""
+    for resource, _ in asked.pod.used:
+        taken = recall.underway.taken(resource, snapshot.bound.traits)
+        if taken is not None:
+            yield resource, taken[at]
+
+
 def _fitting(
     columns: Columns, requests: Amounts, at: Positions, taken: Mapping[str, Column]
 ) -> Mask:
-    """Return at which of the positions there is room for one pod once this is taken too.
+    """Return at which of the positions there is room for one pod once this is taken there too.
 
     What is not asked for is not looked at, even where it is overcommitted (NodeResourcesFit).
     """
@@ -248,6 +250,6 @@ def _fitting(
             return np.zeros(len(at), dtype=np.bool_)
         free = columns.free[row][at]
         if resource in taken:
-            free -= taken[resource][at]
+            free -= taken[resource]
         mask &= free >= min(amount, LIMIT)
     return mask

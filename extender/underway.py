@@ -1,8 +1,8 @@
 """What do pods take that were passed and are not seen bound, on each node that they may be on?
 
 A pod may go to any node that it was passed for. Where room is reserved is not the point here: it
-may be reserved later, when the next pod is asked about. So all nodes are kept, as a bit each, and
-what the pods take together is kept as a sum for each node, whatever their number.
+may be reserved later, when the next pod is asked about. So all nodes are kept, as a bit each
+where they are many, and what the pods take together is kept as a sum for each node.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from scheduling.columns import LIMIT, Amounts, Mask, Positions, Traits
 
 SUMS_KEPT = 64
 """Resources whose sums are kept: 2.5 MB at 5,000 nodes. Anybody can invent host ports."""
+
+FEW = 64
+"""The positions of fewer than one node in so many take less than a bit for each node."""
 
 MOST = 2**62
 """Sums stay below this, or nothing is said (see `Underway.countable`)."""
@@ -41,10 +44,27 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """`bits` has a bit for each place of the axis."""
+    """Of a pod with few nodes `few` are their places on the axis; else `bits` has one for each."""
 
     amounts: Mapping[str, int]
-    bits: NDArray[np.uint8]
+    few: Positions | None
+    bits: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int], at: Positions, places: int) -> _Record:
+        """Of these nodes among so many places."""
+        if len(at) <= places // FEW:
+            return cls(amounts, at, None)
+        mask = np.zeros(places, dtype=np.bool_)
+        mask[at] = True
+        return cls(amounts, None, np.packbits(mask))
+
+    def at(self, places: int) -> Positions | Mask:
+        """Return the nodes, in a form that picks them out of a column of so many places."""
+        if self.bits is None:
+            assert self.few is not None
+            return self.few
+        return np.unpackbits(self.bits, count=places).view(np.bool_)
 
 
 class Underway:
@@ -106,11 +126,10 @@ class Underway:
             self._seats[node][passed.uid] = passed.seat
             return
         self._follow(passed.traits)
-        mask = np.zeros(len(self._names), dtype=np.bool_)
-        mask[passed.at] = True
         amounts = {name: min(amount, LIMIT) for name, amount in passed.amounts if amount > 0}
-        self._records[passed.uid] = _Record(amounts, np.packbits(mask))
-        self._count(amounts, mask, +1)
+        record = _Record.of(amounts, passed.at, len(self._names))
+        self._records[passed.uid] = record
+        self._count(record, +1)
 
     def remove(self, uid: str) -> None:
         """Count a pod no more; it need not be there."""
@@ -121,27 +140,25 @@ class Underway:
                 del self._seats[node]
         record = self._records.pop(uid, None)
         if record is not None:
-            self._count(record.amounts, self._mask(record), -1)
+            self._count(record, -1)
 
-    def _count(self, amounts: Mapping[str, int], mask: Mask, sign: int) -> None:
-        for resource, amount in amounts.items():
+    def _count(self, record: _Record, sign: int) -> None:
+        at = record.at(len(self._names))
+        for resource, amount in record.amounts.items():
             self._totals[resource] += sign * amount
             if not self._totals[resource]:
                 del self._totals[resource]
                 self._sums.pop(resource, None)
             elif resource in self._sums:
                 # Beyond 64 bits this wraps around, and back again when the pod goes.
-                self._sums[resource] += mask * np.int64(sign * amount)
+                _add(self._sums[resource], at, sign * amount)
 
     def _summed(self, resource: str) -> Amounts:
         found = np.zeros(len(self._names), dtype=np.int64)
         for record in self._records.values():
             if resource in record.amounts:
-                found += self._mask(record) * np.int64(record.amounts[resource])
+                _add(found, record.at(len(self._names)), record.amounts[resource])
         return found
-
-    def _mask(self, record: _Record) -> Mask:
-        return np.unpackbits(record.bits, count=len(self._names)).view(np.bool_)
 
     # ---- other nodes
 
@@ -149,21 +166,28 @@ class Underway:
         """Bring the axis in line with the nodes of now."""
         if traits is self._traits:
             return
-        masks = {uid: self._mask(record) for uid, record in self._records.items()}
-        gone = self._gone(traits, masks.values())
-        was = {name: at for at, name in enumerate(self._names)}
+        was, gone = len(self._names), self._gone(traits)
+        behind = {name: len(traits.names) + at for at, name in enumerate(gone)}
+        index = {**traits.index, **behind}
+        now = np.array([index.get(name, -1) for name in self._names], dtype=np.intp)
         self._traits, self._names = traits, (*traits.names, *gone)
-        nowhere = len(was)  # where `np.append` puts a False
-        moved = np.array([was.get(name, nowhere) for name in self._names], dtype=np.intp)
-        for uid, mask in masks.items():
-            bits = np.packbits(np.append(mask, False)[moved])
-            self._records[uid] = _Record(self._records[uid].amounts, bits)
+        for uid, record in self._records.items():
+            moved = _Record.of(record.amounts, now[record.at(was)], len(self._names))
+            self._records[uid] = moved
         self._sums.clear()
 
-    def _gone(self, traits: Traits, masks: Iterable[Mask]) -> list[str]:
+    def _gone(self, traits: Traits) -> list[str]:
         """The nodes that are no more, and that some pod was passed for."""
         anyone = np.zeros(len(self._names), dtype=np.bool_)
-        for mask in masks:
-            anyone |= mask
+        for record in self._records.values():
+            anyone[record.at(len(self._names))] = True
         names = (self._names[at] for at in np.flatnonzero(anyone).tolist())
         return [name for name in names if name not in traits.index]
+
+
+def _add(column: Amounts, at: Positions | Mask, amount: int) -> None:
+    """Add an amount at some places, once at each."""
+    if at.dtype == np.bool_:
+        column += at * np.int64(amount)
+    else:
+        column[at] += amount

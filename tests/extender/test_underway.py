@@ -43,6 +43,8 @@ class Counting(RuleBasedStateMachine):
         super().__init__()
         self.traits = traits_of(frozenset(NAMES))
         self.underway, self.plain = Underway(), Plain()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(underway, "FEW", 3)  # of ten nodes, one to three are few
 
     @rule(nodes=st.frozensets(st.sampled_from(NAMES)))
     def nodes_change(self, nodes: frozenset[str]) -> None:
@@ -82,6 +84,7 @@ class Counting(RuleBasedStateMachine):
         assert found == [self.plain.taken(resource, name) for name in self.traits.names]
 
     def teardown(self) -> None:
+        self.patch.undo()
         for resource in RESOURCES:
             self.same(resource)
 
@@ -103,8 +106,12 @@ def test_sums_that_are_not_kept_are_made_again(kept: int) -> None:
             assert taken.tolist() == [2 * amount]
 
 
-def test_what_a_pod_passed_for_5000_nodes_costs_is_a_bit_for_each() -> None:
+@pytest.mark.parametrize(("nodes", "least"), [(5000, 625), (1, 8)])
+def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: int) -> None:
     traits = traits_of(frozenset(f"node-{i:04}" for i in range(5000)))
-    at = np.arange(5000)
-    counted = Underway.of([Passed(f"uid-{i}", (("cpu", 1),), traits, at) for i in range(3)])
-    assert {record.bits.nbytes for record in counted._records.values()} == {625}
+    counted = Underway.of([Passed("uid", (("cpu", 1),), traits, np.arange(nodes))])
+    (record,) = counted._records.values()
+    assert sum(each.nbytes for each in (record.few, record.bits) if each is not None) == least
+    taken = counted.taken("cpu", traits)
+    assert taken is not None
+    assert taken.tolist() == [1] * nodes + [0] * (5000 - nodes)
