@@ -93,7 +93,8 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
 
     Whatever an earlier leader released or may still be releasing is taken as it stands: its
     placement is adopted, and the pods that are still gated are fenced before anything else. So
-    they are where the record does not say that nothing was ever decided: it may have been deleted.
+    they are where the record does not say that nothing was ever decided: it may have been deleted,
+    and one with a placement that is not counted is of a release before this.
     """
     view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
     record = scene.cache.gangs.get(key)
@@ -104,7 +105,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         view.placement = placement_from_pins(pods)
         view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not to be given up
     left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
-    if left and not (view.written and view.decided == 0):
+    if left and (view.placement or view.decided or not view.written):
         view.decided = max(1, view.decided)
         view.fences = dict.fromkeys(left, f"{scene.epoch}.0")
     return view
@@ -326,7 +327,8 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
 def _retreat(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
     """Give the room back of a gang that cannot begin, because a release is refused for ever.
 
-    Not before every pod is fenced: a release may be on its way for longer than anybody waits.
+    Not before every pod is fenced of which a release may be on its way, for longer than anybody
+    waits. Where the API server has refused all that were sent, none is: it may refuse fences too.
     """
     if any(each.settled for each in view.standing):
         view.setbacks, view.setback_until, view.setback = 0, 0.0, ""
@@ -345,7 +347,10 @@ def _retreat(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
         )
     gated = [pod for each in view.standing for pod in each.gated]
     for pod in gated:
-        _require_new_fence(view, pod, "", scene.epoch)
+        if pod.uid in view.unsure | view.inflight:
+            _require_new_fence(view, pod, "", scene.epoch)
+        else:
+            view.targets.pop(pod.uid, None)
     if not view.inflight and all(_fence_holds(view, pod) for pod in gated):
         view.placement, view.refused_since, view.retreating = None, None, False
         view.setbacks += 1

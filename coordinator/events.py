@@ -225,13 +225,15 @@ class PodPatchEnded:
     """A release, fence or delete of a pod ended.
 
     `error` is None when it was done; `refused` says that the API server judged the very
-    object that we had read and said no, so that trying the same again is of little use.
+    object that we had read and said no, so that trying the same again is of little use. `unknown`:
+    it may have been carried out, or yet be.
     """
 
     gang: GangKey
     uid: str
     error: str | None
     refused: bool = False
+    unknown: bool = False
 
 
 Event = (

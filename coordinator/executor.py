@@ -40,7 +40,7 @@ from coordinator.events import (
 from coordinator.metrics import EVENTS_DROPPED, WRITES
 from kube import names
 from kube.client import Client
-from kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
+from kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound
 from kube.objects import Gang, Pod
 from kube.observed import ObservedPod, observe
 from kube.patches import Operation, fence_patch, release_patch, unpinned_release_patch
@@ -235,16 +235,17 @@ class Executor:
         except NotFound:
             return [
                 PodGone(meta.namespace, meta.name, meta.uid, Teller.ANSWER),
-                PodPatchEnded(gang, meta.uid, str(error)),
+                PodPatchEnded(gang, meta.uid, str(error), unknown=error.outcome_unknown),
             ]
         except KubeError:
-            return [PodPatchEnded(gang, meta.uid, str(error))]
+            unknown = error.outcome_unknown
+            return [PodPatchEnded(gang, meta.uid, str(error), unknown=unknown)]
         # The very object that we tested is still there: it was the change that was refused.
         unchanged = now.metadata.resource_version == meta.resource_version
-        refused = isinstance(error, Invalid | Forbidden) and unchanged
+        refused = _is_refusal(error) and unchanged
         return [
             PodSeen(self._reduce(now), Teller.ANSWER),
-            PodPatchEnded(gang, meta.uid, str(error), refused),
+            PodPatchEnded(gang, meta.uid, str(error), refused, error.outcome_unknown),
         ]
 
     @_do.register
@@ -291,6 +292,11 @@ def _unchanged(action: PatchGangSpec | WriteGangStatus) -> list[Operation]:
         {"op": "test", "path": "/metadata/uid", "value": action.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": action.resource_version},
     ]
+
+
+def _is_refusal(error: KubeError) -> bool:
+    """Say whether the API server judged a change; a webhook that gives no code says 400."""
+    return isinstance(error, ApiError) and error.status in (400, 403, 422)
 
 
 def _outcome(error: KubeError) -> str:

@@ -502,7 +502,10 @@ class CoordinatorState:
         view.inflight.discard(event.uid)
         if event.error is None:
             view.attempts.pop(event.uid, None)
+            view.unsure.discard(event.uid)
         else:
+            if event.unknown:
+                view.unsure.add(event.uid)
             view.deleted.discard(event.uid)
             refusal = event.error if event.refused else ""
             view.attempts_at(event.uid).failed(moment.now, refusal)

@@ -48,6 +48,7 @@ class GangView:
     pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
     way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
+    `unsure` are those of which a patch ended nobody knows how: until another is done it may arrive.
     `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
     `bind_refusal` is what kube-scheduler said of late against a pod on its node.
     `refused_since`: a release is refused and nothing runs; `retreating`: so the placement will be
@@ -82,6 +83,7 @@ class GangView:
     fences: dict[str, str] = field(default_factory=dict)
     inflight: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -119,4 +121,5 @@ class GangView:
             for uid in notes.keys() - alive:
                 del notes[uid]
         self.inflight &= alive
+        self.unsure &= alive
         self.deleted &= alive

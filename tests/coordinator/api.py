@@ -83,6 +83,7 @@ class Api:
         self.history: list[Change] = []
         self.watches: list[Watch] = []
         self.refusals: dict[str, ApiError] = {}  # pod -> what its release is refused with
+        self.frozen: dict[str, ApiError] = {}  # pod -> what any change of it is refused with
         self.now = 0.0
         self._revision = 0
         self._uids = 0
@@ -123,6 +124,8 @@ class Api:
 
     def patch(self, key: Key, operations: list[Json], subresource: str = "") -> Json:
         old = self.get(key)
+        if key.name in self.frozen:
+            raise self.frozen[key.name]
         if key.name in self.refusals and any(each["op"] == "remove" for each in operations):
             raise self.refusals[key.name]
         try:

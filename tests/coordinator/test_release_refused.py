@@ -1,8 +1,10 @@
 """Does a gang whose release is refused for ever give its room to others?"""
 
+import pytest
+
 from coordinator.actions import FencePod, ReleasePod
 from coordinator.moment import Patience
-from kube.errors import Forbidden, Invalid
+from kube.errors import ApiError, Forbidden, Invalid
 from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.test_faults import decided
@@ -60,6 +62,25 @@ def test_alone_it_is_tried_again_and_starts_when_the_refusal_ends() -> None:
     assert (view.setbacks, view.setback) == (0, "")
 
 
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_a_policy_that_refuses_every_change_of_the_pod_keeps_no_room_either(status: int) -> None:
+    """As most policies do; a webhook that says no without a code is heard as a 400."""
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.api.frozen[name_of(world.pods("a")[0])] = ApiError(status, "Denied", "policy says no")
+    world.settle(seconds=PATIENCE.torn - 1)
+    assert world.status("a")["reason"] == "ReleaseRefused"
+    world.create(gang_of("b", 1))
+    world.settle(seconds=60)
+    assert world.bound("b") == {"n1": 2}
+    assert "policy says no" in world.status("a")["message"]
+    world.api.frozen.clear()
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 2}
+
+
 def test_its_place_is_its_own_again_after_a_while() -> None:
     world = refused_world()
     world.create(gang_of("b", 1))
@@ -88,10 +109,15 @@ def test_no_room_is_given_back_while_a_release_may_still_arrive() -> None:
     assert isinstance(leader.client.let_go(), Invalid)
 
 
-def test_a_fence_that_is_refused_too_keeps_the_room() -> None:
+def test_a_fence_that_fails_while_a_release_may_still_arrive_keeps_the_room() -> None:
     """Safe before useful: the late release could take room that is promised to another."""
-    world = refused_world()
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
     leader = world.leader
+    leader.act(outcome=Outcome.HELD)
+    world.api.refusals[name_of(world.pods("a")[0])] = POLICY
+    world.settle(seconds=PATIENCE.torn - 1)
     world.create(gang_of("b", 1))
     world.kuberay()
     leader.hear_all()

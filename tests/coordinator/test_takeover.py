@@ -79,6 +79,20 @@ def test_a_release_of_the_old_leader_that_arrives_after_the_fence_fails() -> Non
     assert [node for pod, node in new.releases() if pod == head] == [after]
 
 
+def test_a_record_of_a_release_that_counted_no_decisions_is_fenced_too() -> None:
+    """Upgraded while a release is on its way: the placement is there, its number is not."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
+    _, before = old_leader_holds_a_release(world)
+    old, new = world.replicas
+    world.api.change(world.gang("a"), lambda obj: obj["status"].pop("decided"), "status")
+    world.create(foreign_pod("thief", before, cpu=2))
+    world.elect(1)
+    new.act_all_but(ReleasePod)
+    new.cycle()
+    new.act_all_but(ReleasePod)
+    assert isinstance(old.client.let_go(), Invalid)
+
+
 def test_a_release_of_the_old_leader_that_arrives_before_the_fence_stands() -> None:
     world = World(node("n1", cpu=2), node("n2", cpu=2), replicas=2)
     head, before = old_leader_holds_a_release(world)
