@@ -39,9 +39,9 @@ class Options:
         default_factory=lambda: {"muster": (), "tenant": ()}
     )
     """Further users with their groups; they may do nothing but what RBAC objects grant them."""
-    node_lease_seconds: int = 40
-    """How long a node may be silent. Raise it for thousands of nodes: each renews its lease
-    four times in this period."""
+    node_lease_seconds: int = 200
+    """How long a node may be silent. A kubelet's 40 would be too short for kwok on a machine that
+    is busy for long. Raise it for thousands of nodes: each renews its lease four times in it."""
 
 
 def scheduler_configuration(

@@ -83,9 +83,10 @@ def _reached_from(node: str, driver: str, session: Session) -> Json:
     keys = [
         key for each in drivers if each["name"] == driver for key in each.get("topologyKeys") or ()
     ]
-    if not keys:
+    found, told = session.request("GET", f"/api/v1/nodes/{node}")
+    if not keys or found != http.HTTPStatus.OK:  # nobody gets onto a node that is gone
         return {}
-    labels = session.call("GET", f"/api/v1/nodes/{node}")["metadata"]["labels"]
+    labels = json.loads(told)["metadata"]["labels"]
     here = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys]
     return {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": here}]}}}
 
