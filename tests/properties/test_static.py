@@ -165,6 +165,14 @@ def in_every_order(volumes: Sequence[Volume], pods: Sequence[Pod], choice: Choic
     return all(all_bound(frozenset(volumes), order, choice) for order in permutations(pods))
 
 
+def assert_exact(volumes: Sequence[Volume], pods: Sequence[Pod], cpus: int) -> None:
+    """Check that a gang is admitted if and only if it can be, and that its placement holds."""
+    verdict = decide(volumes, pods, cpus)
+    assert isinstance(verdict, Admitted) is some_way(volumes, pods, cpus)
+    if isinstance(verdict, Admitted):
+        assert in_every_order(volumes, pods, choices(verdict, pods))
+
+
 SIZES = st.integers(1, 3)
 LOCAL = st.lists(st.tuples(st.sampled_from(NODES), SIZES), max_size=6)
 WIDE = st.lists(st.tuples(st.integers(2, 3), SIZES), max_size=3)
@@ -178,11 +186,7 @@ SETS = st.lists(
 def test_claims_on_local_volumes_are_decided_exactly(
     local: list[tuple[str, int]], sets: list[tuple[int, list[int]]], cpus: int
 ) -> None:
-    volumes, pods = volumes_of(local, ()), pods_of(sets)
-    verdict = decide(volumes, pods, cpus)
-    assert isinstance(verdict, Admitted) is some_way(volumes, pods, cpus)
-    if isinstance(verdict, Admitted):
-        assert in_every_order(volumes, pods, choices(verdict, pods))
+    assert_exact(volumes_of(local, ()), pods_of(sets), cpus)
 
 
 @settings(max_examples=150, deadline=None)
@@ -190,11 +194,7 @@ def test_claims_on_local_volumes_are_decided_exactly(
 def test_claims_on_volumes_that_the_same_nodes_share_are_decided_exactly(
     sizes: list[int], reach: int, sets: list[tuple[int, list[int]]], cpus: int
 ) -> None:
-    volumes, pods = volumes_of((), [(reach, size) for size in sizes]), pods_of(sets)
-    verdict = decide(volumes, pods, cpus)
-    assert isinstance(verdict, Admitted) is some_way(volumes, pods, cpus)
-    if isinstance(verdict, Admitted):
-        assert in_every_order(volumes, pods, choices(verdict, pods))
+    assert_exact(volumes_of((), [(reach, size) for size in sizes]), pods_of(sets), cpus)
 
 
 @settings(max_examples=150, deadline=None)
