@@ -48,6 +48,20 @@ def test_a_member_without_the_key_does_not_begin_the_series() -> None:
     assert isinstance(decide(on, head, worker), Admitted)
 
 
+def test_a_member_with_one_of_two_keys_keeps_others_from_beginning() -> None:
+    """Trying everything: bound first, it counts in the zone, and the other has nobody on its host.
+
+    Both were said to be in one place, and to be bound in any order.
+    """
+    on = columns(
+        node("n0", cpu=1, labels={"zone": "x", "host": "n0"}),
+        node("n1", cpu=1, labels={"zone": "x"}),
+    )
+    near = [PodTerm(key, MEMBERS, ("team",)) for key in ("zone", "host")]
+    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, shape(cpu=1, near=near)))
+    assert turns_of(verdict) == {"a": 1, "b": 0}
+
+
 def test_members_that_are_drawn_to_nobody_hold_a_series() -> None:
     """Oracle 8/230 and 8/292: others of the gang stood elsewhere too, and the gang was Undecided.
 
