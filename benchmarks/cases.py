@@ -10,6 +10,7 @@ from benchmarks import (
     burst,
     extender,
     freed,
+    large,
     latency,
     release,
     relist,
@@ -43,6 +44,7 @@ CASES = {
     ),
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
+    "large": Case("What does a large gang cost the coordinator as it starts?", 3, large.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
     "packing": Case(
         "How many GPUs does the packing rule bring to use?", 10, traces.measure_packing

@@ -24,6 +24,7 @@ from functools import singledispatchmethod
 from coordinator.actions import Action
 from coordinator.advance import Scene, advance, open_view, opt_in_of, opted_out, wake_at
 from coordinator.cache import ClusterCache
+from coordinator.course import goes_on
 from coordinator.demand import avoiding
 from coordinator.events import (
     ClusterGone,
@@ -63,9 +64,9 @@ from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
 from kube.codec import service
 from kube.objects import RayCluster
-from kube.observed import Amounts, ObservedPod
+from kube.observed import ObservedPod
 from kube.ray import Answer
-from kube.slots import merged, reserved_room
+from kube.slots import Reserved, merged, reserved
 from scheduling.company import Company
 from scheduling.cycle import Memory, next_cycle
 from scheduling.holders import Holders
@@ -74,6 +75,7 @@ from scheduling.verdict import Admitted, Decision, Refusal
 from scheduling.volumes import Volumes
 
 NOTHING = Placement()
+LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
 KUBERAY = "ray.io/kuberay-operator"  # who else manages a RayCluster makes no pods here
 
 
@@ -96,6 +98,7 @@ class CoordinatorState:
     _blind: set[str] = field(default_factory=set)
     _inherited: frozenset[str] = frozenset()
     _dirty: set[GangKey] = field(default_factory=set)
+    _late: set[GangKey] = field(default_factory=set)
     _holders: defaultdict[str, set[GangKey]] = field(default_factory=lambda: defaultdict(set))
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
@@ -108,6 +111,8 @@ class CoordinatorState:
             self._dirty.clear()
             self.cycle_wanted = False
             return []
+        if due:
+            self._dirty |= self._late  # what is decided must know who is where
         actions = self._advance_dirty(moment)
         if due and not self._blind:
             self._run_cycle(moment)
@@ -156,6 +161,7 @@ class CoordinatorState:
                 self.cycle_wanted = wanted  # what a reservation lost here, a bound pod has taken
 
     def _advance(self, key: GangKey, scene: Scene) -> list[Action]:
+        self._late.discard(key)
         cluster = self.cache.clusters.get(key)
         view = self._view(key, cluster, scene)
         if view is None or cluster is None:
@@ -167,6 +173,7 @@ class CoordinatorState:
         else:
             view.out_since = None
             actions = advance(view, cluster, scene)
+        view.course.begin(view.standing)
         if view.placement is not held:
             self._reserve(view, self._room_of(view))
         asks = _ready_to_ask(view)
@@ -192,7 +199,7 @@ class CoordinatorState:
         return key in self.cache.gangs or any(pod.gated for pod in ours)
 
     def _drop(self, view: GangView) -> None:
-        self._reserve(view, Counter())
+        self._reserve(view, Reserved())
         del self.views[view.key]
         self.wake_at.pop(view.key, None)
 
@@ -202,24 +209,34 @@ class CoordinatorState:
         else:
             self.wake_at[key] = at
 
-    def _room_of(self, view: GangView) -> Counter[tuple[str, Amounts]]:
+    def _room_of(self, view: GangView) -> Reserved:
         pods = self.cache.members(view.key, view.cluster_uid)
-        return reserved_room(view.placement or NOTHING, pods)
+        return reserved(view.placement or NOTHING, pods)
 
-    def _reserve(self, view: GangView, room: Counter[tuple[str, Amounts]]) -> None:
-        """Make `room` what the gang keeps from others, in place of what it kept before."""
-        if room == view.reserved:
+    def _reserve(self, view: GangView, promised: Reserved) -> None:
+        """Make `promised` what the gang keeps from others, in place of what it kept before."""
+        before, room = view.reserved.room, promised.room
+        view.reserved = promised
+        if room == before:
             return
         change = Counter(room)
-        change.subtract(view.reserved)
+        change.subtract(before)
         taken = ((node, requests, n) for (node, requests), n in change.items() if n)
         self.cache.reserve(view.key, taken)
         self.cycle_wanted |= any(n < 0 for n in change.values())
-        for node in {node for node, _ in view.reserved} - {node for node, _ in room}:
+        for node in {node for node, _ in before} - {node for node, _ in room}:
             self._holders[node].discard(view.key)
         for node, _ in room:
             self._holders[node].add(view.key)
-        view.reserved = room
+
+    def _take_back(self, view: GangView, pod: ObservedPod) -> bool:
+        """Turn the reservation of one pod into use; False where all must be looked at for that."""
+        if not view.reserved.bound(pod):
+            return False
+        self.cache.reserve(view.key, [(pod.holds, pod.used, -1)])
+        if not view.reserved.keeps(pod.holds):
+            self._holders[pod.holds].discard(view.key)
+        return True
 
     # --- deciding ---------------------------------------------------------------------------
 
@@ -263,7 +280,7 @@ class CoordinatorState:
         """Who is where, with the pods that have their room and are not bound yet."""
         if not self.cache.is_minded:
             return Company(self.cache.company)
-        on_their_way = (view for view in self.views.values() if view.reserved)
+        on_their_way = (view for view in self.views.values() if view.reserved.room)
         expected = (pod for view in on_their_way for pod in due(view, self.cache.services))
         return Company(self.cache.company, expected)
 
@@ -308,8 +325,32 @@ class CoordinatorState:
     @_take.register
     def _pod_seen(self, event: PodSeen, moment: Moment) -> None:
         before = self.cache.pods.get(event.pod.key)
-        if self.cache.put_pod(event.pod, event.teller) is not None:
+        if self.cache.put_pod(event.pod, event.teller) is None:
+            return
+        if before is None or not self._goes_on(before, event.pod, moment):
             self._pod_changed(before, event.pod)
+
+    def _goes_on(self, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
+        """Take in a step of a pod that was decided, without a look at its whole gang."""
+        view = self.views.get(after.member.gang) if after.member is not None else None
+        if view is None or after.uid in view.leaving:
+            return False
+        if not goes_on(before, after, view.targets.get(after.uid, "")):
+            return False
+        if after.holds != before.holds and not self._take_back(view, after):
+            return False
+        self._company_changed(before, after)
+        if view.course.is_last(before, after):
+            self._dirty.add(view.key)
+        else:
+            self._put_off(view.key, moment)
+        return True
+
+    def _put_off(self, key: GangKey, moment: Moment) -> None:
+        """Look at a gang in a moment, unless something has it looked at before."""
+        at = moment.now + LATER
+        self.wake_at[key] = min(self.wake_at.get(key, at), at)
+        self._late.add(key)
 
     @_take.register
     def _pod_gone(self, event: PodGone, moment: Moment) -> None:
@@ -462,8 +503,9 @@ class CoordinatorState:
     @_take.register
     def _term_ended(self, event: TermEnded, moment: Moment) -> None:
         for view in self.views.values():
-            self._reserve(view, Counter())
+            self._reserve(view, Reserved())
         self.views.clear()
+        self._late.clear()
         self.wake_at.clear()
         self.refusals = Refusals()
         self._refresh_at = self._memory = None
@@ -509,7 +551,10 @@ class CoordinatorState:
             view.deleted.discard(event.uid)
             refusal = event.error if event.refused else ""
             view.attempts_at(event.uid).failed(moment.now, refusal)
-        self._dirty.add(event.gang)
+        if event.error is None and view.inflight:
+            self._put_off(event.gang, moment)
+        else:
+            self._dirty.add(event.gang)
 
     @_take.register
     def _cycle_due(self, event: CycleDue, moment: Moment) -> None:

@@ -5,16 +5,16 @@ Gang's record or lost without harm. A decided placement that is not yet written 
 (`durable` False) and nowhere else, and no pod is released on it.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator.course import Course
 from coordinator.demand import Demand, NotReady, Settled
 from coordinator.standing import Standing
 from kube.objects import Gang, RayCluster
-from kube.observed import Amounts
 from kube.ray import GangTerms, Misconfigured
+from kube.slots import Reserved
 from scheduling.model import GangKey, Placement
 from scheduling.verdict import Refusal
 
@@ -78,10 +78,11 @@ class GangView:
     unmade: NotReady | None = None
     refusal: Refusal | None = None
     position: int = 0
-    reserved: Counter[tuple[str, Amounts]] = field(default_factory=Counter)
+    reserved: Reserved = field(default_factory=Reserved)
     targets: dict[str, str] = field(default_factory=dict)
     fences: dict[str, str] = field(default_factory=dict)
     inflight: set[str] = field(default_factory=set)
+    course: Course = field(init=False)
     deleted: set[str] = field(default_factory=set)
     unsure: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
@@ -104,6 +105,9 @@ class GangView:
     due: float | None = None
     told: str = ""
     settled: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.course = Course(self.inflight)
 
     @property
     def released_any(self) -> bool:

@@ -9,7 +9,7 @@ coordinator, which is what lets another leader complete exactly what the last on
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -181,16 +181,54 @@ def _nodes_by_kind(slots: Slots) -> defaultdict[Kind, list[str]]:
     return nodes
 
 
-def reserved_room(
-    placement: Placement, pods: Iterable[ObservedPod]
-) -> Counter[tuple[str, Amounts]]:
-    """What the placement promises and no pod holds yet: (node, requests) -> pods."""
+@dataclass(slots=True)
+class Reserved:
+    """What a placement promises and no pod holds yet.
+
+    `slots` are those places, `room` the same as (node, requests) -> pods.
+    """
+
+    requests: Mapping[Kind, Amounts] = field(default_factory=dict)
+    slots: Slots = field(default_factory=Counter)
+    room: Counter[tuple[str, Amounts]] = field(default_factory=Counter)
+
+    def bound(self, pod: ObservedPod) -> bool:
+        """Take back the place of a pod that holds it now; False where all must be counted anew.
+
+        Of the pods that hold a place, those that have one of their own are served first: so one
+        more of them changes nothing for the others while its own place is there.
+        """
+        kind = kind_of(pod)
+        slot = Slot(kind, pod.holds) if kind is not None else None
+        if slot is None or pod.holds != pod.settled_on or self.requests.get(slot.kind) != pod.used:
+            return False
+        if not _take(self.slots, slot):
+            return False
+        self.room[pod.holds, pod.used] -= 1
+        if not self.room[pod.holds, pod.used]:
+            del self.room[pod.holds, pod.used]
+        return True
+
+    def keeps(self, node: str) -> bool:
+        """Whether any room of a node is reserved."""
+        return any((node, each) in self.room for each in self.requests.values())
+
+
+def reserved(placement: Placement, pods: Iterable[ObservedPod]) -> Reserved:
+    """Count what the placement promises and no pod holds yet."""
     requests = {_kind(a): a.requests for a in placement.assignments}
     unbound = vacant_slots(placement, (pod for pod in pods if pod.holds))
     room: Counter[tuple[str, Amounts]] = Counter()
     for slot, count in unbound.items():
         room[(slot.node, requests[slot.kind])] += count
-    return room
+    return Reserved(requests, unbound, room)
+
+
+def reserved_room(
+    placement: Placement, pods: Iterable[ObservedPod]
+) -> Counter[tuple[str, Amounts]]:
+    """What the placement promises and no pod holds yet: (node, requests) -> pods."""
+    return reserved(placement, pods).room
 
 
 def without_nodes(

@@ -130,7 +130,7 @@ def test_a_replica_that_is_half_made_again_costs_no_seat() -> None:
     assert seats(world) == 3
     world.create(foreign_pod("late", "n1", cpu=0))
     [view] = world.leader.state.views.values()
-    assert view.reserved.total() == 2
+    assert view.reserved.room.total() == 2
 
 
 def test_the_next_leader_says_the_same() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from coordinator.cache import _minds
 from coordinator.state import NOTHING, CoordinatorState
 from coordinator.view import GangView
-from kube.slots import reserved_room
+from kube.slots import reserved
 from scheduling.model import GangKey
 
 Ledger = dict[str, dict[str, int]]
@@ -17,7 +17,7 @@ def validate(state: CoordinatorState) -> None:
     _validate_indexes(state)
     for view in state.views.values():
         pods = state.cache.members(view.key, view.cluster_uid)
-        assert view.reserved == reserved_room(view.placement or NOTHING, pods), view.key
+        assert view.reserved == reserved(view.placement or NOTHING, pods), view.key
     assert state.cache.table._used == ledger(state)
     assert +_holders(state) == +_holders_recounted(state)
     columns = state.cache.columns()
@@ -33,7 +33,7 @@ def ledger(state: CoordinatorState) -> Ledger:
         if pod.holds:
             sums[pod.holds].update(dict(pod.used))
     for view in state.views.values():
-        for (node, requests), count in view.reserved.items():
+        for (node, requests), count in view.reserved.room.items():
             sums[node].update({name: each * count for name, each in requests})
     return {
         node: kept
@@ -59,7 +59,7 @@ def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
 
 def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
     return Counter(
-        {(node, view.key): 1 for view in state.views.values() for node, _ in view.reserved}
+        {(node, view.key): 1 for view in state.views.values() for node, _ in view.reserved.room}
     )
 
 

@@ -1,0 +1,65 @@
+"""Does a pod only do what was decided for it?
+
+Most of what happens to the pods of a gang that starts is that: one after another they are released,
+bound and become ready. None of it changes what is to be done next, but for the last of each: so the
+gang, all of whose pods a look costs, is looked at then, or when something else happens, or a
+moment later.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from coordinator.standing import Standing
+from kube.observed import ObservedPod
+from kube.slots import kind_of
+
+
+@dataclass(slots=True)
+class Course:
+    """The pods of a gang that have a step before them, as they were when it was last looked at.
+
+    All are uids: of pods with a write under way, yet to be bound, and yet to be ready.
+    """
+
+    writing: set[str]
+    binding: set[str] = field(default_factory=set)
+    starting: set[str] = field(default_factory=set)
+
+    def begin(self, standing: Standing) -> None:
+        """Note who has which step before him."""
+        settled = [pod for pod_set in standing for pod in pod_set.settled]
+        self.binding = self.writing | {pod.uid for pod in settled if not pod.node}
+        self.starting = self.writing | {pod.uid for pod in settled if not pod.ready}
+
+    def is_last(self, before: ObservedPod, after: ObservedPod) -> bool:
+        """Note the step of a pod; say whether nobody has it before him any more."""
+        bound, ready = bool(after.node and not before.node), after.ready and not before.ready
+        if bound:
+            self.binding.discard(after.uid)
+        if ready:
+            self.starting.discard(after.uid)
+        return (bound and not self.binding) or (ready and not self.starting)
+
+
+def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    """Say whether a pod took a step that was decided; `target` is where it is being released to."""
+    if before.uid != after.uid or after.gated or not after.alive or after.unschedulable:
+        return False
+    if before.gated:
+        return _was_released(before, after, target)
+    forward = after.ready or not before.ready
+    in_place = after.settled_on == before.settled_on and after.holds in (before.holds, after.node)
+    moving = ("node", "holds", "ready", "unschedulable", "resource_version")
+    return forward and in_place and _same_but(before, after, *moving)
+
+
+def _was_released(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    same = kind_of(before) == kind_of(after) is not None
+    moving = ("node", "holds", "ready", "unschedulable", "resource_version", "member", "raw")
+    return (
+        same and bool(target) and after.settled_on == target and _same_but(before, after, *moving)
+    )
+
+
+def _same_but(before: ObservedPod, after: ObservedPod, *fields: str) -> bool:
+    moved = {each: getattr(after, each) for each in fields}
+    return replace(before, **moved) == after

@@ -1,0 +1,148 @@
+"""Is a gang whose pods only go on as decided looked at less often, and never too late?"""
+
+from collections import Counter
+
+import pytest
+
+from coordinator.actions import Action, ReleasePod
+from coordinator.advance import Scene, advance
+from coordinator.events import CycleDue
+from coordinator.state import LATER
+from coordinator.view import GangView
+from kube.objects import RayCluster
+from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.builders import foreign_pod, gang_of, node
+from tests.coordinator.test_faults import decided
+from tests.coordinator.validate import validate
+from tests.coordinator.world import World, key
+
+WORKERS = 30
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each gang was looked at; a test may clear it."""
+    found: Counter[str] = Counter()
+
+    def counting(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+        found[view.key.name] += 1
+        return advance(view, cluster, scene)
+
+    monkeypatch.setattr("coordinator.state.advance", counting)
+    return found
+
+
+def head_released() -> World:
+    """A gang of a head and thirty workers; the releases of the workers are asked for."""
+    world = World(node("n1", cpu=WORKERS + 1))
+    world.create(gang_of("a", WORKERS))
+    decided(world)
+    world.leader.act()
+    return world
+
+
+def one_by_one(world: World) -> None:
+    """Hear of every change of a pod by itself, with the bookkeeping checked each time."""
+    while world.leader.watch.queues["pods"]:
+        world.leader.hear("pods", 1)
+        validate(world.leader.state)
+
+
+def test_releases_that_end_well_cost_one_look_at_the_last(counted: Counter[str]) -> None:
+    world = head_released()
+    counted.clear()
+    while [each for each in world.leader.todo if isinstance(each, ReleasePod)]:
+        world.leader.act()
+        validate(world.leader.state)
+    one_by_one(world)
+    assert counted["a"] == 1
+
+
+def test_binds_and_readiness_cost_one_look_each_at_the_last(counted: Counter[str]) -> None:
+    world = head_released()
+    world.leader.act_all()
+    one_by_one(world)
+    counted.clear()
+    world.schedule()
+    one_by_one(world)
+    assert counted["a"] == 1
+    world.kubelets()
+    one_by_one(world)
+    assert counted["a"] == 2
+    world.settle()
+    assert world.status("a")["reason"] == "Running"
+
+
+def test_the_room_of_a_pod_is_used_and_no_longer_reserved_at_its_bind() -> None:
+    world = head_released()
+    world.leader.act_all()
+    world.schedule()
+    world.leader.hear("pods", 10)
+    view = world.leader.state.views[key("a")]
+    before = view.reserved.room.total()
+    world.leader.hear("pods", WORKERS)
+    validate(world.leader.state)
+    assert view.reserved.room.total() < before
+    assert world.leader.state.cache.columns().free.min() >= 0
+
+
+def test_a_release_that_fails_has_the_gang_looked_at_at_once(counted: Counter[str]) -> None:
+    world = head_released()
+    world.leader.act()
+    counted.clear()
+    world.leader.act(outcome=Outcome.BROKEN)
+    assert counted["a"] == 1
+
+
+def test_a_pod_that_kube_scheduler_refuses_has_the_gang_looked_at_at_once() -> None:
+    world = head_released()
+    world.leader.act_all()
+    one_by_one(world)
+    world.create(foreign_pod("thief", "n1", cpu=1))
+    world.leader.hear("pods")
+    world.schedule()
+    one_by_one(world)
+    [view] = world.leader.state.views.values()
+    assert len(view.stuck_since) == 1
+
+
+def partly_bound() -> World:
+    """Five binds are known, the rest is not."""
+    world = head_released()
+    world.leader.act_all()
+    one_by_one(world)
+    world.schedule()
+    world.leader.hear("pods", 5)
+    return world
+
+
+def known_bound(world: World) -> int:
+    return sum(each.bound for each in world.leader.state.views[key("a")].standing)
+
+
+def test_a_part_that_went_on_is_looked_at_after_a_moment() -> None:
+    """The rest may never come: the numbers must not wait for it."""
+    world = partly_bound()
+    assert known_bound(world) == 0
+    world.api.now += LATER
+    world.leader.tick()
+    assert known_bound(world) == 5
+
+
+def test_a_cycle_knows_who_was_bound_a_moment_ago() -> None:
+    """Else a pod would be counted where it is and, as promised, where it goes."""
+    world = partly_bound()
+    world.leader.handle([CycleDue()])
+    assert known_bound(world) == 5
+
+
+def test_a_pod_that_vanishes_on_its_way_has_the_gang_looked_at_at_once(
+    counted: Counter[str],
+) -> None:
+    world = head_released()
+    world.leader.act_all()
+    one_by_one(world)
+    counted.clear()
+    world.api.remove(key_of(world.pods("a")[-1]))
+    one_by_one(world)
+    assert counted["a"] == 1
