@@ -264,6 +264,7 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         lost = repair.lost_nodes(view, pods, scene.cache.columns(), avoided)
         left = without_nodes(view.placement, pods, lost) if lost else view.placement
         left = repair.without_overtaken(view, left, pods)
+        left = repair.without_stalled(view, left, pods)
         if left is not view.placement:
             view.placement = _kept(left, pods, view.terms, view.targets) if view.terms else left
             _stand(view, pods)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from coordinator.standing import ready_for_release
 from coordinator.view import GangView
 from kube.observed import ObservedPod
 from kube.slots import turn_count, turn_reached, vacant_slots, without_turns
@@ -83,6 +84,24 @@ def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedP
         return placement
     gone_by = turn_count(placement) if view.ran else turn_reached(placement, pods)
     return without_turns(placement, pods, gone_by)
+
+
+def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
+    """What is left of a placement whose later turns wait for a pod of the surplus that never comes.
+
+    The minimum does not wait for surplus: it is decided anew beside those that are bound.
+    """
+    if not _is_stalled(view):
+        return placement
+    return without_turns(placement, pods, turn_count(placement))
+
+
+def _is_stalled(view: GangView) -> bool:
+    """Whether a turn is due of which no pod is on its way, or could go, though the minimum is."""
+    if not any(each.early for each in view.standing) or _lacks(view):
+        return False
+    on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
+    return not on_their_way and not ready_for_release(view.standing)
 
 
 def stranded(

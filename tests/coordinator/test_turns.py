@@ -115,6 +115,39 @@ def test_the_message_says_that_there_are_turns() -> None:
     assert world.status("a")["message"] == "2 pods placed on 2 nodes in 2 turns"
 
 
+@pytest.mark.parametrize("sent", [0, 1])
+def test_the_minimum_does_not_wait_for_surplus_that_never_comes(sent: int) -> None:
+    """One worker is enough; the other is lost in its turn, and a quota forbids to make it again."""
+    world = in_zones(cpu=3)
+    world.create(apart(2, annotations={names.MIN_REPLICAS: f"{WORKERS}=1"}))
+    decided(world)
+    assert turns(world) == {HEAD: 1, WORKERS: 0}
+    for _ in range(sent):
+        world.leader.act()
+    lost = next(pod for pod in of_set(world, WORKERS) if is_gated(pod))
+    world.api.remove(key_of(lost))
+    world.refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+    world.settle(seconds=60)
+    assert world.bound("a") == {"h1": 1, "w1": 1}
+    assert world.status("a")["phase"] == "Running"
+
+
+def test_the_minimum_does_not_wait_for_surplus_that_others_hold_back() -> None:
+    world = in_zones(cpu=3)
+    world.create(apart(2, annotations={names.MIN_REPLICAS: f"{WORKERS}=1"}))
+    decided(world)
+    [cluster] = world.api.all("rayclusters")
+    held = {"schedulingGates": [{"name": "others.dev/wait"}]}
+    of_workers = "workerGroupSpecs"
+    world.api.change(
+        cluster, lambda obj: obj["spec"][of_workers][0]["template"]["spec"].update(held)
+    )
+    world.api.remove(key_of(of_set(world, WORKERS)[1]))
+    world.settle(seconds=60)
+    assert world.status("a")["phase"] == "Running"
+    assert world.bound("a") == {"h1": 1, "w1": 1}
+
+
 # ---- the leader ends
 
 
