@@ -86,20 +86,11 @@ def demand(
 def avoiding(asked: PendingGang, avoided: Mapping[str, tuple[str, ...]]) -> PendingGang:
     """Return what is asked for, with the nodes (by shape) that its pods are to avoid."""
 
-    def each(shape: PodShape) -> PodShape:
-        return replace(shape, avoided=avoided.get(shape.key, ()))
-
-    def groups(of: Iterable[Group]) -> tuple[Group, ...]:
-        return tuple(replace(group, shape=each(group.shape)) for group in of)
-
-    if not avoided:
+    shapes = {each.shape for each in asked.groups() if each.shape.key in avoided}
+    if not shapes:
         return asked
-    return replace(
-        asked,
-        minimum=groups(asked.minimum),
-        surplus=tuple(groups(unit) for unit in asked.surplus),
-        members=tuple(one._replace(shape=each(one.shape)) for one in asked.members),
-    )
+    changed = {each: replace(each, avoided=avoided[each.key]) for each in shapes}
+    return asked.reshaped(lambda pods: changed.get(pods.shape, pods.shape))
 
 
 def topology_of(terms: TopologyTerms, standing: Standing, placement: Placement | None) -> Topology:

@@ -23,6 +23,10 @@ Unit = tuple[str, PodShape]
 TOLD_APART = "default topology spread constraints of pods that different Services select"
 
 
+SELECTORS_KEPT = 10_000
+"""Answers kept until a Service changes: equal pods are asked about thousands of times."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """A Service; `selector`, sorted, is empty where it picks nobody by labels."""
@@ -39,6 +43,8 @@ class ServiceTable:
         self._known: dict[tuple[str, str], Service] = {}
         self._by_label: defaultdict[tuple[str, tuple[str, str]], dict[str, Service]]
         self._by_label = defaultdict(dict)
+        self._keys: Mapping[str, Set[str]] | None = None
+        self._selectors: dict[tuple[str, Labels], Selector] = {}
         self._asked: Mapping[GangKey, tuple[PendingGang, PendingGang]] = {}
 
     def put(self, service: Service) -> bool:
@@ -54,7 +60,7 @@ class ServiceTable:
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Service; an unknown one is no matter."""
-        self._asked = {}
+        self._asked, self._selectors, self._keys = {}, {}, None
         known = self._known.pop((namespace, name), None)
         if known is not None and known.selector:
             alike = self._by_label[namespace, known.selector[0]]
@@ -63,7 +69,27 @@ class ServiceTable:
                 del self._by_label[namespace, known.selector[0]]
 
     def selector(self, namespace: str, labels: Labels) -> Selector:
-        """Return what the Services that select a pod ask for, all of them together."""
+        """Return what the Services that select a pod ask for, all of them together.
+
+        Labels that no Service of the namespace asks for tell no pods apart.
+        """
+        self._keys = self._keys_asked_for() if self._keys is None else self._keys
+        keys = self._keys.get(namespace, ())
+        told = tuple(label for label in labels if label[0] in keys)
+        found = self._selectors.get((namespace, told))
+        if found is None:
+            if len(self._selectors) >= SELECTORS_KEPT:
+                self._selectors.clear()
+            found = self._selectors[namespace, told] = self._asked_together(namespace, told)
+        return found
+
+    def _keys_asked_for(self) -> Mapping[str, Set[str]]:
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for service in self._known.values():
+            found[service.namespace].update(key for key, _ in service.selector)
+        return found
+
+    def _asked_together(self, namespace: str, labels: Labels) -> Selector:
         asked: dict[str, str] = {}
         own = frozenset(labels)
         for label in labels:

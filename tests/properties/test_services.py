@@ -1,4 +1,4 @@
-"""Whom default constraints count, against asking every Service of what is there in the end."""
+"""Whom default constraints count, against asking every Service of what is there at the time."""
 
 from collections.abc import Sequence
 
@@ -41,4 +41,4 @@ def test_whom_a_pod_is_spread_with_follows_from_the_services_that_are_left(
         else:
             table.drop(*key)
             there.pop(key, None)
-    assert table.selector(namespace, labels) == slowly([*there.values()], namespace, labels)
+        assert table.selector(namespace, labels) == slowly([*there.values()], namespace, labels)
