@@ -84,7 +84,7 @@ def best_fit(cluster: Cluster) -> Score:
 
 def muster(cluster: Cluster) -> Score:
     """Take the node that `scheduling.packing.order_nodes` puts first, devices counted in parts."""
-    seen, typical = 0, np.zeros(2, dtype=np.int64)
+    seen, typical = 0, [0, 0]
 
     def score(pod: Pod, nodes: Positions) -> Amounts:
         nonlocal seen, typical

@@ -4,8 +4,8 @@ Shapes are placed, groups are promised: pods of one shape are handed out to the 
 them in order of name, node after node, so that the pods of a replica stay close together.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from scheduling.columns import Columns
@@ -23,7 +23,7 @@ class Assignments:
 
     def __init__(self, columns: Columns) -> None:
         self._names = columns.names
-        self._taken: dict[tuple[str, str, PodShape], Counter[str]] = {}
+        self._taken: dict[tuple[str, str, PodShape], dict[str, int]] = {}
 
     def hand_out(self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Spread]) -> None:
         """Give every group as many nodes as it has pods; the spreads hold exactly that many."""
@@ -31,14 +31,14 @@ class Assignments:
             shape: self._stock(spread) for (shape, _), spread in zip(demand, spreads, strict=True)
         }
         for group in in_order(groups):
-            taken = self._taken.setdefault((group.pod_set, group.replica, group.shape), Counter())
+            taken = self._taken.setdefault((group.pod_set, group.replica, group.shape), {})
             for node, pods in _dealt(stock[group.shape], group.count):
-                taken[node] += pods
+                taken[node] = taken.get(node, 0) + pods
 
     def _stock(self, spread: Spread) -> list[tuple[str, int]]:
         """Return nodes with their pods, the first to be handed out last."""
-        pairs = zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True)
-        return [(self._names[node], pods) for node, pods in pairs][::-1]
+        nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
+        return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))
 
     def placement(self, turn_of: TurnOf = lambda *_: 0) -> Placement:
         """Return all that was handed out, sorted by name, with its turns."""
@@ -56,12 +56,14 @@ class Assignments:
         )
 
 
-def _dealt(stock: list[tuple[str, int]], count: int) -> Iterator[tuple[str, int]]:
+def _dealt(stock: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
     """Take so many pods off the stock."""
+    dealt = []
     while count:
         node, pods = stock.pop()
         if pods > count:
             stock.append((node, pods - count))
             pods = count
         count -= pods
-        yield node, pods
+        dealt.append((node, pods))
+    return dealt

@@ -31,8 +31,8 @@ Cells = Mapping[tuple[int, int], int]
 
 T = TypeVar("T")
 
-LIMIT = 2**55
-"""Amounts are cut off here in the columns (32 Pi), so that a few of them add up in 64 bits."""
+LIMIT = 2**52
+"""Amounts are cut off here in the columns (4 Pi), so that a thousand add up in 64 bits."""
 
 MASKS_KEPT = 1024
 """Masks kept per set of nodes: 5 MB at 5,000 nodes; gangs of one cluster share a few dozen."""

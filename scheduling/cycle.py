@@ -23,7 +23,7 @@ from scheduling.assign import Assignments
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.domains import Decide
-from scheduling.feasibility import any_feasible
+from scheduling.feasibility import is_feasible_somewhere
 from scheduling.fit import NoFit, Placed, Undecided, cannot_fit, demand_of, place
 from scheduling.holders import Holders
 from scheduling.model import GangKey, Group, PendingGang, PodShape
@@ -159,7 +159,7 @@ class _Cycle:
             steps = self._steps
             ruling = self._decided(gang, room, steps)
             decisions.append(Decision(gang.key, ruling.verdict))
-            room = ruling.room
+            room = ruling.room.for_next()
             match ruling.verdict:
                 case Admitted(placement):
                     self._volumes.promise(gang, placement)
@@ -214,7 +214,7 @@ class _Cycle:
 
 
 def _reachable(gang: PendingGang, room: Room) -> tuple[bool, ...]:
-    return tuple(any_feasible(group.shape, room.columns) for group in gang.minimum)
+    return tuple(is_feasible_somewhere(group.shape, room.columns) for group in gang.minimum)
 
 
 def _has_grown_for(gang: PendingGang, room: Room) -> bool:
@@ -223,7 +223,9 @@ def _has_grown_for(gang: PendingGang, room: Room) -> bool:
 
 
 def _has_grown(shape: PodShape, room: Room) -> bool:
-    return room.remembered(("has grown", shape), lambda: bool(room.counts(shape)[room.grown].any()))
+    return room.remembered(
+        ("has grown", shape.fitting), lambda: bool(room.counts(shape)[room.grown].any())
+    )
 
 
 def _with_holders(gang: PendingGang, ruling: Ruling, holders: Holders) -> Verdict:
@@ -287,9 +289,11 @@ def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) 
     except AwaitedError:
         return Ruling(explain.awaiting(), room)
     bound = found.bound(gang)
-    if found.bonds and explain.unsupported(gang.groups()) is None:
-        return decide_bonded(bound, found, room, steps)
-    return _decided(bound, room, steps)
+    if not found.bonds or explain.unsupported(gang.groups()):
+        return _decided(bound, room, steps)
+    if cannot_fit(demand_of(bound.minimum), room):  # then it does not with its bonds either
+        return _decided(bound, room, steps)
+    return decide_bonded(bound, found, room, steps)
 
 
 def _decided(gang: PendingGang, room: Room, steps: int) -> Ruling:

@@ -8,11 +8,13 @@ message depends on nothing but the gang and the room, so it stays the same while
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from scheduling.attach import is_attach
 from scheduling.attach import spoken as attachable
 from scheduling.columns import Columns
 from scheduling.exclusive import is_exclusive, spoken
-from scheduling.feasibility import Predicate, feasible, rejections, told_apart_by
+from scheduling.feasibility import Predicate, feasible, rejections
 from scheduling.fit import demand_of, filled, greedy_orders, in_order
 from scheduling.holders import Held, Holders
 from scheduling.model import CPU, MEMORY, PODS, Group, PendingGang, PodShape, SpreadConstraint
@@ -366,7 +368,7 @@ def _held(
     if each.resource not in room.columns.row:
         return None
     return room.remembered(
-        ("held", each.resource, told_apart_by(shape)),
+        ("held", each.resource, shape.told_apart_by),
         lambda: holders.of(each.resource, feasible(shape, room.columns), room, MOST_HOLDERS),
     )
 
@@ -432,10 +434,15 @@ def _numbers_of(pod_set: str, shape: PodShape, count: int, fit: int, room: Room)
 
 def _rejections(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
     """Return the nodes refused per predicate; those without room are counted in this room."""
+    return room.remembered(("rejections", shape.fitting), lambda: _rejected(shape, room))
+
+
+def _rejected(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
     counts = room.columns.traits.remembered(
-        ("rejections", told_apart_by(shape)), lambda: _unfit(shape, room.columns)
+        ("rejections", shape.told_apart_by), lambda: _unfit(shape, room.columns)
     )
-    full = len(room.columns.names) - sum(counts.values()) - _open(shape, room)
+    takers = int(np.count_nonzero(room.counts(shape) > 0))
+    full = len(room.columns.names) - sum(counts.values()) - takers
     everything = {**counts, Predicate.RESOURCES: full}
     return tuple((str(predicate), number) for predicate, number in everything.items() if number)
 
@@ -444,10 +451,6 @@ def _unfit(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
     counts = rejections(shape, columns)
     counts.pop(Predicate.RESOURCES, None)
     return counts
-
-
-def _open(shape: PodShape, room: Room) -> int:
-    return room.remembered(("open", shape), lambda: int((room.counts(shape) > 0).sum()))
 
 
 def _sentence(wanted: Wanted, fit: int, room: Room) -> str:

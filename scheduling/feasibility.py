@@ -8,14 +8,14 @@ changes.
 """
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import partial, reduce
 from operator import eq
 
 import numpy as np
 
-from scheduling.columns import Columns, Mask, Traits
+from scheduling.columns import Columns, Mask, Positions, Traits
 from scheduling.counting import pods_per_node
 from scheduling.model import (
     NODE_NAME,
@@ -66,25 +66,27 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 def feasible(shape: PodShape, columns: Columns) -> Mask:
     """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
-    key = ("feasible", told_apart_by(shape))
     return columns.traits.remembered(
-        key, lambda: reduce(np.logical_and, masks(shape, columns.traits).values())
+        ("feasible", shape.told_apart_by),
+        lambda: reduce(np.logical_and, masks(shape, columns.traits).values()),
     )
 
 
-def any_feasible(shape: PodShape, columns: Columns) -> bool:
+def feasible_nodes(shape: PodShape, columns: Columns) -> Positions:
+    """Return where the nodes are that no predicate but room refuses; shared, not yours."""
+    return columns.traits.remembered(
+        ("feasible nodes", shape.told_apart_by), lambda: np.flatnonzero(feasible(shape, columns))
+    )
+
+
+def is_feasible_somewhere(shape: PodShape, columns: Columns) -> bool:
     """Say whether there is a node that no predicate but room refuses."""
-    key = ("any feasible", told_apart_by(shape))
-    return columns.traits.remembered(key, lambda: bool(feasible(shape, columns).any()))
+    return len(feasible_nodes(shape, columns)) > 0
 
 
-def told_apart_by(shape: PodShape) -> tuple[Hashable, ...]:
-    """Return all of a shape that the predicates look at, room left aside."""
-    terms = shape.node_affinity, shape.added_affinity
-    keys = tuple(each.counted.key for each in shape.spread)
-    reach = tuple((each.predicate, each.terms) for each in shape.reach)
-    rest = shape.features, keys, shape.bounds, shape.inside, shape.avoided, reach
-    return shape.tolerations, shape.node_selector, *terms, *rest
+def is_feasible_everywhere(shape: PodShape, columns: Columns) -> bool:
+    """Say whether no predicate but room refuses any node."""
+    return len(feasible_nodes(shape, columns)) == len(columns.names)
 
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:

@@ -74,7 +74,7 @@ def place(demand: Demand, room: Room, steps: int) -> Outcome:
     if _is_short_alone(demand, room):
         return NoFit()
     if len(demand) < 2 or (len(demand) > 2 and _share_no_node(demand, room)):
-        return _placed_apart(demand, room)
+        return _placed_apart(demand, room, room)
     head = _head_of(demand, room)
     if head is not None:
         return _placed_head_first(demand, head, room)
@@ -108,14 +108,16 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
     Sum slots - min over nodes for the head of (slots(n) - slots(n less the head)) >= count.
     """
     head, others = demand[at][0], _others(demand, at)
-    nodes = np.flatnonzero(room.counts(head))
+    nodes = room.takers(head)
     for shape, count in others:
         nodes = _bearable(nodes, head, shape, room.total(shape) - count, room)
     if not len(nodes):
         return NoFit()
     best = best_nodes(head, room, nodes, partial(_lost_by_all, others, head, room))[:1]
     spread = Spread(best, np.ones(1, dtype=np.int64))
-    rest = _placed_apart(others, room.without(head, spread))
+    left = room.without(head, spread)
+    is_minded = any(room.counts(shape)[best[0]] for shape, _ in others)
+    rest = _placed_apart(others, left if is_minded else room, left)
     return Placed((*rest.spreads[:at], spread, *rest.spreads[at:]), rest.room)
 
 
@@ -139,8 +141,9 @@ def _lost_by_all(others: Demand, head: PodShape, room: Room, nodes: Positions) -
 def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:
     """Return how many pods of the shape lose their place to the head on each of the nodes."""
     loss = room.counts(shape)[nodes]
-    some = np.flatnonzero(loss)
-    loss[some] -= room.counted(shape, nodes[some], beside=head)
+    if loss.any():
+        some = np.flatnonzero(loss)
+        loss[some] -= room.counted(shape, nodes[some], beside=head)
     return loss
 
 
@@ -171,17 +174,21 @@ def _scarcity(wanted: tuple[PodShape, int], room: Room) -> int:
     return 1000 * room.total(shape) // count
 
 
-def _placed_apart(demand: Demand, room: Room) -> Placed:
-    """Fill shapes that fit alone and share no node: each as if it were alone."""
+def _placed_apart(demand: Demand, room: Room, taken_from: Room) -> Placed:
+    """Fill shapes that fit alone and share no node: each as if it were alone.
+
+    They take from a room that may lack, on nodes where none of them fits, what `room` has.
+    """
     spreads = tuple(filled(shape, count, room) for shape, count in demand)
     alike: dict[Requests, list[tuple[PodShape, Spread]]] = {}
     for (shape, _), spread in zip(demand, spreads, strict=True):
         alike.setdefault(shape.requests, []).append((shape, spread))
+    left = taken_from
     for each in alike.values():
         nodes = np.concatenate([spread.nodes for _, spread in each])
         pods = np.concatenate([spread.pods for _, spread in each])
-        room = room.without(each[0][0], Spread(nodes, pods))
-    return Placed(spreads, room)
+        left = left.without(each[0][0], Spread(nodes, pods))
+    return Placed(spreads, left)
 
 
 def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Placed | None:
@@ -198,10 +205,11 @@ def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Place
 def filled(shape: PodShape, count: int, room: Room) -> Spread:
     """Spread as many of `count` pods as fit over the nodes, in the order of the packing rule."""
     counts = room.counts(shape)
-    nodes = best_nodes(shape, room, np.flatnonzero(counts), no_cost, count)
-    before = np.cumsum(counts[nodes]) - counts[nodes]
-    pods = np.clip(count - before, 0, counts[nodes])
-    return Spread(nodes[pods > 0], pods[pods > 0])
+    nodes = best_nodes(shape, room, room.takers(shape), no_cost, count)
+    fitting = counts[nodes]
+    before = np.cumsum(fitting) - fitting
+    enough = int(np.searchsorted(before, count))
+    return Spread(nodes[:enough], np.minimum(fitting[:enough], count - before[:enough]))
 
 
 def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:

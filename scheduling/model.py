@@ -7,7 +7,7 @@ are one more resource and no special case.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -189,6 +189,20 @@ class PodShape:
         if self.bounds or self.inside:
             return replace(self, bounds=(), inside=()).key
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+
+    @cached_property
+    def told_apart_by(self) -> HashedOnce[Hashable]:
+        """Return all of it that tells nodes apart, the room on them left aside."""
+        terms = self.node_affinity, self.added_affinity
+        keys = tuple(each.counted.key for each in self.spread)
+        reach = tuple((each.predicate, each.terms) for each in self.reach)
+        rest = self.features, keys, self.bounds, self.inside, self.avoided, reach
+        return HashedOnce((self.tolerations, self.node_selector, *terms, *rest))
+
+    @cached_property
+    def fitting(self) -> HashedOnce[Hashable]:
+        """Return all of it that says how often it fits on each node: many shapes have it equal."""
+        return HashedOnce((self.requests, self.told_apart_by))
 
     @property
     def strict(self) -> tuple[PodTerm, ...]:

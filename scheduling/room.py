@@ -9,16 +9,18 @@ of the next cycle, and brought up to date only at the nodes that changed; what h
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduling.columns import LIMIT, Amounts, Columns, Mask, Positions
 from scheduling.counting import pods_per_node
-from scheduling.feasibility import bounded, feasible
+from scheduling.feasibility import bounded, feasible, is_feasible_everywhere
 from scheduling.model import LOWEST_PRIORITY, PodShape
 
 T = TypeVar("T")
+V = TypeVar("V", bound=np.generic)
 At = Positions | slice
 """Some of the nodes, by position."""
 
@@ -53,10 +55,11 @@ class Room:
         self.grown = grown
         self._free: Amounts | _Taken = free
         self._changed: tuple[Positions, ...] = ()
-        self._known: dict[Hashable, tuple[Amounts, int]] = {}
+        self._known: dict[Hashable, tuple[NDArray[Any], int]] = {}
         self._asked: dict[Hashable, None] = {}
         self._remembered: dict[Hashable, object] = {}
         self._rank = 0
+        self._outset: Room | None = None
 
     @classmethod
     def of(cls, columns: Columns) -> "Room":
@@ -70,6 +73,17 @@ class Room:
             self._free = self._free.left()
         return self._free
 
+    @property
+    def outset(self) -> "Room":
+        """Return the room as the gang found it whose pods have taken from it since."""
+        return self._outset or self
+
+    def for_next(self) -> "Room":
+        """Return the same room as the next gang finds it."""
+        if self._outset is None:
+            return self
+        return self._changed_to(self._free, NOWHERE, self._rank, None)
+
     def counts(self, shape: PodShape) -> Amounts:
         """Return how many pods of the shape fit on each node.
 
@@ -77,14 +91,14 @@ class Room:
         counted that was not counted without.
         """
         if shape.inside:
-            return self.remembered(("inside", shape), lambda: self._inside(shape))
-        return self.per_node(shape, lambda at: self.counted(shape, at))
+            return self.remembered(("inside", shape.fitting), lambda: self._inside(shape))
+        return self.per_node(shape.fitting, lambda at: self.counted(shape, at))
 
     def _inside(self, shape: PodShape) -> Amounts:
         anywhere = self.counts(replace(shape, inside=()))
         return anywhere * bounded(shape.inside, self.columns.traits)
 
-    def _derived(self, derive: Callable[[At], Amounts]) -> Amounts:
+    def _derived(self, derive: Callable[[At], NDArray[V]]) -> NDArray[V]:
         """Ask for all nodes, in blocks small enough for what is derived on the way to be cached."""
         nodes = self.columns.allocatable.shape[1]
         if nodes <= BLOCK:
@@ -96,10 +110,11 @@ class Room:
         """Return how many pods of the shape fit on some nodes, next to one pod of `beside`."""
         taken = () if beside is None else tuple((n, min(a, LIMIT)) for n, a in beside.requests)
         fitting = pods_per_node(shape.requests, self.columns.row, self.free[:, at], taken)
-        mask = feasible(shape, self.columns)[at]
-        return fitting if mask.all() else fitting * mask
+        if not is_feasible_everywhere(shape, self.columns):
+            fitting *= feasible(shape, self.columns)[at]
+        return fitting
 
-    def per_node(self, key: Hashable, derive: Callable[[At], Amounts]) -> Amounts:
+    def per_node(self, key: Hashable, derive: Callable[[At], NDArray[V]]) -> NDArray[V]:
         """Return what `derive` says of each node (the last axis), asked anew where it changed.
 
         What it says may depend on the node and its free amounts alone, and on nothing that the
@@ -115,8 +130,8 @@ class Room:
         return known
 
     def _renewed(
-        self, known: Amounts, changed: tuple[Positions, ...], derive: Callable[[At], Amounts]
-    ) -> Amounts:
+        self, known: NDArray[V], changed: tuple[Positions, ...], derive: Callable[[At], NDArray[V]]
+    ) -> NDArray[V]:
         if sum(map(len, changed)) >= known.shape[-1]:
             return self._derived(derive)
         at = np.concatenate(changed)
@@ -132,14 +147,22 @@ class Room:
                 column[self.columns.row[resource]] = min(amount, LIMIT)
         return column
 
+    def takers(self, shape: PodShape) -> Positions:
+        """Return the nodes that take at least one pod of the shape."""
+        return self.remembered(
+            ("takers", shape.fitting), lambda: (self.counts(shape) > 0).nonzero()[0]
+        )
+
     def total(self, shape: PodShape) -> int:
         """Return how many pods of the shape fit in all, if nothing else comes."""
-        return self.remembered(("total", shape), lambda: int(self.counts(shape).sum()))
+        return self.remembered(("total", shape.fitting), lambda: int(self.counts(shape).sum()))
 
     def without(self, shape: PodShape, spread: Spread) -> "Room":
         """Return what is left when these pods have taken theirs."""
-        taken = _Taken(self.free, spread, self._column(shape))
-        return self._changed_to(taken, spread.nodes, self._rank)
+        before = self._free
+        taken = before if isinstance(before, _Taken) else _Taken(before, ())
+        taken = taken.and_(spread, self._column(shape))
+        return self._changed_to(taken, spread.nodes, self._rank, self.outset)
 
     def facing(self, priority: int) -> "Room":
         """Return the room as pods of this priority find it: they pass over lower nominations."""
@@ -147,13 +170,16 @@ class Room:
         if rank == self._rank:
             return self
         given = self.columns.ceded(rank) - self.columns.ceded(self._rank)
-        return self._changed_to(self.free + given, np.flatnonzero(given.any(axis=0)), rank)
+        return self._changed_to(self.free + given, np.flatnonzero(given.any(axis=0)), rank, None)
 
-    def _changed_to(self, free: "Amounts | _Taken", at: Positions, rank: int) -> "Room":
+    def _changed_to(
+        self, free: "Amounts | _Taken", at: Positions, rank: int, outset: "Room | None"
+    ) -> "Room":
         changed = Room(self.columns, self.columns.free, self.grown)
         changed._free = free
         changed._rank = rank
-        changed._changed = (*self._changed, at)
+        changed._outset = outset
+        changed._changed = (*self._changed, at) if len(at) else self._changed
         changed._known = dict(self._known)
         changed._asked = self._asked
         return changed
@@ -201,15 +227,21 @@ class Room:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Taken:
-    """A room's free amounts before it is asked for them; the last of a cycle never is."""
+    """A room's free amounts before it is asked for them; of most rooms nobody asks.
+
+    `pods` are where they went and what each takes, row by row.
+    """
 
     free: Amounts
-    spread: Spread
-    column: Amounts
+    pods: tuple[tuple[Spread, Amounts], ...]
+
+    def and_(self, spread: Spread, column: Amounts) -> "_Taken":
+        return _Taken(self.free, (*self.pods, (spread, column)))
 
     def left(self) -> Amounts:
         left = self.free.copy()
-        left[:, self.spread.nodes] -= self.column[:, None] * self.spread.pods
+        for spread, column in self.pods:
+            left[:, spread.nodes] -= column[:, None] * spread.pods
         return left
 
 
@@ -238,7 +270,7 @@ class _SameNodes:
         positions = np.array(pairs, dtype=np.intp).reshape(-1, 2)
         return cls(positions[:, 0], positions[:, 1], len(before.names), len(now.names))
 
-    def carried(self, known: Amounts) -> Amounts:
+    def carried(self, known: NDArray[V]) -> NDArray[V]:
         """Return what was known of each node (the last axis) at its place of now, else zeros."""
         if self.before is None:
             return known

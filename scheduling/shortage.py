@@ -4,9 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.columns import Amounts
 from scheduling.counting import exact_sum
 from scheduling.exclusive import is_exclusive
-from scheduling.feasibility import feasible
+from scheduling.feasibility import (
+    feasible_nodes,
+    is_feasible_everywhere,
+    is_feasible_somewhere,
+)
 from scheduling.model import PodShape
 from scheduling.packing import is_device
 from scheduling.room import At, Room
@@ -31,37 +36,58 @@ NO_NODE = Shortage("", 0, 0, 0, offered=False)
 
 
 def shortage(shape: PodShape, room: Room) -> Shortage:
-    """Return what stops the next pod of the shape, once all that fit have been placed."""
-    return room.remembered(("shortage", shape), lambda: _shortage(shape, room))
-
-
-def _shortage(shape: PodShape, room: Room) -> Shortage:
-    mask = feasible(shape, room.columns)
-    if not mask.any():
-        return NO_NODE
-    nodes = slice(None) if mask.all() else np.flatnonzero(mask)
-    candidates = [_left(resource, shape, room, nodes) for resource, _ in shape.requests]
-    return max(candidates, key=lambda candidate: candidate[0])[1]
-
-
-def _left(
-    resource: str, shape: PodShape, room: Room, nodes: At
-) -> tuple[tuple[int, int, bool, str], Shortage]:
-    """Return what is left of one resource, and how well it explains that no more pods fit.
+    """Return what stops the next pod of the shape, once all that fit have been placed.
 
     The best explanation stops the most nodes, then leaves room for the fewest pods in sum; of
     equal ones a device is the one people look for.
     """
-    each = dict(shape.requests)[resource]
+    return room.remembered(("shortage", shape.fitting), lambda: _shortage(shape, room))
+
+
+def _shortage(shape: PodShape, room: Room) -> Shortage:
+    if not is_feasible_somewhere(shape, room.columns):
+        return NO_NODE
+    nodes = _feasible_at(shape, room)
     fitting = room.counts(shape)[nodes]
+    stopped = _stopped(shape, room, nodes, fitting)
+    most = max(stopped.values())
+    told = [
+        _left(resource, each, room, nodes, fitting)
+        for resource, each in shape.requests
+        if stopped[resource] == most
+    ]
+    return max(told, key=lambda short: _told_rather(short, room))
+
+
+def _told_rather(short: Shortage, room: Room) -> tuple[int, bool, str]:
+    is_looked_for = is_device(short.resource) or short.resource not in room.columns.row
+    return -(short.free // short.each), is_looked_for, short.resource
+
+
+def _feasible_at(shape: PodShape, room: Room) -> At:
+    everywhere = is_feasible_everywhere(shape, room.columns)
+    return slice(None) if everywhere else feasible_nodes(shape, room.columns)
+
+
+def _stopped(shape: PodShape, room: Room, nodes: At, fitting: Amounts) -> dict[str, int]:
+    """Return per resource how many nodes have too little of it for one pod more."""
+    row, free, needed = room.columns.row, room.free, fitting + 1
+    return {
+        resource: int(np.count_nonzero(free[row[resource], nodes] < needed * each))
+        if resource in row
+        else len(fitting)
+        for resource, each in shape.requests
+    }
+
+
+def _left(resource: str, each: int, room: Room, nodes: At, fitting: Amounts) -> Shortage:
+    """Return what is left of a resource."""
     row = room.columns.row.get(resource)
     if row is None:
-        return (len(fitting), 0, True, resource), Shortage(resource, each, 0, 0, offered=False)
+        return Shortage(resource, each, 0, 0, offered=False)
     left = room.free[row, nodes] - fitting * each
     if is_exclusive(resource):
         left, each = (left >= each).astype(np.int64), 1
     np.maximum(left, 0, out=left)
-    free = exact_sum(left)
-    rank = int(np.count_nonzero(left < each)), -(free // each), is_device(resource), resource
     offered = bool(room.columns.allocatable[row, nodes].any())
-    return rank, Shortage(resource, each, free, int(left.max()), offered)
+    return Shortage(resource, each, exact_sum(left), int(left.max()), offered)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
 from scheduling.model import Node, PodShape
-from scheduling.packing import best_nodes, order_nodes, use_beside
+from scheduling.packing import SAMPLE, best_nodes, order_nodes, sample, typical_use
 from scheduling.room import Room, Spread
 from tests.properties.strategies import USED
 
@@ -34,10 +35,11 @@ def shape_of(asked: dict[str, int]) -> PodShape:
 
 
 class Rule(NamedTuple):
-    """The rule as `packing` tells it, without columns."""
+    """The rule as `packing` tells it, without columns; `typically` is what was free then."""
 
     offered: list[dict[str, int]]
     free: list[dict[str, int]]
+    typically: list[dict[str, int]] = []  # noqa: RUF012 # a tuple's default, never written
 
     @classmethod
     def of(cls, room: Room) -> "Rule":
@@ -49,7 +51,7 @@ class Rule(NamedTuple):
     def typical(self, device: str, resource: str) -> int:
         """The lower median of what is in use per device, over nodes with devices in use."""
         found = []
-        for offered, free in zip(self.offered, self.free, strict=True):
+        for offered, free in zip(self.offered, self.typically, strict=True):
             devices = offered[device] - free[device]
             if devices > 0:
                 found.append(max(offered[resource] - free[resource], 0) // devices)
@@ -75,7 +77,8 @@ class Rule(NamedTuple):
             before = self.stranded(device, max(free[device], 0), free)
             after = self.stranded(device, max(free[device], 0) - pods * asked.get(device, 0), left)
             steps += (after - before + 50) // 100
-            idle += max(free[device], 0) * 1000 // max(self.offered[at][device], 1)
+            share = max(free[device], 0) * 1000 // max(self.offered[at][device], 1)
+            idle += max(share, int(free[device] > 0))
         tightness = 0 if asked.keys() & set(DEVICES) else fitting
         return steps // pods, idle, cost, tightness, at
 
@@ -97,28 +100,48 @@ def test_the_order_is_the_rule(
     costs: list[int],
     data: st.DataObject,
 ) -> None:
-    """Also in a room that something was taken from; the best are the beginning of all."""
+    """Also in a room that something was taken from, where what is typical is as it was at the
+    outset; the best are the beginning of all."""
     shape, room = shape_of(asked), Room.of(columns_of(world, used))
     taker = shape_of(data.draw(ASKED))
     cost = np.array(costs, dtype=np.int64).__getitem__
-    for _ in range(3):
-        nodes, rule = np.flatnonzero(room.counts(shape)), Rule.of(room)
+    outset = Rule.of(room)
+    for begins_anew in (False, True, False):
+        nodes, rule = room.takers(shape), Rule.of(room)._replace(typically=outset.free)
         expected = sorted(nodes.tolist(), key=lambda at: rule.key(shape, at, count, costs[at]))
         assert order_nodes(shape, room, nodes, cost, count).tolist() == expected
         assert best_nodes(shape, room, nodes, cost, count).tolist() == expected[:count]
         takes = np.flatnonzero(room.counts(taker))[:1]
         room = room.without(taker, Spread(takes, np.ones(len(takes), dtype=np.int64)))
+        if begins_anew:
+            room = room.for_next()
+            outset = Rule.of(room)
 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2**60), st.integers(0, 2**31)) | st.tuples(st.just(5), st.just(2)),
+        st.tuples(st.integers(0, 2**52), st.integers(0, 2**31)) | st.tuples(st.just(5), st.just(2)),
         min_size=1,
         max_size=5,
     )
 )
-def test_use_beside_is_exact(pairs: list[tuple[int, int]]) -> None:
-    """However large the amounts are: floats are used only where they are exact."""
+def test_typical_use_is_exact(pairs: list[tuple[int, int]]) -> None:
+    """However large the amounts are that columns hold: no quotient is rounded past its floor."""
     taken, devices = (np.array(each, dtype=np.int64) for each in zip(*pairs, strict=True))
-    expected = [min(n, 2**52) // d if d else 2**62 for n, d in pairs]
-    assert use_beside(devices, [taken]).tolist() == [expected]
+    uses = sorted(n // d for n, d in pairs if d)
+    expected = uses[(len(uses) - 1) // 2] if uses else 0
+    assert typical_use(devices, [taken], 1) == [expected]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, SAMPLE, SAMPLE + 1, 2 * SAMPLE, 5_000, 50_000])
+def test_a_sample_is_spread_evenly_and_follows_no_rhythm(nodes: int) -> None:
+    """All nodes where they are few; else any row of them, and any rhythm, has its share."""
+    at = sample(nodes)
+    assert sorted({*at.tolist()}) == at.tolist()
+    assert len(at) == min(nodes, SAMPLE)
+    assert at[-1] < nodes
+    if nodes > SAMPLE:
+        assert np.diff(at).max() <= 3 * nodes / SAMPLE + 1
+        for rhythm in range(2, 13):
+            held = np.bincount(at % rhythm, minlength=rhythm)
+            assert held.min() > 0.9 * SAMPLE / rhythm

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from scheduling.columns import LIMIT
 from scheduling.model import Node, PodShape
 from scheduling.packing import (
     PARTS,
@@ -15,7 +16,7 @@ from scheduling.packing import (
     no_cost,
     order_nodes,
     points,
-    stranded,
+    served,
     typical_use,
 )
 from scheduling.room import Room
@@ -107,25 +108,26 @@ def test_typical_is_the_median_over_nodes_with_devices_in_use() -> None:
     """One node full of CPU pods changes nothing; without devices in use nothing is typical."""
     devices = np.array([4, 4, 1, 0]) * PARTS
     taken = np.array([[32, 40, 900, 700]])
-    assert typical_use(devices, taken).tolist() == [10]
-    assert typical_use(devices * 0, taken).tolist() == [0]
+    assert typical_use(devices, taken) == [10]
+    assert typical_use(devices * 0, taken) == [0]
+    assert typical_use(devices[:0], taken[:, :0]) == [0]
 
 
 @pytest.mark.parametrize(
     ("idle", "left", "expected"),
     [
-        pytest.param(4, [40, 400], 0, id="both suffice"),
+        pytest.param(4, [40, 400], 4, id="both suffice"),
         pytest.param(4, [20, 400], 2, id="the first serves two"),
-        pytest.param(4, [40, 100], 3, id="the second serves one"),
-        pytest.param(4, [-5, 400], 4, id="an overcommitted node serves none"),
-        pytest.param(0, [0, 0], 0, id="no device is no stranded device"),
-        pytest.param(4, [2**62, 2**62], 0, id="more than can be multiplied"),
+        pytest.param(4, [40, 100], 1, id="the second serves one"),
+        pytest.param(4, [-5, 400], 0, id="an overcommitted node serves none"),
+        pytest.param(0, [50, 500], 0, id="no device is served"),
+        pytest.param(4, [LIMIT, LIMIT], 4, id="as much as columns hold"),
     ],
 )
-def test_stranded(idle: int, left: list[int], expected: int) -> None:
+def test_served(idle: int, left: list[int], expected: int) -> None:
     """Ten of the first and a hundred of the second resource are typical beside one device."""
     amounts = np.array([[amount] for amount in left])
-    parts = stranded(np.array([idle * PARTS]), amounts, np.array([10, 100]))
+    parts = served(np.array([idle * PARTS]), amounts, [10, 100])
     assert parts.tolist() == [expected * PARTS]
 
 
@@ -145,7 +147,11 @@ def test_stranded(idle: int, left: list[int], expected: int) -> None:
 def test_in_lexical_order(keys: list[np.ndarray]) -> None:
     """It is a stable lexicographic sort, however large the keys are."""
     expected = sorted(range(len(keys[0])), key=lambda at: tuple(int(key[at]) for key in keys))
-    assert in_lexical_order(keys).tolist() == expected
+    nodes = np.arange(len(keys[0]))
+    asked = [key.__getitem__ for key in keys]
+    assert in_lexical_order(asked, nodes).tolist() == expected
+    for most in range(1, len(nodes) + 2):
+        assert in_lexical_order(asked, nodes, most).tolist() == expected[:most]
 
 
 @pytest.mark.parametrize(
