@@ -5,8 +5,7 @@ them in order of name, node after node, so that the pods of a replica stay close
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 
 from scheduling.columns import Columns
 from scheduling.fit import in_order
@@ -40,20 +39,27 @@ class Assignments:
         nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
         return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))
 
-    def placement(self, turn_of: TurnOf = lambda *_: 0) -> Placement:
-        """Return all that was handed out, sorted by name, with its turns."""
-        found: list[Assignment] = []
-        for (pod_set, replica, shape), on in self._taken.items():
-            turns: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-            for node, count in sorted(on.items()):
-                turns[turn_of(pod_set, shape, node)].append((node, count))
-            made = Assignment(pod_set, replica, shape.key, shape.requests, ())
-            found += (replace(made, nodes=tuple(on), turn=at) for at, on in turns.items())
-        return Placement(
-            tuple(
-                sorted(found, key=lambda each: (each.pod_set, each.replica, each.shape, each.turn))
-            )
-        )
+    def placement(self, turn_of: TurnOf | None = None) -> Placement:
+        """Return all that was handed out, sorted by name, with its turns; else all at once."""
+        found = [
+            Assignment(pod_set, replica, shape.key, shape.requests, nodes, turn)
+            for (pod_set, replica, shape), on in self._taken.items()
+            for turn, nodes in _in_turns(pod_set, shape, on, turn_of)
+        ]
+        found.sort(key=lambda each: (each.pod_set, each.replica, each.shape, each.turn))
+        return Placement(tuple(found))
+
+
+def _in_turns(
+    pod_set: str, shape: PodShape, on: Mapping[str, int], turn_of: TurnOf | None
+) -> Iterable[tuple[int, tuple[tuple[str, int], ...]]]:
+    """Return the nodes of one shape of a pod set by turn, sorted by name."""
+    if turn_of is None:
+        return [(0, tuple(sorted(on.items())))] if on else []
+    turns: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    for node, count in sorted(on.items()):
+        turns[turn_of(pod_set, shape, node)].append((node, count))
+    return [(turn, tuple(nodes)) for turn, nodes in turns.items()]
 
 
 def _dealt(stock: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:

@@ -179,7 +179,7 @@ class _Attempt:
     def everything(self) -> Ordered | NoWay | OutOfSteps:
         """Go through all ways there are; a no needs all to be tried, or a sum that is too small."""
         walk = self._walk
-        if walk.bonds.rules and is_impossible(walk):
+        if is_impossible(walk):
             return self._no_way()
         for complete in self._all_ways():
             if walk.spent > self._steps:

@@ -191,7 +191,7 @@ class Room:
         """
         if len(self._changed) >= CHANGES_KEPT or len(self._known) > KNOWN_KEPT:
             return Room.of(self.columns)
-        return self._changed_to(self.columns.free, at, self._rank)
+        return self._changed_to(self.columns.free, at, self._rank, None)
 
     def moved_to(self, columns: Columns) -> "Room":
         """Return the room that these columns leave, with what is still known of each node.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from scheduling.neighbours import Attraction
 from scheduling.skew import Rule, allowed
 from scheduling.walk import Walk
 
@@ -47,8 +48,36 @@ def _state(walk: Walk) -> tuple[bytes, bytes]:
 
 
 def is_impossible(walk: Walk) -> bool:
-    """Say whether some unit does not fit even with all there that its constraint could count."""
-    return any(_most(rule, walk) < walk.counts[rule.owner] for rule in _own_counts(walk))
+    """Say whether some unit does not fit even if each of its terms or constraints stood alone.
+
+    With all there, besides, that a constraint could count.
+    """
+    bonds, counts = walk.bonds, walk.counts
+    alone = ((at, key) for at, other, key in bonds.shun if at == other)
+    return (
+        any(_most_apart(at, key, walk) < counts[at] for at, key in alone)
+        or any(_most_drawn(near, walk) < counts[near.unit] for near in bonds.near)
+        or any(_most(rule, walk) < counts[rule.owner] for rule in _own_counts(walk))
+    )
+
+
+def _most_apart(at: int, key: str, walk: Walk) -> int:
+    """Return how many pods of a unit find room, one within each value of the label."""
+    rooms, elsewhere = walk.rooms_within(key, at)
+    return int(np.minimum(rooms, 1).sum()) + elsewhere
+
+
+def _most_drawn(near: Attraction, walk: Walk) -> int:
+    """Return how many pods of a unit find room near its first, and near each of those it follows.
+
+    All do where something else stands that they are drawn to.
+    """
+    if any(near.anchors) or walk.has_begun(near):
+        return walk.counts[near.unit]
+    others = near.partners - {near.unit}
+    begun = int(near.may_begin) + sum(walk.counts[at] for at in others)
+    rooms = [np.sort(walk.rooms_within(key, near.unit)[0])[::-1] for key in near.keys]
+    return min(int(each[:begun].sum()) for each in rooms)
 
 
 def _own_counts(walk: Walk) -> Iterator[Rule]:

@@ -82,6 +82,17 @@ class Walk:
         """Return how many pods of a unit each node takes while none of the gang is placed."""
         return self._room.counts(self._shapes[at])
 
+    def rooms_within(self, key: str, at: int) -> tuple[Amounts, int]:
+        """Return how many pods of a unit find room per value of a label, and where it has none."""
+        self.spent += STEPS_PER_PAIR + self._free.shape[1]
+        column = self._traits.label(key)
+        pods = np.minimum(self.room_for(at), self.counts[at])
+        rooms = np.bincount(column.of, pods, len(column.values)).astype(np.int64)
+        without = column.codes.get(None)
+        if without is None:
+            return rooms, 0
+        return np.delete(rooms, without), int(rooms[without])
+
     def ranks(self, at: int) -> Positions:
         """Return the rank of each node in the unit's packing order; -1 where it cannot go."""
         if at not in self._ranks:

@@ -1,11 +1,23 @@
 """Feasibility against one node and one pod at a time."""
 
+from dataclasses import fields, replace
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
 from scheduling.feasibility import Predicate, feasible, rejections
-from scheduling.model import Node, PodShape
+from scheduling.model import (
+    Node,
+    PodShape,
+    PodTerm,
+    Reach,
+    Requirement,
+    SpreadConstraint,
+    Toleration,
+)
+from scheduling.room import Room
 from tests.properties.strategies import allowed, nodes, shapes
 
 
@@ -24,3 +36,40 @@ def test_rejections_count_every_refused_node_once(shape: PodShape, on: list[Node
     room = counts.pop(Predicate.RESOURCES, 0)
     assert sum(counts.values()) == sum(not allowed(shape, node) for node in on)
     assert sum(counts.values()) + room <= len(on)
+
+
+TOLD_APART_BY: dict[str, Any] = {
+    "requests": (("cpu", 2),),
+    "node_selector": (("zone", "a"),),
+    "node_affinity": (),
+    "tolerations": (Toleration("", "Exists", "", ""),),
+    "added_affinity": (),
+    "features": ("x",),
+    "spread": (SpreadConstraint(PodTerm("zone", (), ("team",)), 1),),
+    "bounds": (Requirement("zone", "NotIn", ("a",)),),
+    "inside": (Requirement("zone", "In", ("a",)),),
+    "avoided": ("n0",),
+    "reach": (Reach("VolumeBinding", "claim", ()),),
+}
+"""One value per field that counts on a node, other than the default."""
+
+LEFT_ASIDE = {"unsupported", "near", "apart", "spread_by_default", "volumes", "came_as"}
+"""What no node is asked about: it is worked out before to what is, or refused."""
+
+
+def test_shapes_are_counted_as_one_only_where_no_node_tells_them_apart() -> None:
+    """Every field either is in what counts are kept by, or no predicate looks at it."""
+    assert {field.name for field in fields(PodShape)} == TOLD_APART_BY.keys() | LEFT_ASIDE
+    plain = PodShape((("cpu", 1),))
+    for name, value in TOLD_APART_BY.items():
+        assert replace(plain, **{name: value}).fitting != plain.fitting
+
+
+@given(st.lists(shapes(), min_size=2, max_size=6), nodes())
+def test_shapes_that_no_node_tells_apart_fit_alike(some: list[PodShape], on: list[Node]) -> None:
+    """In a room that counts each shape for itself."""
+    columns = Columns.of(on)
+    counts: dict[object, list[int]] = {}
+    for shape in some:
+        found = Room.of(columns).counts(shape).tolist()
+        assert counts.setdefault(shape.fitting, found) == found

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.columns import NodeTable
+from scheduling.columns import Columns, NodeTable
 from scheduling.model import Node, PodShape
 from scheduling.room import Room, Spread
 from tests.properties.strategies import RESOURCES, nodes, shapes
@@ -19,6 +19,7 @@ EVENTS = (
     | st.tuples(st.just("place"), st.integers(0, 2), st.integers(0, 3))
     | st.tuples(st.just("face"), st.integers(-1, 3))
     | st.tuples(st.just("ask"), st.integers(0, 2))
+    | st.tuples(st.just("next"))
 )
 
 
@@ -52,6 +53,8 @@ class World:
                 self.room = self.room.without(self.shapes[which], spread)
             case ("face", int(priority)):
                 self.room = self.room.facing(priority)
+            case ("next",):
+                self.room = self.room.for_next()
             case ("ask", int(which)):
                 self.room.counts(self.shapes[which])
 
@@ -95,3 +98,42 @@ def test_counts_are_those_of_a_room_that_was_handed_nothing(
     for shape in of:
         fresh = Room(world.room.columns, world.room.free)
         assert world.room.counts(shape).tolist() == fresh.counts(shape).tolist()
+
+
+@given(
+    st.lists(shapes(), min_size=2, max_size=2),
+    nodes(),
+    st.lists(
+        st.tuples(st.integers(0, 1), st.dictionaries(st.integers(0, 3), st.integers(1, 3))),
+        max_size=6,
+    ),
+    st.integers(0, 6),
+)
+def test_what_is_free_is_what_was_less_all_that_was_taken(
+    of: list[PodShape],
+    on: list[Node],
+    taken: list[tuple[int, dict[int, int]]],
+    asked: int,
+) -> None:
+    """Whether somebody asked between or not."""
+    room = Room.of(columns_of(on))
+    left = {name: dict(free) for name, free in free_by_name(room).items()}
+    for number, (which, pods) in enumerate(taken):
+        at = [node for node in sorted(pods) if node < len(on)]
+        counts = np.array([pods[node] for node in at], dtype=np.int64)
+        room = room.without(of[which], Spread(np.array(at, dtype=np.intp), counts))
+        for node, count in zip(at, counts.tolist(), strict=True):
+            of_node = left[room.columns.names[node]]
+            for resource, amount in of[which].requests:
+                if resource in of_node:
+                    of_node[resource] -= amount * count
+        if number == asked:
+            assert free_by_name(room) == left
+    assert free_by_name(room.for_next()) == free_by_name(room) == left
+
+
+def columns_of(on: list[Node]) -> Columns:
+    table = NodeTable()
+    for node in on:
+        table.put_node(node)
+    return table.snapshot()

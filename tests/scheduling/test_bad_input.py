@@ -63,7 +63,7 @@ OWN_ZONE, OWN_HOST, OTHERS = term("w", ZONE), term("w", HOST), term("x", ZONE)
         ([OWN_HOST], [OWN_HOST], Reason.NO_FEASIBLE_NODE),
         ([OWN_HOST], [OWN_ZONE], Reason.NO_FEASIBLE_NODE),
         ([OTHERS], [], Reason.NO_FEASIBLE_NODE),
-        ([OWN_ZONE], [], Reason.UNDECIDED),
+        ([OWN_ZONE], [], Reason.NO_FEASIBLE_NODE),
         ([term("w", f"k{at}") for at in range(100)], [], Reason.NO_FEASIBLE_NODE),
         ([], [term(f"x{at}", HOST) for at in range(100)], "Admitted"),
     ],
