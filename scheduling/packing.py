@@ -274,7 +274,7 @@ def _added(shape: PodShape, count: int, room: Room, nodes: Positions) -> Amounts
             [pods * asked.get(names[row], 0) for row in typical],
             tuple(typical.values()),
         )
-    return _floor_of_quotient(added, pods)
+    return _floor_of_quotient(added, np.maximum(pods, 1))  # none where it fits not once
 
 
 def _floor_of_quotient(dividend: Amounts, divisor: Amounts) -> Amounts:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling.bonded import Ordered, place_bonded
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable, Kind
 from scheduling.cycle import Settings, run_cycle
@@ -19,8 +21,12 @@ from scheduling.model import (
     PodTerm,
     Requirement,
 )
+from scheduling.neighbours import AwaitedError, ToldApartError, neighbours
+from scheduling.room import Room
+from scheduling.stepwise import is_impossible
 from scheduling.turns import MOST_TURNS
 from scheduling.verdict import Admitted, Reason
+from scheduling.walk import Walk
 
 APPS = st.sampled_from(["h", "w"])
 TERMS = st.builds(
@@ -144,29 +150,46 @@ def in_any_order(placed: Sequence[Bound], bound: list[Bound]) -> bool:
     return ends_well(frozenset())
 
 
+@dataclass(frozen=True)
+class Scene:
+    """A gang among pods that stand."""
+
+    gang: PendingGang
+    columns: Columns
+    table: CompanyTable
+    bound: list[Bound]
+
+    @classmethod
+    def of(
+        cls, gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
+    ) -> "Scene":
+        table, used, bound = CompanyTable(), dict[str, dict[str, int]](), list[Bound]()
+        for pod, at in residents:
+            node = nodes[at % len(nodes)]
+            table.use(pod.kind, pod.shape.apart, node.name, +1)
+            sums = used.setdefault(node.name, {})
+            for name, amount in pod.shape.requests:
+                sums[name] = sums.get(name, 0) + amount
+            bound.append((pod, node))
+        groups = tuple(Group(f"s{at}", "", pod.shape, n) for at, (pod, n) in enumerate(gang))
+        members = tuple(
+            Member(f"s{at}", pod.shape, pod.kind[1])
+            for at, (pod, n) in enumerate(gang)
+            for _ in range(n)
+        )
+        asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
+        return cls(asked, Columns.of(nodes, used), table, bound)
+
+
 @settings(max_examples=600, deadline=None)
 @given(GANGS, RESIDENTS, clusters())
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
 ) -> None:
     """Small gangs are decided for certain, whatever order of binding they need."""
-    table, used, bound = CompanyTable(), dict[str, dict[str, int]](), list[Bound]()
-    for pod, at in residents:
-        node = nodes[at % len(nodes)]
-        table.use(pod.kind, pod.shape.apart, node.name, +1)
-        sums = used.setdefault(node.name, {})
-        for name, amount in pod.shape.requests:
-            sums[name] = sums.get(name, 0) + amount
-        bound.append((pod, node))
-    groups = tuple(Group(f"s{at}", "", pod.shape, n) for at, (pod, n) in enumerate(gang))
-    members = tuple(
-        Member(f"s{at}", pod.shape, pod.kind[1])
-        for at, (pod, n) in enumerate(gang)
-        for _ in range(n)
-    )
-    asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
+    scene = Scene.of(gang, residents, nodes)
     settings = Settings(search_steps=10**8, cycle_search_steps=10**8)
-    [decision] = run_cycle([asked], Columns.of(nodes, used), settings, Company(table))
+    [decision] = run_cycle([scene.gang], scene.columns, settings, Company(scene.table))
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         by_name = {node.name: node for node in nodes}
@@ -175,9 +198,29 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
             pod = gang[int(each.pod_set[1:])][0]
             assert each.shape == pod.shape.key
             turns[each.turn] += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
-        assert sum(map(len, turns)) == len(wanted)
-        assert follows(turns, bound)
-        assert not turns[1] or not in_any_order([pair for turn in turns for pair in turn], bound)
+        everybody = [pair for turn in turns for pair in turn]
+        assert len(everybody) == len(wanted)
+        assert follows(turns, scene.bound)
+        assert not turns[1] or not in_any_order(everybody, scene.bound)
     else:
         assert decision.verdict.reason is not Reason.UNDECIDED
-        assert not possible(wanted, nodes, bound)
+        assert not possible(wanted, nodes, scene.bound)
+
+
+@settings(max_examples=600, deadline=None)
+@given(GANGS, RESIDENTS, clusters())
+def test_what_finds_its_place_was_not_impossible(
+    gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
+) -> None:
+    """The sums that say no before a search agree with every search that says yes."""
+    scene = Scene.of(gang, residents, nodes)
+    try:
+        found = neighbours(scene.gang, Company(scene.table), scene.columns)
+    except (AwaitedError, ToldApartError):
+        return
+    counts = {(group.pod_set, group.shape): group.count for group in scene.gang.minimum}
+    wanted = [counts[unit] for unit in found.units]
+    room, standing = Room.of(scene.columns), np.zeros((len(wanted), len(nodes)), dtype=np.int64)
+    outcome = place_bonded(found.shapes, wanted, found.bonds, room, standing, 10**6)
+    if isinstance(outcome, Ordered):
+        assert not is_impossible(Walk(found.shapes, wanted, found.bonds, room, standing))

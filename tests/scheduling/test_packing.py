@@ -11,6 +11,7 @@ from scheduling.model import Node, PodShape
 from scheduling.packing import (
     PARTS,
     POINTS,
+    best_nodes,
     in_lexical_order,
     is_device,
     no_cost,
@@ -163,6 +164,22 @@ def test_points_use_the_whole_range(number: int, expected: list[int]) -> None:
     world = columns(*(node(f"n{at:02}", cpu=8, gpu=8) for at in range(number)))
     given_points = points(shape(cpu=1, gpu=1), Room.of(world), np.arange(number))
     assert given_points.tolist() == expected
+
+
+def test_points_are_given_also_where_the_pod_does_not_fit() -> None:
+    """The extender is asked about nodes that have filled up since."""
+    world = columns(node("a", gpu=2), node("b", gpu=2), used={"a": {GPU: 2}})
+    assert points(shape(gpu=1), Room.of(world), np.arange(2)).tolist() == [POINTS, 0]
+
+
+def test_a_node_with_an_idle_device_comes_after_one_without_however_many_it_has() -> None:
+    """One of two thousand is less than a thousandth."""
+    world = columns(
+        node("a", gpu=2000), node("b", cpu=128, gpu=2000), used={"a": {GPU: 1999}, "b": {GPU: 2000}}
+    )
+    one, room, nodes = shape(cpu=1), Room.of(world), np.arange(2)
+    assert order_nodes(one, room, nodes, no_cost).tolist() == [1, 0]
+    assert best_nodes(one, room, nodes, no_cost).tolist() == [1]
 
 
 def test_points_follow_the_order() -> None:

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.cycle import Settings, run_cycle
 from scheduling.model import Group, Member, Node, PendingGang, PodShape, PodTerm
+from scheduling.neighbours import neighbours
+from scheduling.room import Room
+from scheduling.stepwise import is_impossible
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.walk import Walk
 from tests.builders import columns, gang, group, node, require, shape
 
 ZONE, HOST = "zone", "host"
@@ -113,6 +118,36 @@ def test_a_key_in_the_placement_does_not_depend_on_who_is_around() -> None:
 
 
 # ---- what members mean to each other
+
+
+TWO_ZONES = columns(*(zoned(name, name[0]) for name in ("a1", "a2", "b1", "b2")))
+"""A zone holds eight pods of one core."""
+
+LEADERS, FOLLOWERS, SERIES = minding(apart=[term("l")]), minding([term("l")]), minding([term("w")])
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ([group("l", 2, LEADERS), group("w", 14, FOLLOWERS)], "Admitted"),
+        ([group("l", 3, LEADERS)], Reason.NO_FEASIBLE_NODE),
+        ([group("l", 1, minding()), group("w", 9, FOLLOWERS)], Reason.NO_FEASIBLE_NODE),
+        ([group("w", 8, SERIES)], "Admitted"),
+        ([group("w", 9, SERIES)], Reason.NO_FEASIBLE_NODE),
+    ],
+)
+def test_pods_are_where_their_first_is_and_near_each_of_those_they_follow(
+    groups: list[Group], expected: str
+) -> None:
+    """What fits is not refused by sums, and what does not is refused for certain."""
+    verdict = decide(*groups, on=TWO_ZONES)
+    said = "Admitted" if isinstance(verdict, Admitted) else verdict.reason
+    assert said == expected
+    found = neighbours(asking(*groups), Company(CompanyTable()), TWO_ZONES)
+    standing = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
+    counts = [each.count for each in groups]
+    walk = Walk(found.shapes, counts, found.bonds, Room.of(TWO_ZONES), standing)
+    assert is_impossible(walk) is (said != "Admitted")
 
 
 def test_workers_that_keep_apart_get_a_domain_each() -> None:
