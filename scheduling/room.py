@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.columns import LIMIT, Amounts, Columns, Mask, Positions
+from scheduling.columns import LIMIT, Amounts, Columns, Positions
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import bounded, feasible, is_feasible_everywhere
 from scheduling.model import LOWEST_PRIORITY, PodShape
@@ -205,14 +205,15 @@ class Room:
             return Room(columns, columns.free, np.arange(len(columns.names)))
         same = _SameNodes.of(self.columns, columns)
         was = same.carried(self.free)
-        more: Mask = np.any(columns.free > was, axis=0)
-        more[columns.nominated()] = more[same.found(self.columns.nominated())] = True
-        moved = Room(columns, columns.free, same.others_and(more))
+        changed = np.flatnonzero(np.any(columns.free != was, axis=0))
+        more = changed[np.any(columns.free[:, changed] > was[:, changed], axis=0)]
+        expected = columns.nominated(), same.found(self.columns.nominated())
+        moved = Room(columns, columns.free, same.others_and(more, *expected))
         asked = [key for key in self._asked if key in self._known][-KNOWN_KEPT:]
         seen = {key: self._known[key][1] for key in asked}
         oldest = min(seen.values(), default=len(self._changed))
-        changed = same.others_and(np.any(columns.free != was, axis=0))
-        moved._changed = (*(same.found(each) for each in self._changed[oldest:]), changed)
+        before = (same.found(each) for each in self._changed[oldest:])
+        moved._changed = (*before, same.others_and(changed))
         moved._known = {
             key: (same.carried(self._known[key][0]), seen[key] - oldest) for key in asked
         }
@@ -286,10 +287,11 @@ class _SameNodes:
         places[self.before] = self.now
         return places[at][places[at] >= 0]
 
-    def others_and(self, mask: Mask) -> Positions:
-        """Return the nodes of the mask, and all that are new or not what they were."""
-        if self.now is not None:
-            fresh = np.ones(self.nodes_now, dtype=np.bool_)
-            fresh[self.now] = False
-            mask = mask | fresh
+    def others_and(self, *some: Positions) -> Positions:
+        """Return all nodes that are new or not what they were, and some more, each once."""
+        if self.now is None:
+            return some[0] if len(some) == 1 else np.unique(np.concatenate(some))
+        mask = np.ones(self.nodes_now, dtype=np.bool_)
+        mask[self.now] = False
+        mask[np.concatenate(some)] = True
         return np.flatnonzero(mask)

@@ -132,12 +132,12 @@ def test_beyond_the_limit_nothing_is_forgotten_but_no_more_is_given(
 
 
 def test_pods_that_ask_for_more_than_can_be_counted_leave_no_reserved_node(passed: Passed) -> None:
-    passing = Passing(settle=5.0, keep=30.0, limit=1000)
-    for i in range(200):
+    passing = Passing(settle=5.0, keep=30.0, limit=2000)
+    for i in range(1_100):
         huge = replace(passed, uid=f"uid-{i}", amounts=((GPU, 2**62),))
         passing.answered(f"uid-{i}", huge, 110.0)
     assert not passing.known(111.0).complete
-    for i in range(100):
+    for i in range(1_000):
         passing.settled(f"uid-{i}")
     recall = passing.known(112.0)
     assert recall.complete
