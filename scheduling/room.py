@@ -2,7 +2,7 @@
 
 A `Room` is a value: taking from it makes another one, so an attempt that fails leaves nothing to
 undo. What follows from a room is worked out once: what holds for each node alone (how many pods of
-a shape fit, what is in use beside a device) is handed on to the rooms made from it, even to those
+a shape fit, whether a device is idle) is handed on to the rooms made from it, even to those
 of the next cycle, and brought up to date only at the nodes that changed; what holds for the whole
 (a sum, why a gang does not fit) is remembered in the room.
 """
