@@ -140,7 +140,7 @@ async def served(pki: Pki) -> AsyncIterator[Served]:
 @pytest.fixture
 async def hasty(pki: Pki) -> AsyncIterator[Served]:
     """One that does not wait for what never comes."""
-    async with _serving(pki, call_seconds=0.3, handshake_seconds=2.0) as found:
+    async with _serving(pki, call_seconds=2.0, handshake_seconds=2.0) as found:
         yield found
 
 

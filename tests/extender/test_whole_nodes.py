@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -14,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender import app
+from extender.app import Extender
 from extender.whole import Reading, reading
 from extender.wire import BadQuestion, Question, read_question
 from tests.extender.conftest import Served
@@ -153,3 +155,32 @@ async def test_what_is_not_to_be_trusted_after_reading_is_not_answered(served: S
     with mock.patch.object(served.known, "trusted", side_effect=[True, True, False]):
         status, _ = await served.post("filter", whole(*map(node, NAMES)))
     assert status == 503
+
+
+@pytest.mark.usefixtures("small")
+async def test_who_does_not_take_a_long_answer_is_hung_up_on(hasty: Served) -> None:
+    given_up, sent = asyncio.Event(), Extender._sent
+
+    async def noted(*of: Any) -> Any:
+        try:
+            return await sent(*of)
+        finally:
+            given_up.set()
+
+    body, long = whole(*map(node, NAMES)), [b"x" * 65536] * 1000
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", hasty.port, ssl=hasty.caller, server_hostname="127.0.0.1", limit=1024
+    )
+    head = f"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    with (
+        mock.patch.object(Extender, "_sent", noted),
+        mock.patch.object(app, "filter_answer", return_value=long),
+    ):
+        writer.write(head.encode() + body)
+        await asyncio.wait_for(given_up.wait(), 60)
+    came = 0
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while part := await asyncio.wait_for(reader.read(65536), 60):
+            came += len(part)
+    assert 0 < came < sum(map(len, long))
+    writer.close()
