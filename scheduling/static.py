@@ -31,6 +31,9 @@ from scheduling.model import NODE_NAME, NodeTerm, Requirement
 PREFIX = "volume:"
 """What the names of all rows of volumes begin with."""
 
+MOST_DIGITS = 20
+"""Of a size in the name of a row, its sign included; what somebody wrote there is none."""
+
 Terms = tuple[NodeTerm, ...] | None
 """The node affinity of a volume; None: everywhere."""
 
@@ -102,7 +105,8 @@ def stem_of(row: str) -> str:
 def own_size(row: str) -> int | None:
     """Return the size of the claims that a row counts; None for one that counts volumes."""
     size = row.rpartition(":")[2]
-    return int(size[1:]) if size.startswith("=") else None
+    is_own = size.startswith("=") and size[1:].isdecimal() and len(size) <= MOST_DIGITS
+    return int(size[1:]) if is_own else None
 
 
 def is_static(resource: str) -> bool:

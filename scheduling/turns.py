@@ -57,7 +57,7 @@ def plan_turns(pods: Amounts, near: Sequence[Attraction], traits: Traits) -> Pla
     of = np.full(pods.shape, LATER, dtype=np.int64)
     if best is not None:
         of[:, here] = best
-    count = 0 if best is None else int(best.max(initial=0)) + 1
+    count = 0 if best is None else _last(best) + 1
     return Plan(of, count, plans.looks * (STEPS_PER_LOOK + cells.size * len(draws)))
 
 
@@ -122,9 +122,9 @@ class _Plans:
         best: Amounts | None = None
         for beginnings in self._choices(()):
             found = _Turns(self._cells, self._draws, beginnings).found()
-            if found is not None and (best is None or found.max() < best.max()):
+            if found is not None and (best is None or _last(found) < _last(best)):
                 best = found
-            if self.looks > MOST_LOOKS or (best is not None and not best.max()):
+            if self.looks > MOST_LOOKS or (best is not None and not _last(best)):
                 break
         return best
 
@@ -156,6 +156,11 @@ class _Plans:
     def _first_of_each_place(self, nodes: Mask) -> list[int]:
         at = np.flatnonzero(nodes)
         return sorted(at[np.unique(self._places[at], return_index=True)[1]].tolist())
+
+
+def _last(turns: Amounts) -> int:
+    """Return the last turn; the first where nobody is placed, as of a gang that lacks surplus."""
+    return int(turns.max(initial=0))
 
 
 def _places(draws: Sequence[_Draw], nodes: int) -> Positions:

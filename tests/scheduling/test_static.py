@@ -7,7 +7,7 @@ import pytest
 
 from scheduling.cycle import run_cycle
 from scheduling.model import Mount, NodeTerm
-from scheduling.static import Pool, Want
+from scheduling.static import Pool, Want, own_size
 from scheduling.stock import MOST_OF_GANG, MOST_ROWS
 from scheduling.storage import Claim, Fact, Volume
 from scheduling.verdict import Admitted
@@ -113,6 +113,15 @@ def test_a_volume_that_is_kept_for_a_claim_is_the_only_one(kept: Volume, goes: b
     assert where(decide(known, HEAD, nodes=HOSTS)) == ({"a2"} if goes else {"b1"})
     two = group("w", 2, mounting("data"))
     assert isinstance(decide(known, two, nodes=HOSTS), Admitted) is goes
+
+
+@pytest.mark.parametrize(
+    "row", ["volume:", "volume:wait:x:5", "volume:wait:x:=", "volume:wait:x:=z", f"v:={'9' * 5000}"]
+)
+def test_a_row_that_somebody_wrote_by_hand_is_of_no_size(row: str) -> None:
+    """It may come from a status that was edited, and must not end the loop."""
+    assert own_size(row) is None
+    assert own_size(Want("wait").own_row(2**63 - 1)) == 2**63 - 1
 
 
 def test_what_is_on_its_way_is_not_promised_again() -> None:

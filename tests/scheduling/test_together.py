@@ -71,6 +71,15 @@ def zones_of(verdict: Verdict, pod_set: str) -> set[str]:
     return {name[0] for name in nodes_of(verdict, pod_set)}
 
 
+def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
+    """The minimum runs and asks for nothing: what is left has nobody of it to plan turns for."""
+    worker = minding(near=[term("w")])
+    wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
+    [decision] = run_cycle([wanted], ZONES, company=Company(CompanyTable()))
+    assert isinstance(decision.verdict, Admitted)
+    assert decision.verdict.units == (0, 1)
+
+
 # ---- what pods around mean
 
 

@@ -32,6 +32,12 @@ def test_pods_that_are_drawn_to_nobody_are_released_at_once() -> None:
     assert plan({(0, 0): 3, (1, 5): 2}) == {(0, 0): 0, (1, 5): 0}
 
 
+def test_where_nobody_is_placed_there_is_nothing_to_wait_for() -> None:
+    nobody = np.zeros((1, 12), dtype=np.int64)
+    assert plan_turns(nobody, [drawn(0, 0)], ZONES.traits).count == 1
+    assert plan_turns(nobody[:, :0], [drawn(0, 0)], columns().traits).count == 1
+
+
 def test_a_series_in_one_place_needs_no_turns() -> None:
     """Whoever comes first begins, and holds the others."""
     assert plan({(0, 0): 3, (1, 0): 2}, drawn(0, 0, 1), drawn(1, 0, 1)) == {(0, 0): 0, (1, 0): 0}
