@@ -31,6 +31,28 @@ def only_in(zone: str) -> Json:
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
+def scratch(storage_class: str) -> Json:
+    """A volume for each worker with a claim of its own."""
+    wanted = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": storage_class,
+    }
+    return {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
+
+
+def add_local_disk(plot: Plot, name: str, storage_class: str, node: str) -> None:
+    """Add a volume that nobody has and that one node reaches."""
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": [plot.node(node)]}
+    plot.add_volume(
+        name,
+        accessModes=["ReadWriteOnce"],
+        claimRef=None,
+        nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
+        storageClassName=storage_class,
+    )
+
+
 def test_workers_start_in_the_zone_of_their_volume(plot: Plot) -> None:
     """There is room for all on either node; the tighter one is in the wrong zone."""
     plot.add_nodes(
@@ -67,14 +89,23 @@ def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: P
     )
     allowed = {"matchLabelExpressions": [{"key": ZONE, "values": ["here"]}]}
     storage_class = plot.add_storage_class("scratch", allowedTopologies=[allowed])
-    wanted = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": storage_class,
-    }
-    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
     with provisioning(plot.cluster.api):
-        plot.create(gang("trainer", group(replicas=3, volumes=[scratch])))
+        plot.create(gang("trainer", group(replicas=3, volumes=[scratch(storage_class)])))
         plot.wait_running("trainer", 4)
     assert set(plot.bound("trainer", "worker").values()) == {"near"}
+    plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")
+
+
+def test_workers_with_local_disks_start_once_there_is_a_free_one_for_each(plot: Plot) -> None:
+    """Somebody made them; kube-scheduler binds each claim to one of the node of the pin."""
+    plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))
+    storage_class = plot.add_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    for name in ("a", "b"):
+        add_local_disk(plot, name, storage_class, "one")
+    plot.create(gang("trainer", group(replicas=3, volumes=[scratch(storage_class)])))
+    plot.wait_message("trainer", "2 of 3 workers fit: each needs 1 free volume of storage class")
+    assert all(is_held(pod) for pod in plot.pods("trainer"))
+    add_local_disk(plot, "c", storage_class, "two")
+    plot.wait_running("trainer", 4)
+    assert sorted(plot.bound("trainer", "worker").values()) == ["one", "one", "two"]
     plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")
