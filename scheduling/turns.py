@@ -12,7 +12,7 @@ are chosen by trying (`_Plans`); all that would spoil a beginning goes into a la
 other cell goes as early as those that it needs are sure to be bound (`_Turns`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,8 +28,11 @@ MOST_TURNS = 8
 MOST_LOOKS = 128
 """So many choices of beginnings are tried for one placement."""
 
-STEPS_PER_LOOK = 2000
-"""What looking once where pods of a gang are drawn costs, in steps of some 20 ns."""
+STEPS_PER_LOOK = 2500
+"""What looking once where pods of a unit are drawn costs, in steps of some 20 ns."""
+
+MOST_STEPS = 2_000_000
+"""No choice is begun after so many: units that are drawn to each other in a row cost many looks."""
 
 LATER = -1
 """The turn of what has none yet, and of cells without pods."""
@@ -58,7 +61,7 @@ def plan_turns(pods: Amounts, near: Sequence[Attraction], traits: Traits) -> Pla
     if best is not None:
         of[:, here] = best
     count = 0 if best is None else _last(best) + 1
-    return Plan(of, count, plans.looks * (STEPS_PER_LOOK + cells.size * len(draws)))
+    return Plan(of, count, plans.spent)
 
 
 class _Draw:
@@ -109,28 +112,69 @@ class _Beginning:
     spoilers: Mask
 
 
+class _Company:
+    """Who finds company; `spent` are the steps that it took to say so."""
+
+    def __init__(self, draws: Sequence[_Draw]) -> None:
+        self.draws = draws
+        self.spent = 0
+        self._drawn_to: defaultdict[int, list[int]] = defaultdict(list)
+        for at, draw in enumerate(draws):
+            for partner in draw.partners:
+                self._drawn_to[partner].append(at)
+
+    def closed(self, bound: Mask, cells: Mask, before: Mask | None = None) -> Mask:
+        """Return who of the cells is bound sooner or later beside `bound`.
+
+        Who is deaf needs partners that were bound `before`, where that is said.
+        """
+        bound = bound.copy()
+        waiting = dict.fromkeys(range(len(self.draws)))
+        while waiting:
+            at = next(iter(waiting))
+            del waiting[at]
+            draw = self.draws[at]
+            self.spent += STEPS_PER_LOOK + bound.shape[1]
+            found = draw.holds(before if draw.deaf and before is not None else bound)
+            more = found & cells[draw.unit] & ~bound[draw.unit]
+            if more.any():
+                bound[draw.unit] |= more
+                waiting.update(dict.fromkeys(self._drawn_to[draw.unit]))
+        return bound
+
+
 class _Plans:
     """All choices of beginnings for one placement."""
 
     def __init__(self, cells: Mask, draws: Sequence[_Draw]) -> None:
         self._cells, self._draws = cells, draws
+        self._company = _Company(draws)
         self._places = _places(draws, cells.shape[1])
-        self.looks = 0
+        self._looks = 0
+
+    @property
+    def spent(self) -> int:
+        """Return the steps that were taken."""
+        return self._company.spent
+
+    @property
+    def _is_over(self) -> bool:
+        return self._looks > MOST_LOOKS or self.spent > MOST_STEPS
 
     def best(self) -> Amounts | None:
         """Return the turns of the plan with the fewest, the first such by node; None if none."""
         best: Amounts | None = None
         for beginnings in self._choices(()):
-            found = _Turns(self._cells, self._draws, beginnings).found()
+            found = _Turns(self._cells, self._company, beginnings).found()
             if found is not None and (best is None or _last(found) < _last(best)):
                 best = found
-            if self.looks > MOST_LOOKS or (best is not None and not _last(best)):
+            if self._is_over or (best is not None and not _last(best)):
                 break
         return best
 
     def _choices(self, begun: tuple[_Beginning, ...]) -> Iterator[tuple[_Beginning, ...]]:
         """Yield the sequences of beginnings after which everybody else finds a partner."""
-        self.looks += 1
+        self._looks += 1
         bound = self._bound_after(begun)
         missing = self._cells & ~bound
         if not missing.any():
@@ -139,7 +183,7 @@ class _Plans:
         for draw in self._draws:
             if draw.may_begin and not any(draw.counts(each) for each in begun):
                 for node in self._first_of_each_place(missing[draw.unit] & draw.complete):
-                    if self.looks > MOST_LOOKS:
+                    if self._is_over:
                         return
                     spoilers = draw.spoilers(node, self._cells)
                     yield from self._choices((*begun, _Beginning(draw.unit, node, spoilers)))
@@ -151,7 +195,7 @@ class _Plans:
             bound[draw.unit] = False
         for each in begun:
             bound[each.unit, each.node] = True
-        return _closed(bound, self._cells, self._draws)
+        return self._company.closed(bound, self._cells)
 
     def _first_of_each_place(self, nodes: Mask) -> list[int]:
         at = np.flatnonzero(nodes)
@@ -171,29 +215,11 @@ def _places(draws: Sequence[_Draw], nodes: int) -> Positions:
     return np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def _closed(bound: Mask, cells: Mask, draws: Sequence[_Draw], before: Mask | None = None) -> Mask:
-    """Return who of the cells is bound sooner or later beside `bound`.
-
-    Who is deaf needs partners that were bound `before`, where that is said.
-    """
-    bound = bound.copy()
-    while True:
-        more = np.zeros_like(bound)
-        for draw in draws:
-            more[draw.unit] = draw.holds(before if draw.deaf and before is not None else bound)
-        more &= cells & ~bound
-        if not more.any():
-            return bound
-        bound |= more
-
-
 class _Turns:
     """The turns of one placement, once it is clear who begins."""
 
-    def __init__(
-        self, cells: Mask, draws: Sequence[_Draw], beginnings: Sequence[_Beginning]
-    ) -> None:
-        self._cells, self._draws = cells, draws
+    def __init__(self, cells: Mask, company: _Company, beginnings: Sequence[_Beginning]) -> None:
+        self._cells, self._company = cells, company
         self._begin = np.full(cells.shape, LATER, dtype=np.int64)
         self._earliest = np.zeros(cells.shape, dtype=np.int64)
         for each in beginnings:
@@ -217,10 +243,10 @@ class _Turns:
         """Return who is bound, whatever the order, by the end of a turn."""
         allowed = self._cells & (self._earliest <= turn)
         free = allowed.copy()
-        for draw in self._draws:
+        for draw in self._company.draws:
             free[draw.unit] = False
         begins = self._begin == turn
-        return _closed(before | free | begins, allowed, self._draws, before)
+        return self._company.closed(before | free | begins, allowed, before)
 
 
 def first_alone(placement: Placement, pod_sets: Iterable[str]) -> Placement:

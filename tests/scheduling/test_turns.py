@@ -7,7 +7,7 @@ import pytest
 
 from scheduling.columns import Columns
 from scheduling.neighbours import Attraction
-from scheduling.turns import MOST_TURNS, plan_turns
+from scheduling.turns import MOST_STEPS, MOST_TURNS, plan_turns
 from tests.builders import columns, node
 
 ZONES = columns(*(node(f"n{at}", labels={"zone": f"z{at}", "host": f"n{at}"}) for at in range(12)))
@@ -116,3 +116,12 @@ def test_a_thousand_pods_with_a_node_each_are_planned_within_bounds() -> None:
     found = plan_turns(pods, [drawn(0, 0)], on.traits)
     assert found.count == 0
     assert found.steps < 10_000_000
+
+
+def test_units_that_are_drawn_to_each_other_in_a_row_are_planned_within_bounds() -> None:
+    """Each look goes from unit to unit, and there are many to be had: it took half a minute."""
+    on = columns(*(node(f"n{at:04}", labels={"zone": f"z{at}"}) for at in range(64)))
+    row = [drawn(unit, unit, (unit + 1) % 64) for unit in range(64)]
+    found = plan_turns(np.ones((64, 64), dtype=np.int64), row, on.traits)
+    assert found.count == 0
+    assert MOST_STEPS < found.steps < 2 * MOST_STEPS
