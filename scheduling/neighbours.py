@@ -142,6 +142,7 @@ class _Look:
         for each in gang.members:
             if (each.pod_set, each.shape) in self._kinds:
                 self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
+        self._found: dict[tuple[PodTerm, ...], frozenset[int]] = {}
         self._told: dict[tuple[int, frozenset[str]], frozenset[Kind]] = {}
         if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
             raise AwaitedError
@@ -202,7 +203,7 @@ class _Look:
         keys = tuple(anchors)
         values = tuple(frozenset(anchors[key]) for key in keys)
         deaf = not all(_hears(term, self._namespace) for term in near)
-        yield Attraction(at, keys, values, frozenset(self._partners(near)), deaf)
+        yield Attraction(at, keys, values, self._partners(near), deaf)
 
     def shunned(self) -> frozenset[tuple[int, int, str]]:
         """Return which units keep which away, both ways."""
@@ -217,12 +218,15 @@ class _Look:
         """Return what the spread constraints of a unit mean, as it came and as it is pinned."""
         shape = self._units[at][1]
         if shape.spread:
-            counted = [frozenset(self._partners((each.counted,))) for each in shape.spread]
+            counted = [self._partners((each.counted,)) for each in shape.spread]
             heads = [self._company.headcount(each.counted, self._priority) for each in shape.spread]
             yield from rules_of(at, shape, counted, heads, self._columns)
 
-    def _partners(self, terms: tuple[PodTerm, ...]) -> set[int]:
-        return {at for at in range(len(self._units)) if self._picked(terms, at)}
+    def _partners(self, terms: tuple[PodTerm, ...]) -> frozenset[int]:
+        if terms not in self._found:
+            units = range(len(self._units))
+            self._found[terms] = frozenset(at for at in units if self._picked(terms, at))
+        return self._found[terms]
 
     def _picked(self, terms: tuple[PodTerm, ...], at: int) -> bool:
         """Say whether the terms pick the pods of a unit, all of them or none."""
