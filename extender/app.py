@@ -129,7 +129,7 @@ class Extender:
         try:
             body = await self._body(request)
             self._expect_before(deadline)
-            answer = await self._worked_out(verb, body)
+            answer = await self._worked_out(verb, body, deadline)
             self._expect_before(deadline)
         except Refused as error:
             calls[verb, "unready" if error.status == 503 else "refused"].inc()
@@ -147,10 +147,11 @@ class Extender:
             return web.Response(body=answer[0], headers=_JSON)
         return await self._sent(request, answer)
 
-    async def _worked_out(self, verb: str, body: Body) -> Parts:
+    async def _worked_out(self, verb: str, body: Body, deadline: float) -> Parts:
         if len(body) < LARGE or verb not in self._judges:
             return self._verbs[verb](body)
         question = await _in_slices(reading(body, self._lists))
+        self._expect_before(deadline)
         self._expect_trust()
         return self._judges[verb](question)
 

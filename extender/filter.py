@@ -139,10 +139,10 @@ def _for_a_member(
     if seat is None or node not in refused or node not in snapshot.bound.index:
         return Filtered(NodeList([]), {}, refused, None)
     del refused[node]
-    if not _fits_seat(asked, node, seat, snapshot):
+    if not _fits_seat(asked, node, seat, snapshot, recall):
         return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
-    at = places([node], snapshot.bound.traits)
-    passed = Passed(asked.pod.uid, asked.pod.used, snapshot.bound.traits, at, asked.pod)
+    at, beyond = places([node], snapshot.bound.traits), _beyond(seat, asked.pod.used)
+    passed = Passed(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod)
     return Filtered(NodeList([node]), {}, refused, passed)
 
 
@@ -184,14 +184,22 @@ def _requests(placement: Placement, slot: Slot) -> Amounts:
     )
 
 
-def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot) -> bool:
-    """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
+def _beyond(seat: Amounts, used: Amounts) -> Amounts:
+    """What a pod takes that its seat does not keep for it."""
     promised = dict(seat)
+    more = ((resource, amount - promised.get(resource, 0)) for resource, amount in used)
+    return tuple((resource, amount) for resource, amount in more if amount > 0)
+
+
+def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot, recall: Recall) -> bool:
+    """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
     at = places([node], snapshot.bound.traits)
-    if all(amount <= promised.get(resource, 0) for resource, amount in asked.pod.used):
+    if not _beyond(seat, asked.pod.used):
         return bool(_fitting(snapshot.bound, asked.pod.used, at, {})[0])
-    given_back = {resource: np.array([-amount], dtype=np.int64) for resource, amount in seat}
-    return bool(_fitting(snapshot.guarded, asked.pod.used, at, given_back)[0])
+    taken = dict(_underway(asked, at, snapshot, recall))
+    for resource, amount in seat:
+        taken[resource] = taken.get(resource, np.zeros(1, dtype=np.int64)) - amount
+    return bool(_fitting(snapshot.guarded, asked.pod.used, at, taken)[0])
 
 
 # ---- arithmetic

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,13 @@ from kube.observed import ObservedPod
 from scheduling.columns import LIMIT, Amounts, Mask, Positions, Traits
 
 SUMS_KEPT = 64
-"""Resources whose sums are kept: 2.5 MB at 5,000 nodes. Anybody can invent host ports."""
+"""Resources whose sums are kept: 2.5 MB for 5,000 places. Anybody can invent host ports."""
 
 FEW = 64
 """The positions of fewer than one node in so many take less than a bit for each node."""
+
+LEAST_PLACES = 64
+"""So many places are kept whether nodes have gone or not."""
 
 MOST = 2**62
 """Sums stay below this, or nothing is said (see `Underway.countable`)."""
@@ -32,7 +36,8 @@ MOST = 2**62
 class Passed:
     """A pod that was passed and may be on its way to one of these nodes (`at` in `traits`).
 
-    `seat` is the pod of a gang that was passed for its seat.
+    `seat` is the pod of a gang that was passed for its seat; `amounts` are then what it takes
+    beyond what the seat keeps for it.
     """
 
     uid: str
@@ -44,7 +49,10 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """Of a pod with few nodes `few` are their places on the axis; else `bits` has one for each."""
+    """Of a pod with few nodes `few` are their places; else `bits` has one for each place.
+
+    Places that were given out since then have none, and are none of the pod's.
+    """
 
     amounts: Mapping[str, int]
     few: Positions | None
@@ -60,26 +68,35 @@ class _Record:
         return cls(amounts, None, np.packbits(mask))
 
     def at(self, places: int) -> Positions | Mask:
-        """Return the nodes, in a form that picks them out of a column of so many places."""
+        """Return the nodes, in a form that picks them out of the first of so many places."""
         if self.bits is None:
             assert self.few is not None
             return self.few
-        return np.unpackbits(self.bits, count=places).view(np.bool_)
+        count = min(8 * len(self.bits), places)
+        return np.unpackbits(self.bits, count=count).view(np.bool_)
+
+    def positions(self, places: int) -> Positions:
+        """Return the nodes as positions."""
+        return self.few if self.few is not None else np.flatnonzero(self.at(places))
 
 
 class Underway:
     """Passed pods by uid, kept by one owner; others only ask.
 
-    The axis of masks and sums is the nodes of `traits` and, behind them, those that have gone since
-    a pod was passed for them: they may come back.
+    Each node has a place on the axis of bits and sums from when it is first met, whatever comes and
+    goes: so a change of nodes costs no look at the pods. A node that has gone keeps its place, for
+    it may come back; only when there are twice as many places are those without pods given up.
     """
 
     def __init__(self) -> None:
         self._traits = Traits(())
-        self._names: tuple[str, ...] = ()
+        self._places: dict[str, int] = {}
+        self._at: Positions = np.zeros(0, dtype=np.intp)
+        self._most = LEAST_PLACES
         self._records: dict[str, _Record] = {}
         self._sums: dict[str, Amounts] = {}
         self._totals: defaultdict[str, int] = defaultdict(int)
+        self._beyond: set[str] = set()
         self._seated: dict[str, str] = {}
         self._seats: defaultdict[str, dict[str, ObservedPod]] = defaultdict(dict)
 
@@ -94,10 +111,7 @@ class Underway:
     # ---- what is asked
 
     def taken(self, resource: str, traits: Traits) -> Amounts | None:
-        """What they take of a resource, by node of `traits`; None for nothing.
-
-        Shared, never to be written, and right until the next pod comes or goes.
-        """
+        """What they take of a resource, by node of `traits`; None for nothing."""
         if resource not in self._totals:
             return None
         self._follow(traits)
@@ -105,12 +119,12 @@ class Underway:
             if len(self._sums) >= SUMS_KEPT:
                 self._sums.clear()
             self._sums[resource] = self._summed(resource)
-        return self._sums[resource][: len(traits.names)]
+        return self._sums[resource][self._at]
 
     @property
     def countable(self) -> bool:
         """Whether the sums fit into 64 bits."""
-        return all(total < MOST for total in self._totals.values())
+        return not self._beyond
 
     def seats_on(self, node: str) -> Collection[ObservedPod]:
         """The pods of gangs that are on their way to seats there."""
@@ -124,10 +138,9 @@ class Underway:
             node = passed.traits.names[passed.at[0]]
             self._seated[passed.uid] = node
             self._seats[node][passed.uid] = passed.seat
-            return
         self._follow(passed.traits)
         amounts = {name: min(amount, LIMIT) for name, amount in passed.amounts if amount > 0}
-        record = _Record.of(amounts, passed.at, len(self._names))
+        record = _Record.of(amounts, self._at[passed.at], len(self._places))
         self._records[passed.uid] = record
         self._count(record, +1)
 
@@ -143,9 +156,10 @@ class Underway:
             self._count(record, -1)
 
     def _count(self, record: _Record, sign: int) -> None:
-        at = record.at(len(self._names))
+        at = record.at(len(self._places))
         for resource, amount in record.amounts.items():
             self._totals[resource] += sign * amount
+            (self._beyond.add if self._totals[resource] >= MOST else self._beyond.discard)(resource)
             if not self._totals[resource]:
                 del self._totals[resource]
                 self._sums.pop(resource, None)
@@ -154,40 +168,57 @@ class Underway:
                 _add(self._sums[resource], at, sign * amount)
 
     def _summed(self, resource: str) -> Amounts:
-        found = np.zeros(len(self._names), dtype=np.int64)
+        found = np.zeros(len(self._places), dtype=np.int64)
         for record in self._records.values():
             if resource in record.amounts:
-                _add(found, record.at(len(self._names)), record.amounts[resource])
+                _add(found, record.at(len(found)), record.amounts[resource])
         return found
 
     # ---- other nodes
 
     def _follow(self, traits: Traits) -> None:
-        """Bring the axis in line with the nodes of now."""
+        """Learn where the nodes of now have their places."""
         if traits is self._traits:
             return
-        was, gone = len(self._names), self._gone(traits)
-        behind = {name: len(traits.names) + at for at, name in enumerate(gone)}
-        index = {**traits.index, **behind}
-        now = np.array([index.get(name, -1) for name in self._names], dtype=np.intp)
-        self._traits, self._names = traits, (*traits.names, *gone)
-        for uid, record in self._records.items():
-            moved = _Record.of(record.amounts, now[record.at(was)], len(self._names))
-            self._records[uid] = moved
-        self._sums.clear()
+        self._traits = traits
+        self._place(traits)
+        if len(self._places) > self._most:  # so it is done once in as many new nodes
+            self._tidy(traits)
+            self._most = max(LEAST_PLACES, 2 * len(self._places))
 
-    def _gone(self, traits: Traits) -> list[str]:
-        """The nodes that are no more, and that some pod was passed for."""
-        anyone = np.zeros(len(self._names), dtype=np.bool_)
+    def _place(self, traits: Traits) -> None:
+        """Give a place to each node that has none."""
+        places, before = self._places, len(self._places)
+        at = [places.setdefault(name, len(places)) for name in traits.names]
+        self._at = np.array(at, dtype=np.intp)
+        more = len(places) - before
+        if more:
+            self._sums = {name: np.pad(each, (0, more)) for name, each in self._sums.items()}
+
+    def _tidy(self, traits: Traits) -> None:
+        """Give up the places of nodes that are no more, and that no pod was passed for."""
+        was, keeps = len(self._places), self._in_use()
+        names = compress(self._places, keeps.tolist())
+        self._places = {name: at for at, name in enumerate(names)}
+        now = np.cumsum(keeps) - 1
+        for uid, record in self._records.items():
+            at = now[record.positions(was)]
+            self._records[uid] = _Record.of(record.amounts, at, len(self._places))
+        self._sums.clear()
+        self._place(traits)
+
+    def _in_use(self) -> Mask:
+        """The places of nodes that are there, or that a pod was passed for."""
+        keeps = np.zeros(len(self._places), dtype=np.bool_)
+        keeps[self._at] = True
         for record in self._records.values():
-            anyone[record.at(len(self._names))] = True
-        names = (self._names[at] for at in np.flatnonzero(anyone).tolist())
-        return [name for name in names if name not in traits.index]
+            keeps[record.positions(len(keeps))] = True
+        return keeps
 
 
 def _add(column: Amounts, at: Positions | Mask, amount: int) -> None:
     """Add an amount at some places, once at each."""
     if at.dtype == np.bool_:
-        column += at * np.int64(amount)
+        column[: len(at)] += at * np.int64(amount)
     else:
         column[at] += amount

@@ -4,8 +4,9 @@
 So they are read node by node. Go writes the name of a node first, and a quote inside of a string is
 escaped: where the SEAM stands, one node ends and the next begins. That it does is not taken for
 granted. The nodes between the first seam and the last are cut out, and each has to be one JSON
-value; what is left has to be a question with two nodes, the first of which ends at the seam. Then
-the body was a question with just these nodes. Any other body is read in one piece.
+value; with the MARK in their place the rest has to be a question with three nodes, the second of
+which is the mark. Then the body was a question with just these nodes. Any other body is read in one
+piece.
 """
 
 from collections.abc import Generator, Iterable
@@ -16,6 +17,9 @@ from extender.wire import BadQuestion, Body, Piece, Question, name_of, read_ques
 
 SEAM = b'},{"metadata":{"name":"'
 
+MARK = b'{"metadata":{"name":"-"}}'
+"""A node that no cluster has."""
+
 Reading = Generator[None, None, Question]
 """Pauses after each node, for whoever wants to do something else."""
 
@@ -24,8 +28,8 @@ def reading(body: Body, known: Iterable[NodeList] = ()) -> Reading:
     """Read what comes to /filter and /prioritize, as `read_question` does in one piece."""
     commas = yield from _seams(body)
     try:
-        frame = read_question(body[: commas[0]] + body[commas[-1] :]) if commas else None
-        if frame is not None and _fits(frame, body, commas[0]):
+        frame = _framed(body, commas)
+        if frame is not None:
             return (yield from _filled(frame, body, commas))
     except BadQuestion:
         pass  # of this body, read in one piece, the text may be another one
@@ -43,10 +47,16 @@ def _seams(body: Body) -> Generator[None, None, list[int]]:
     return commas
 
 
-def _fits(frame: Question, body: Body, comma: int) -> bool:
-    """Whether the seams lie between the two nodes of the frame."""
+def _framed(body: Body, commas: list[int]) -> Question | None:
+    """Read the rest with the mark in place of the nodes; None where it is not one of its nodes."""
+    if not commas:
+        return None
+    before, after = body[: commas[0]], body[commas[-1] :]
+    if MARK in before or MARK in after:
+        return None
+    frame = read_question(before + b"," + MARK + after)
     nodes = frame.nodes
-    return nodes is not None and len(nodes) == 2 and body.endswith(bytes(nodes[0]), 0, comma)
+    return frame if nodes and len(nodes) == 3 and bytes(nodes[1]) == MARK else None
 
 
 def _filled(frame: Question, body: Body, commas: list[int]) -> Reading:
@@ -59,5 +69,5 @@ def _filled(frame: Question, body: Body, commas: list[int]) -> Reading:
         nodes.append(view[before + 1 : after])
         names.append(name_of(nodes[-1]))
         yield
-    listed = NodeList([*names, frame.names[1]])
-    return Question(frame.pod, listed, [*nodes, frame.nodes[1]])
+    listed = NodeList([*names, frame.names[2]])
+    return Question(frame.pod, listed, [*nodes, frame.nodes[2]])

@@ -312,6 +312,24 @@ def test_a_member_that_grew_needs_room_beside_the_other_seats() -> None:
         assert bool(ask(known, grown, ["a"]).passed) is passes
 
 
+def test_a_member_that_grew_needs_room_beside_pods_on_their_way() -> None:
+    grown = member(pinned(pod("w", gpu=9), "a"))
+    known = ledger(node("a", gpu=17), gang(seats={"a": 2}))
+    first = remembered(ask(known, pod("first", gpu=1), ["a"]))
+    assert ask(known, grown, ["a"]).passed == ["a"]
+    assert ask(known, grown, ["a"], passed(first)).failed == {"a": NO_ROOM}
+
+
+def test_what_a_member_on_its_way_takes_beyond_its_seat_counts_for_everybody() -> None:
+    grown, second = (member(pinned(pod(name, gpu=9), "a")) for name in ("w", "v"))
+    known = ledger(node("a", gpu=17), gang(seats={"a": 2}))
+    first = remembered(ask(known, grown, ["a"]))
+    assert first.amounts == ((GPU, 1),)
+    assert ask(known, second, ["a"], passed(first)).failed == {"a": NO_ROOM}
+    assert ask(known, pod("new", gpu=1), ["a"], passed(first)).unresolvable == {"a": RESERVED}
+    assert ask(known, seated("v"), ["a"], passed(first)).passed == ["a"]
+
+
 def test_a_member_of_a_ray_cluster_that_is_no_gang_is_anybody() -> None:
     known = ledger(node("a"), node("b"))
     assert list(ask(known, seated()).passed) == ["a", "b"]

@@ -45,6 +45,7 @@ class Counting(RuleBasedStateMachine):
         self.underway, self.plain = Underway(), Plain()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(underway, "FEW", 3)  # of ten nodes, one to three are few
+        self.patch.setattr(underway, "LEAST_PLACES", 4)
 
     @rule(nodes=st.frozensets(st.sampled_from(NAMES)))
     def nodes_change(self, nodes: frozenset[str]) -> None:
@@ -115,3 +116,17 @@ def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: in
     taken = counted.taken("cpu", traits)
     assert taken is not None
     assert taken.tolist() == [1] * nodes + [0] * (5000 - nodes)
+
+
+def test_a_change_of_nodes_costs_no_look_at_the_pods_and_what_has_gone_is_given_up() -> None:
+    names = [f"node-{i:04}" for i in range(1000)]
+    traits = traits_of(frozenset(names[:100]))
+    counted = Underway.of([Passed("uid", (("cpu", 1),), traits, np.arange(50))])
+    before = counted._records["uid"]
+    for first in range(1, 901):
+        traits = traits_of(frozenset(names[first : first + 100]))
+        taken = counted.taken("cpu", traits)
+        assert taken is not None
+        assert taken.tolist() == [1] * max(50 - first, 0) + [0] * min(50 + first, 100)
+        assert first > 30 or counted._records["uid"] is before
+        assert len(counted._places) <= 2 * (100 + 50) + 1

@@ -62,6 +62,8 @@ anything: st.SearchStrategy[Any] = st.sampled_from(
         {**node("d"), "spec": nested},
         {"metadata": {"name": "e", "annotations": {"x": '},{"metadata":{"name":"'}}},
         {"metadata": {"name": "f"}, "more": {"deep": nested}},
+        {"metadata": {"name": "h"}, "more": [node("a"), node("b"), node("c")]},
+        {"metadata": {"name": "-"}},
         {"kind": "Node", **node("g")},
         {"metadata": {}},
         {},
@@ -73,10 +75,21 @@ anything: st.SearchStrategy[Any] = st.sampled_from(
 
 @given(st.lists(anything, max_size=6), st.sampled_from(([], nested)), st.integers(0, 5))
 @example([node("a"), node("b"), node("c")], [], 1)
+@example([node("a"), {"metadata": {"name": "h"}, "more": [node("a"), node("b"), node("c")]}], [], 1)
+@example(
+    [
+        {"metadata": {"name": "a"}},
+        {"metadata": {"name": "-"}},
+        {"metadata": {"name": "h"}, "more": [{"metadata": {"name": name}} for name in "-bc"]},
+    ],
+    [],
+    1,
+)
 def test_node_by_node_it_is_the_same(nodes: list[Any], odd: list[Json], cut: int) -> None:
     """Also where the text between two nodes stands elsewhere, and where a body breaks off."""
     sent = whole(*nodes, more=odd)
-    for body in (sent, sent[: len(sent) - cut], sent.replace(b"},{", b"} , {")):
+    spaced = (sent.replace(b"},{", b"} , {", times) for times in (1, 2, 3, -1))
+    for body in (sent, sent[: len(sent) - cut], *spaced):
         assert said(read_to_the_end, body) == said(read_question, body)
 
 
@@ -155,6 +168,23 @@ async def test_what_is_not_to_be_trusted_after_reading_is_not_answered(served: S
     with mock.patch.object(served.known, "trusted", side_effect=[True, True, False]):
         status, _ = await served.post("filter", whole(*map(node, NAMES)))
     assert status == 503
+
+
+@pytest.mark.usefixtures("small")
+async def test_what_is_late_when_it_is_read_changes_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler may have given it up and asked anew: what that passed is to count."""
+
+    def slowly(*of: Any) -> Reading:
+        found = yield from reading(*of)
+        served.clock.now += served.settings.call_seconds + 1.0
+        return found
+
+    monkeypatch.setattr(app, "reading", slowly)
+    status, text = await served.post("filter", whole(*map(node, NAMES), node("b")))
+    assert (status, text) == (503, "not answered in time\n")
+    assert not len(served.passing)
 
 
 @pytest.mark.usefixtures("small")
