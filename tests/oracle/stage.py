@@ -34,7 +34,7 @@ from tests.oracle.model import (
     node_of,
 )
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = WAIT_SECONDS
 """How long kube-scheduler may take over one gang; its back-off grows to ten seconds."""
 
 _PLUGINS = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
