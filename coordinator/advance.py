@@ -27,8 +27,8 @@ from coordinator.moment import Moment, Patience
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
-from coordinator.status import RUNNING, due_at, placement_json, recorded, status_of
-from coordinator.view import GangView
+from coordinator.status import RUNNING, Status, due_at, placement_json, recorded, status_of
+from coordinator.view import LAST_RETRY, GangView
 from kube import names
 from kube.codec import (
     InvalidObject,
@@ -154,9 +154,9 @@ def _sync_record(view: GangView, scene: Scene) -> list[Action]:
     """Take in the record as it is now; one of an earlier RayCluster of this name must go."""
     record = scene.cache.gangs.get(view.key)
     if record is None:
-        view.record, view.written = None, {}
+        view.record, view.written, view.sent = None, {}, {}
     elif not is_of(record, view.cluster_uid):
-        view.record, view.written = None, {}
+        view.record, view.written, view.sent = None, {}, {}
         if not view.writing:
             view.writing = True
             return [DeleteGang(view.key, record.metadata.uid)]
@@ -392,15 +392,22 @@ def _write_status(view: GangView, scene: Scene) -> list[Action]:
     not_ready = view.asked if isinstance(view.asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
     tell = _tell(view)
-    view.due = due_at(view, status, scene.quiet)
+    view.due = _not_again_at_once(view, status, due_at(view, status, scene.quiet))
     if view.due is None or view.due > scene.moment.now:
         return tell
-    view.writing, view.due = True, None
+    view.writing, view.due, view.sent = True, None, status
     view.replacing = status.get("placement") != view.written.get("placement")
     view.written_at = scene.moment.now
     meta = view.record.metadata
     decides = view.placement is not None and not view.durable
     return [*tell, WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
+
+
+def _not_again_at_once(view: GangView, status: Status, due: float | None) -> float | None:
+    """When to write a status; if it was taken before, somebody or an older schema drops a part."""
+    if due is None or status != view.sent:
+        return due
+    return max(due, view.written_at + LAST_RETRY)
 
 
 def _tell(view: GangView) -> list[Action]:

@@ -534,6 +534,7 @@ class CoordinatorState:
             view.write_attempts.failures = 0
         else:
             view.write_attempts.failed(moment.now, event.error)
+            view.sent = {}
         self._dirty.add(event.key)
 
     @_take.register

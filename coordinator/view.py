@@ -55,10 +55,10 @@ class GangView:
     given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
     are how often that was, and `setback` says why the last time.
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
-    the record holds; `replacing`: a write that changes the placement in it is under way. `asked`
-    is what the last cycle was asked, `unmade` what KubeRay says of pods that it cannot create.
-    `settled` are the uids of the pods that were out of our hands when the gang was looked at last;
-    None: it was not yet.
+    the record holds, `sent` the one that was written to it last; `replacing`: a write that
+    changes the placement in it is under way. `asked` is what the last cycle was asked, `unmade`
+    what KubeRay says of pods that it cannot create. `settled` are the uids of the pods that
+    were out of our hands when the gang was looked at last; None: it was not yet.
     """
 
     key: GangKey
@@ -97,6 +97,7 @@ class GangView:
     setback: str = ""
     out_since: float | None = None
     record: Gang | None = None
+    sent: dict[str, Any] = field(default_factory=dict)
     writing: bool = False
     replacing: bool = False
     write_attempts: Attempts = field(default_factory=Attempts)
