@@ -7,9 +7,9 @@ other kinds, but for the disks that pods name themselves and that get in each ot
 VolumeRestrictions).
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from kube.objects import VolumeSource
 from scheduling.disks import Disk
@@ -23,6 +23,7 @@ ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 ZONE_BEFORE = "failure-domain.beta.kubernetes.io/zone"
 REGION_BEFORE = "failure-domain.beta.kubernetes.io/region"
 _BETWEEN_ZONES = "__"
+_AMAZON = re.compile(r"aws://[\w.-]*/+(vol-[\w-]*)/*", re.ASCII)  # others might not parse in Go
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,10 @@ def _region(zones: Iterable[str]) -> str:
 def _amazon(source: VolumeSource, _: Mapping[str, str]) -> str:
     if not source.volume_id.startswith("aws://"):
         return source.volume_id
-    handle = urlsplit(source.volume_id).path.strip("/")
-    if not handle.startswith("vol-") or "/" in handle:
+    found = _AMAZON.fullmatch(source.volume_id)
+    if found is None:
         raise ValueError(f"volume id {source.volume_id}")
-    return handle
+    return found[1]
 
 
 def _azure(source: VolumeSource, _: Mapping[str, str]) -> str:

@@ -57,6 +57,9 @@ def test_a_disk_that_a_pod_or_a_volume_names_is_its_drivers(
     [
         {"awsElasticBlockStore": {"volumeID": "aws://z/other"}},
         {"awsElasticBlockStore": {"volumeID": "aws://["}},
+        {"awsElasticBlockStore": {"volumeID": "aws://z/vol-\t1"}},
+        {"awsElasticBlockStore": {"volumeID": "aws://z/vol-%zz"}},
+        {"awsElasticBlockStore": {"volumeID": "aws://z:port/vol-1"}},
         {"azureDisk": {"diskURI": "/d", "kind": "Dedicated"}},
     ],
 )
@@ -111,6 +114,7 @@ HOST = require("host", "In", "h")
         (None, {ZONE: "a__ b __"}, terms(require(DRIVERS_ZONE, "In", "a", "b"))),
         (terms(HOST), {OLD_ZONE: "a"}, terms(HOST, THERE)),
         (None, {ZONE: "", OLD_ZONE: "a"}, None),
+        (terms(IN_A, HOST), {OLD_ZONE: "b"}, terms(THERE, HOST)),
         (
             terms(require(OLD_ZONE, "In", "a"), require(OLD_REGION, "In", "r")),
             {},

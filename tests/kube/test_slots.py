@@ -1,5 +1,7 @@
 """Which seats does a placement keep, as its pods come and go?"""
 
+from dataclasses import replace
+
 import msgspec
 
 from kube import names, objects
@@ -120,6 +122,11 @@ def test_a_turn_is_due_once_all_before_it_are_bound() -> None:
     assert turn_due(placement, bound("n1", "n2", "n3")) == 2
     assert turn_due(placement, bound("n1", "n2", "n3", "n4")) == 2
     assert turn_due(in_turns("n1"), []) == 0
+
+
+def test_a_pod_that_is_being_deleted_holds_up_the_turns_after_its_own() -> None:
+    leaving = [replace(each, terminating=True) for each in bound("n1")]
+    assert turn_due(in_turns("n1", "n2"), leaving) == 0
 
 
 def test_the_turn_that_was_reached_is_the_last_with_a_pod() -> None:

@@ -121,6 +121,9 @@ def test_a_gang_that_is_asked_about_again_is_the_same_until_a_service_changes() 
     services.put(BY_APP)
     [second] = services.spread_all([asked])
     assert first is second
+    more = gang(defaulted(UNCOUNTED[0]), APP, APP)
+    assert [len(each.members) for each in services.spread_all([more])] == [2]
+    assert [len(each.members) for each in services.spread_all([asked])] == [1]
     services.drop("team", "ray")
     [third] = services.spread_all([asked])
     assert third == asked

@@ -591,6 +591,15 @@ def test_a_volume_that_a_driver_took_over_is_where_it_says_on_nodes_that_moved()
     assert found(replace(old, terms=(NodeTerm(),), moved=(NodeTerm(),)), on[0]) == set()
 
 
+def test_where_drivers_took_over_changes_with_the_nodes() -> None:
+    known, one, other = table(), Limits("n1", migrated=(PLUGIN,)), Limits("n2", migrated=(PLUGIN,))
+    found = []
+    for change, fact in ((known.put, one), (known.put, other), (known.drop, one)):
+        change(fact)
+        found.append(known.migrated(PLUGIN))
+    assert found == [("n1",), ("n1", "n2"), ("n2",)]
+
+
 def test_what_a_driver_took_over_counts_as_its_disks() -> None:
     driver = "pd.csi.storage.gke.io"
     limits = [Limits(name, ((driver, at),)) for name, at in (("a1", 0), ("a2", 1), ("b1", 0))]
