@@ -57,7 +57,7 @@ from scheduling.verdict import PodSetRefusal
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
-_MOST_EXCLUSIVE = 100  # host ports and disks of a pod; each costs a row over all nodes
+_MOST_EXCLUSIVE = 50  # host ports and disks of a pod; each costs a row over all nodes
 _MOST_VOLUMES = 100  # claims and disks; no node attaches as many, and each costs a look at all
 _SHOWN = 120  # what tenants write may be long, a message should not
 

@@ -41,9 +41,11 @@ LABELS_KEPT = 1024
 """Columns of labels kept per set of nodes: 40 MB at 5,000 nodes, where a few dozen are used."""
 
 
-EXCLUSIVE_ROWS = 512
-"""Host ports and disks that have rows at a time: 20 MB each array at 5,000 nodes. Anybody invents
-such names, so of more than that the later ones wait for a row, and their pods with them."""
+EXCLUSIVE_ROWS = 128
+"""Host ports and disks that have rows at a time: 5 MB an array at 5,000 nodes, copied per gang.
+
+Anybody invents such names, so of more than that the later ones wait for a row, and their pods too.
+"""
 
 
 class Traits:
