@@ -156,6 +156,16 @@ def test_promises_count_by_the_sizes_of_their_claims() -> None:
     assert placed_beside(known, {elsewhere: {"a1": 9}}) == {"a1"}
 
 
+def test_a_promise_of_a_size_that_is_not_counted_is_taken_for_the_next_above() -> None:
+    """More sizes are promised than have rows; the claim of nine can only have the volume of ten."""
+    claim, sizes = asking(size=10), range(1, MOST_OF_GANG + 2)
+    disks = [disk(f"v{size}", "a1", size=size) for size in (*sizes[:-1], 10)]
+    held = {claim.want.own_row(size): {"a1": 1} for size in sizes}
+    spare = disk("spare", "a1", size=MOST_OF_GANG)
+    assert placed_beside((claim, STATIC, spare, *disks), held) == set()
+    assert placed_beside((claim, STATIC, spare, *disks, disk("w", "a1", size=10)), held) == {"a1"}
+
+
 def test_volumes_of_several_nodes_go_to_those_that_are_counted() -> None:
     claim = asking(size=5)
     known = claim, STATIC, shared("v", 5), shared("w", 9)
