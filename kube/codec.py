@@ -59,6 +59,8 @@ _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 5
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
 _MOST_EXCLUSIVE = 50  # host ports and disks of a pod; each costs a row over all nodes
 _MOST_VOLUMES = 100  # claims and disks; no node attaches as many, and each costs a look at all
+_MOST_PODS = 2**20  # on a node, of one kind; what they take together must fit 64 bits
+_MOST_TURNS = 2**31  # what comes later counts on, and must fit the schema
 _SHOWN = 120  # what tenants write may be long, a message should not
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
@@ -646,16 +648,19 @@ def _written(assignment: Assignment) -> dict[str, Any]:
 
 def _read(pod_set: str, written: objects.PlacedShape) -> Assignment:
     field = f"status.placement of {pod_set}"
+    requests = _amounts(written.requests, f"{field} requests")
+    most = min(_MOST_PODS, (2**63 - 1) // max((1, *requests.values())))
     for name, count in written.nodes.items():
-        if count < 1:
-            raise InvalidObject(f"{field} nodes[{name}]", count, "a number of pods from 1 on")
-    if written.turn < 0:
-        raise InvalidObject(f"{field} turn", written.turn, "a number from 0 on")
+        if not 1 <= count <= most:
+            allowed = f"a number of pods from 1 to {most}"
+            raise InvalidObject(f"{field} nodes[{name}]", count, allowed)
+    if not 0 <= written.turn <= _MOST_TURNS:
+        raise InvalidObject(f"{field} turn", written.turn, f"a number from 0 to {_MOST_TURNS}")
     return Assignment(
         pod_set=pod_set,
         replica=written.replica,
         shape=written.shape,
-        requests=tuple(sorted(_amounts(written.requests, f"{field} requests").items())),
+        requests=tuple(sorted(requests.items())),
         nodes=tuple(sorted(written.nodes.items())),
         turn=written.turn,
     )

@@ -40,5 +40,5 @@ def counted(
     A node without a limit takes any number.
     """
     most = [limits.get(name, LIMIT) for name in columns.names]
-    have = [taken.get(name, 0) for name in columns.names]
+    have = [min(taken.get(name, 0), LIMIT) for name in columns.names]
     return np.array(most, dtype=np.int64), np.array(have, dtype=np.int64)
