@@ -208,9 +208,8 @@ class Underway:
         self._place(traits)
 
     def _in_use(self) -> Mask:
-        """The places of nodes that are there, or that a pod was passed for."""
+        """The places of nodes that some pod was passed for."""
         keeps = np.zeros(len(self._places), dtype=np.bool_)
-        keeps[self._at] = True
         for record in self._records.values():
             keeps[record.positions(len(keeps))] = True
         return keeps

@@ -289,6 +289,13 @@ def test_a_seat_is_taken_by_a_member_on_its_way() -> None:
     assert ask(known, seated("second"), ["a"], passed(first)).passed == []
 
 
+def test_the_seat_of_a_member_that_is_not_on_its_way_any_more_is_free() -> None:
+    known = ledger(node("a", gpu=16), gang(seats={"a": 1}))
+    recall = passed(remembered(ask(known, seated("first"), ["a"])))
+    recall.underway.remove("uid-first")
+    assert ask(known, seated("second"), ["a"], recall).passed == ["a"]
+
+
 def test_a_member_on_its_way_counts_once() -> None:
     known = ledger(node("a", gpu=16), gang(seats={"a": 2}))
     first = remembered(ask(known, seated("first"), ["a"]))

@@ -127,6 +127,7 @@ def test_beyond_the_limit_nothing_is_forgotten_but_no_more_is_given(
         passing.answered(f"uid-{i}", replace(passed, uid=f"uid-{i}"), 110.0)
     assert (len(passing), passing.known(111.0).complete) == (3, False)
     passing.settled("uid-1")
+    assert (len(passing), passing.known(112.0).complete) == (2, False)
     passing.settled("uid-2")
     assert (len(passing), passing.known(112.0).complete) == (1, True)
 

@@ -120,13 +120,16 @@ def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: in
 
 def test_a_change_of_nodes_costs_no_look_at_the_pods_and_what_has_gone_is_given_up() -> None:
     names = [f"node-{i:04}" for i in range(1000)]
-    traits = traits_of(frozenset(names[:100]))
-    counted = Underway.of([Passed("uid", (("cpu", 1),), traits, np.arange(50))])
+    first = traits_of(frozenset(names[:100]))
+    counted = Underway.of([Passed("uid", (("cpu", 1),), first, np.arange(50, 100))])
     before = counted._records["uid"]
-    for first in range(1, 901):
-        traits = traits_of(frozenset(names[first : first + 100]))
+    for at in range(1, 901):
+        traits = traits_of(frozenset(names[at : at + 100]))
         taken = counted.taken("cpu", traits)
         assert taken is not None
-        assert taken.tolist() == [1] * max(50 - first, 0) + [0] * min(50 + first, 100)
-        assert first > 30 or counted._records["uid"] is before
+        assert taken.tolist() == [50 <= number < 100 for number in range(at, at + 100)]
+        assert at > 30 or counted._records["uid"] is before
         assert len(counted._places) <= 2 * (100 + 50) + 1
+    back = counted.taken("cpu", first)
+    assert back is not None
+    assert back.tolist() == [0] * 50 + [1] * 50

@@ -74,7 +74,16 @@ anything: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @given(st.lists(anything, max_size=6), st.sampled_from(([], nested)), st.integers(0, 5))
-@example([node("a"), node("b"), node("c")], [], 1)
+@example([node("a"), node("b"), node("c"), node("g")], [], 1)
+@example(
+    [
+        {"metadata": {"name": "a"}},
+        {"metadata": {"name": "h"}, "more": [{"metadata": {"name": name}} for name in "abc"]},
+        {"metadata": {"name": "z"}},
+    ],
+    [],
+    1,
+)
 @example([node("a"), {"metadata": {"name": "h"}, "more": [node("a"), node("b"), node("c")]}], [], 1)
 @example(
     [
@@ -88,7 +97,8 @@ anything: st.SearchStrategy[Any] = st.sampled_from(
 def test_node_by_node_it_is_the_same(nodes: list[Any], odd: list[Json], cut: int) -> None:
     """Also where the text between two nodes stands elsewhere, and where a body breaks off."""
     sent = whole(*nodes, more=odd)
-    spaced = (sent.replace(b"},{", b"} , {", times) for times in (1, 2, 3, -1))
+    last = b"} , {".join(sent.rsplit(b"},{", 1))
+    spaced = [part.replace(b"},{", b"} , {", n) for part in (sent, last) for n in (0, 1, 2, 3, -1)]
     for body in (sent, sent[: len(sent) - cut], *spaced):
         assert said(read_to_the_end, body) == said(read_question, body)
 

@@ -48,6 +48,10 @@ def test_whole_nodes_are_read_and_given_back_as_they_came() -> None:
     assert answer["FailedNodes"] == {"a": "full"}
 
 
+def test_a_list_without_nodes_is_one_of_none() -> None:
+    assert read_question(encoded({"Pod": pod("p"), "Nodes": {"items": None}})).names == []
+
+
 def test_keys_may_be_spelled_in_any_case() -> None:
     lower = {key.lower(): value for key, value in ASKED.items()}
     assert read_question(encoded(lower)).names == ["a", "b"]
