@@ -296,6 +296,13 @@ def test_the_seat_of_a_member_that_is_not_on_its_way_any_more_is_free() -> None:
     assert ask(known, seated("second"), ["a"], recall).passed == ["a"]
 
 
+def test_a_member_of_another_gang_on_its_way_takes_no_seat_of_ours() -> None:
+    known = ledger(node("a", gpu=16), gang(seats={"a": 1}), gang("other", seats={"a": 1}))
+    theirs = member(pinned(pod("theirs", gpu=8), "a"), "other")
+    first = remembered(ask(known, theirs, ["a"]))
+    assert ask(known, seated(), ["a"], passed(first)).passed == ["a"]
+
+
 def test_a_member_on_its_way_counts_once() -> None:
     known = ledger(node("a", gpu=16), gang(seats={"a": 2}))
     first = remembered(ask(known, seated("first"), ["a"]))
