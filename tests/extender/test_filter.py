@@ -260,6 +260,11 @@ def test_a_pod_of_a_gang_without_placement_is_refused_everywhere() -> None:
     assert (answer.passed, answer.unresolvable) == ([], {"a": NO_SEAT})
 
 
+def test_a_seat_on_a_node_that_is_not_known_is_none() -> None:
+    answer = ask(ledger(node("b"), gang(seats={"a": 1})), seated())
+    assert (answer.passed, answer.unresolvable) == ([], {"a": NO_SEAT, "b": NO_SEAT})
+
+
 def test_another_gangs_pin_is_no_seat() -> None:
     known = ledger(node("a"), gang("train", seats={"a": 1}), gang("other"))
     thief = member(pinned(pod("thief", gpu=8), "a"), "other")
