@@ -1,50 +1,52 @@
 """Can the pods of a gang be placed one after the other, whatever comes next?
 
 With spread constraints each pod may open or close domains for the next, whichever unit it is of. So
-everything is tried pod by pod; what was reached before by other steps is not tried again. Before
-that, sums that no order can get around may say no at once.
+everything is tried pod by pod; what was reached before by other steps, or on nodes alike, is not
+tried again, nor what cannot end well (`checks`). Before that, sums that no order can get around may
+say no at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
 from scheduling.neighbours import Attraction
 from scheduling.skew import Rule, allowed
+from scheduling.tallies import Tallies
 from scheduling.walk import Walk
 
 
 def steps_from(walk: Walk) -> Iterator[bool]:
-    """Take all steps there are, from nothing placed; yield whether all pods are placed."""
-    walk.begin()
-    reached: set[tuple[bytes, bytes]] = set()
-    stack = [_steps(walk)]
+    """Take all steps there are, from nothing placed; yield whether all pods are placed.
+
+    Of steps that differ in nothing but which of several equal nodes they take, one is taken.
+    """
+    tallies = Tallies(walk)
+    reached: set[Hashable] = set()
+    stack = [_steps(tallies)]
     while stack:
         if next(stack[-1], None) is None:
             stack.pop()
-            yield False
-        elif not any(walk.left):
+        elif not any(tallies.left):
+            tallies.hand_over()
             yield True
-        elif (state := _state(walk)) not in reached:
-            reached.add(state)
-            stack.append(_steps(walk))
-            yield False
-
-
-def _steps(walk: Walk) -> Iterator[bool]:
-    """Place one pod of any unit, one way after the other, and take it back."""
-    for at in range(len(walk.left)):
-        if not walk.left[at]:
             continue
-        for node in walk.in_order(walk.open(at), at).tolist():
-            walk.put(at, node, 1)
+        elif (state := tallies.state()) not in reached:
+            reached.add(state)
+            if not tallies.is_hopeless():
+                stack.append(_steps(tallies))
+        yield False
+
+
+def _steps(tallies: Tallies) -> Iterator[bool]:
+    """Place one pod of any unit, one way after the other, and take it back."""
+    for at in range(len(tallies.left)):
+        if not tallies.left[at]:
+            continue
+        for node in tallies.open(at):
+            tallies.put(at, node, 1)
             yield True
-            walk.put(at, node, -1)
-
-
-def _state(walk: Walk) -> tuple[bytes, bytes]:
-    cells = np.flatnonzero(walk.placed)
-    return cells.tobytes(), walk.placed.ravel()[cells].tobytes()
+            tallies.put(at, node, -1)
 
 
 def is_impossible(walk: Walk) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scheduling.columns import Amounts, Mask, Positions, Traits
-from scheduling.counting import pods_per_node
+from scheduling.counting import Requests, pods_per_node
 from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.neighbours import Attraction, Bonds
@@ -77,6 +77,15 @@ class Walk:
         return tuple(
             Spread(nodes, row[nodes]) for nodes, row in zip(found, self.placed, strict=True)
         )
+
+    def asked(self, at: int) -> Requests:
+        """Return what a pod of a unit asks for."""
+        return self._shapes[at].requests
+
+    def free_of(self, resource: str) -> Amounts:
+        """Return what is free of a resource on each node; nothing of one that no node has."""
+        at = self._room.columns.row.get(resource)
+        return np.zeros(self._free.shape[1], dtype=np.int64) if at is None else self._free[at]
 
     def room_for(self, at: int) -> Amounts:
         """Return how many pods of a unit each node takes while none of the gang is placed."""
@@ -249,7 +258,7 @@ class Walk:
         mask = np.ones(self._free.shape[1], dtype=np.bool_)
         begun = any(near.anchors)
         for key, anchors in zip(near.keys, near.anchors, strict=True):
-            place = self._anchored(key, anchors)
+            place = self.anchored(key, anchors)
             for partner in near.partners:
                 place = place | self._near_to(partner, key)
             begun = begun or bool(place.any())
@@ -259,7 +268,7 @@ class Walk:
                 mask = self._has(key) if key == near.keys[0] else mask & self._has(key)
         return mask
 
-    def _anchored(self, key: str, anchors: frozenset[str]) -> Mask:
+    def anchored(self, key: str, anchors: frozenset[str]) -> Mask:
         """Return the nodes whose label has one of these values."""
         return self._traits.remembered(
             ("anchored", key, anchors),
