@@ -25,6 +25,17 @@ def refused_world(name: str = "a") -> World:
     return world
 
 
+def refused_after_a_release_of_unknown_end() -> World:
+    """A gang whose head's release may still be under way; those after it are refused."""
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act(outcome=Outcome.HELD)
+    world.api.refusals[name_of(world.pods("a")[0])] = POLICY
+    world.settle(seconds=PATIENCE.torn - 1)
+    return world
+
+
 def test_who_comes_after_it_gets_the_room_and_the_gang_says_why() -> None:
     world = refused_world()
     world.create(gang_of("b", 1))
@@ -92,13 +103,8 @@ def test_its_place_is_its_own_again_after_a_while() -> None:
 
 def test_no_room_is_given_back_while_a_release_may_still_arrive() -> None:
     """A release with unknown end came before the refusals: the pod is fenced first."""
-    world = World(node("n1", cpu=2))
-    world.create(gang_of("a", 1))
-    decided(world)
+    world = refused_after_a_release_of_unknown_end()
     leader = world.leader
-    leader.act(outcome=Outcome.HELD)
-    world.api.refusals[name_of(world.pods("a")[0])] = POLICY
-    world.settle(seconds=PATIENCE.torn - 1)
     leader.log.clear()
     world.create(gang_of("b", 1))
     world.settle(seconds=60)
@@ -111,13 +117,8 @@ def test_no_room_is_given_back_while_a_release_may_still_arrive() -> None:
 
 def test_a_fence_that_fails_while_a_release_may_still_arrive_keeps_the_room() -> None:
     """Safe before useful: the late release could take room that is promised to another."""
-    world = World(node("n1", cpu=2))
-    world.create(gang_of("a", 1))
-    decided(world)
+    world = refused_after_a_release_of_unknown_end()
     leader = world.leader
-    leader.act(outcome=Outcome.HELD)
-    world.api.refusals[name_of(world.pods("a")[0])] = POLICY
-    world.settle(seconds=PATIENCE.torn - 1)
     world.create(gang_of("b", 1))
     world.kuberay()
     leader.hear_all()
@@ -134,13 +135,8 @@ def test_a_fence_that_fails_while_a_release_may_still_arrive_keeps_the_room() ->
 
 
 def test_a_late_release_that_is_accepted_after_all_ends_the_retreat() -> None:
-    world = World(node("n1", cpu=2))
-    world.create(gang_of("a", 1))
-    decided(world)
+    world = refused_after_a_release_of_unknown_end()
     leader = world.leader
-    leader.act(outcome=Outcome.HELD)
-    world.api.refusals[name_of(world.pods("a")[0])] = POLICY
-    world.settle(seconds=PATIENCE.torn - 1)
     world.api.refusals.clear()
     assert leader.client.let_go() is None
     world.settle(seconds=60)
