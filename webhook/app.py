@@ -30,6 +30,7 @@ from webhook.review import (
     answer,
     decide,
     read_review,
+    without_field_owners,
 )
 from webhook.settings import Settings
 
@@ -96,6 +97,8 @@ class Webhook:
         if isinstance(decision, Deny):
             log.warning("review denied", uid=review.uid, reason=decision.message)
         self._metrics.reviews[_RESULTS[type(decision)]].inc()
+        if not self._settings.track_field_owners:
+            decision = without_field_owners(review, decision)
         return web.Response(body=answer(review, decision), content_type=_JSON)
 
     def _refusal(self, result: str, status: int, message: str) -> web.Response:

@@ -4,7 +4,8 @@ Pure and synchronous: bytes in, a value out. What only the API server knows abou
 comes through `Lookup`; where that does not know either, the answer is the question to be asked.
 
     body ──read_review──▶ Review | BadReview
-    Review, Lookup ──decide──▶ Allow | Gate | Ask | Deny ──answer──▶ body
+    Review, Lookup ──decide──▶ Allow | Gate | Ask | Deny
+    Gate ──without_field_owners──▶ Gate, unless the operator wants them ──answer──▶ body
 
 The gang never comes from the pod's labels, which tenants write, but from its controller.
 """
@@ -31,6 +32,8 @@ KIND: Final = "AdmissionReview"
 # An owner reference may hold any text. Only a name that an object can have goes into a path.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LONGEST_SHOWN = 80
+_MANAGED_FIELDS = "/metadata/managedFields"
+_ABSENT = (b"", b"null")  # how a field that is not there, and one that is null, come undecoded
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
@@ -63,8 +66,12 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: list[_Gate] | None = None
 
 
+class _Metadata(ObjectMeta, frozen=True):
+    managed_fields: msgspec.Raw = msgspec.Raw()
+
+
 class _Pod(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: _Metadata = _Metadata()
     spec: _Spec | None = None
 
 
@@ -196,6 +203,19 @@ def decide(review: Review, lookup: Lookup) -> Decision:
     return _by_owner(ClusterKey(review.namespace, owner.name, owner.uid), pod.spec, lookup)
 
 
+def without_field_owners(review: Review, decision: Answer) -> Answer:
+    """Have the API server track no field owners of a gated pod, now and at later writes.
+
+    Tracking is what a write of a pod costs most: the API server does it for an object that has
+    managed fields, and begins anew only when somebody applies (server-side). A pod that came
+    without them must not be asked to lose them: that patch would fail, and with it the creation.
+    """
+    owners = b"" if review.pod is None else bytes(review.pod.metadata.managed_fields)
+    if isinstance(decision, Gate) and owners not in _ABSENT:
+        return Gate([*decision.patch, {"op": "remove", "path": _MANAGED_FIELDS}])
+    return decision
+
+
 def answer(review: Review, decision: Answer) -> bytes:
     """Return the AdmissionReview to send back."""
     match decision:
@@ -246,7 +266,7 @@ def _creates_a_pod(request: _Request) -> bool:
 
 def _pod(sent: msgspec.Raw) -> _Pod | BadReview:
     # Decoded apart from the envelope: what other kinds hold under these names is not our business.
-    if bytes(sent) in (b"", b"null"):
+    if bytes(sent) in _ABSENT:
         return _unexpected("request.object", None, "the pod to be created")
     try:
         return _POD.decode(sent)

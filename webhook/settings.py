@@ -44,5 +44,6 @@ class Settings(ProgramSettings):
     body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)
     read_timeout_seconds: float = Field(default=5.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
     keepalive_seconds: float = Field(default=120.0, gt=CALLER_IDLE_SECONDS, le=3600)
+    track_field_owners: bool = False
     shutdown_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     drain_seconds: float = Field(default=10.0, gt=0, le=120)

@@ -46,15 +46,21 @@ def pod_of(review: Json) -> Json:
 
 
 def gates_after(review: Json, answered: Json) -> list[str]:
-    """Apply the patch of an answer as the API server does, and name the gates of the pod."""
+    """Name the gates of the pod after the answer."""
+    pod = pod_after(review, answered)
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates") or []]
+
+
+def pod_after(review: Json, answered: Json) -> Json:
+    """Apply the patch of an answer as the API server does."""
     import jsonpatch  # noqa: PLC0415  (only an oracle: the webhook does not use it)
 
-    pod = copy.deepcopy(pod_of(review))
+    pod: Json = copy.deepcopy(pod_of(review))
     patch = answered["response"].get("patch")
     if patch is not None:
         assert answered["response"]["patchType"] == "JSONPatch"
         pod = jsonpatch.apply_patch(pod, base64.b64decode(patch))
-    return [gate["name"] for gate in pod["spec"].get("schedulingGates") or []]
+    return pod
 
 
 class Known:

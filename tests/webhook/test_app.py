@@ -25,6 +25,7 @@ from tests.webhook.samples import (
     Known,
     gates_after,
     labelled,
+    pod_after,
     recorded,
     worker,
 )
@@ -124,6 +125,13 @@ async def test_a_pod_of_a_gang_is_gated(start: Start, metrics: Metrics) -> None:
     assert gates_after(worker(), await _review(client, worker())) == [GATE]
     assert _counted(metrics) == {"gated": 1}
     assert metrics.registry.get_sample_value("muster_webhook_review_seconds_count") == 1
+
+
+async def test_field_owners_are_tracked_only_where_the_operator_wants_them(start: Start) -> None:
+    wanted = PATIENT.model_copy(update={"track_field_owners": True})
+    for settings, expected in ((PATIENT, False), (wanted, True)):
+        answered = await _review(await start(GANG, settings=settings), worker())
+        assert ("managedFields" in pod_after(worker(), answered)["metadata"]) is expected
 
 
 async def test_a_plain_pod_is_left_alone(start: Start, metrics: Metrics) -> None:

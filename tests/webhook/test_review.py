@@ -42,6 +42,7 @@ from webhook.review import (
     answer,
     decide,
     read_review,
+    without_field_owners,
 )
 
 GANG = Known(labelled())
@@ -274,6 +275,36 @@ def test_null_lists_and_maps_are_empty_ones() -> None:
     assert _decided(review) is ALLOW
     pod_of(review)["spec"] = None
     assert _decided(review) is ALLOW
+
+
+REMOVED = {"op": "remove", "path": "/metadata/managedFields"}
+
+
+def _untracked(review: Json, lookup: Lookup = GANG) -> Decision:
+    decision = _decided(review, lookup)
+    assert not isinstance(decision, Ask)
+    return without_field_owners(_read(review), decision)
+
+
+def test_a_gated_pod_loses_its_field_owners_with_the_same_patch() -> None:
+    decision = _untracked(recorded("worker"))
+    assert isinstance(decision, Gate)
+    assert decision.patch[-1] == REMOVED
+    assert len(decision.patch) == 2
+
+
+def test_a_pod_that_came_without_field_owners_is_not_asked_to_lose_them() -> None:
+    """To remove what is not there fails, and the creation of the pod with it."""
+    review = recorded("worker")
+    del pod_of(review)["metadata"]["managedFields"]
+    decision = _untracked(review)
+    assert isinstance(decision, Gate)
+    assert REMOVED not in decision.patch
+
+
+def test_a_pod_that_is_not_gated_keeps_its_field_owners() -> None:
+    assert _untracked(recorded("worker"), Known(NOTHING)) == ALLOW
+    assert _untracked(recorded("plain")) == ALLOW
 
 
 def test_the_answer_is_of_version_1_and_names_the_review() -> None:
