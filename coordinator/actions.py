@@ -102,3 +102,12 @@ Action = (
     | DeletePod
     | EmitEvent
 )
+
+
+def gang_of(action: Action) -> GangKey:
+    """Name the gang that an action is about."""
+    match action:
+        case ReleasePod(gang=gang) | FencePod(gang=gang) | DeletePod(gang=gang):
+            return gang
+        case _:
+            return action.key

@@ -37,6 +37,7 @@ from coordinator.events import (
     Teller,
     WriteEnded,
 )
+from coordinator.lanes import Lanes
 from coordinator.metrics import EVENTS_DROPPED, WRITES
 from kube import names
 from kube.client import Client
@@ -65,8 +66,8 @@ class Leadership(Protocol):
 class Executor:
     """Carries out the actions of one term with at most `concurrency` requests under way.
 
-    What only informs (Events, a status that decides nothing) lets the rest pass, for a second at
-    most.
+    They go gang by gang (`Lanes`), so that one that was begun is finished before the next. What
+    only informs (Events, a status that decides nothing) lets the rest pass, for a second at most.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Executor:
         self._feed = feed
         self._identity = identity
         self._concurrency = concurrency
-        self._urgent: deque[Action] = deque()
+        self._urgent = Lanes()
         self._courtesy: deque[tuple[float, Action]] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._broken = asyncio.Event()
@@ -98,7 +99,7 @@ class Executor:
             if _only_informs(action):
                 self._courtesy.append((now + COURTESY, action))
             else:
-                self._urgent.append(action)
+                self._urgent.add(action, now)
         self._start_some()
 
     async def run(self) -> None:
@@ -124,7 +125,7 @@ class Executor:
     def _next(self) -> Action:
         overdue = bool(self._courtesy) and self._courtesy[0][0] <= time.monotonic()
         if self._urgent and not overdue:
-            return self._urgent.popleft()
+            return self._urgent.pop()
         return self._courtesy.popleft()[1]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
