@@ -68,6 +68,7 @@ log = structlog.get_logger()
 T = TypeVar("T", bound=Watched)
 
 TRUSTED_SILENCE = 1.0  # seconds: who has just said something is connected
+LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
@@ -224,15 +225,16 @@ class Coordinator:
             concurrency=settings.concurrency,
             reduce=self._reduce,
         )
-        self.loop.appoint(term.epoch, executor.submit)
+        self.loop.appoint(happened.TermStarted(term.epoch, term.clean), executor.submit)
         metrics.LEADER.set(1)
         metrics.EPOCH.set(term.epoch)
         try:
             await executor.run()
         finally:
             metrics.LEADER.set(0)
+            fenced = not self.loop.state.unfenced
             self.loop.dismiss()
-            await executor.close()
+            term.answered = await executor.close(min(LAST_ANSWERS, term.remaining())) and fenced
 
 
 def _sink(

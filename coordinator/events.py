@@ -192,9 +192,13 @@ class SightRegained:
 
 @dataclass(frozen=True, slots=True)
 class TermStarted:
-    """This replica leads from now on, and its caches are as new as the start of the term."""
+    """This replica leads from now on, and its caches are as new as the start of the term.
+
+    `clean`: no request of an earlier leader can be under way any more.
+    """
 
     epoch: int
+    clean: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class Executor:
         self._running: set[asyncio.Task[None]] = set()
         self._broken = asyncio.Event()
         self._error: BaseException | None = None
+        self._in_doubt = False
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run."""
@@ -108,13 +109,21 @@ class Executor:
         assert self._error is not None
         raise self._error
 
-    async def close(self) -> None:
-        """Cancel what is under way; its outcome is for the next term to find out."""
+    async def close(self, seconds: float = 0.0) -> bool:
+        """Send no more, and let what is under way end; returns whether all that was sent is over.
+
+        What is not answered in `seconds` is cancelled, and the next term finds out what became of
+        it, as of every request of this term whose outcome is unknown.
+        """
         self._urgent.clear()
         self._courtesy.clear()
-        for task in self._running:
+        left = set(self._running)
+        if left and seconds > 0:
+            _, left = await asyncio.wait(left, timeout=seconds)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
+        return not left and not self._in_doubt and self._error is None
 
     def _start_some(self) -> None:
         while len(self._running) < self._concurrency and (self._urgent or self._courtesy):
@@ -139,7 +148,9 @@ class Executor:
 
     async def _carry_out(self, action: Action) -> None:
         if self._term.valid():
-            self._feed(await self._do(action))
+            events = await self._do(action)
+            self._in_doubt |= any(isinstance(e, PodPatchEnded) and e.unknown for e in events)
+            self._feed(events)
 
     @singledispatchmethod
     async def _do(self, action: Action) -> list[Event]:

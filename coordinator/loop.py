@@ -46,10 +46,10 @@ class Loop:
         self._inbox.extend(events)
         self._wake.set()
 
-    def appoint(self, epoch: int, submit: Submit) -> None:
+    def appoint(self, start: TermStarted, submit: Submit) -> None:
         """Begin a term: from now on `submit` takes the actions that are decided in it."""
-        self._actor = (epoch, submit)
-        self.feed([TermStarted(epoch)])
+        self._actor = (start.epoch, submit)
+        self.feed([start])
 
     def dismiss(self) -> None:
         """End the term."""

@@ -62,6 +62,7 @@ from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.view import GangView
+from kube import names
 from kube.codec import service
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
@@ -125,6 +126,14 @@ class CoordinatorState:
         """When time alone will have something to be done."""
         alone = (at for at in (self._refresh_at, self.refusals.next_end) if at is not None)
         return min((*self.wake_at.values(), *alone), default=None)
+
+    @property
+    def unfenced(self) -> bool:
+        """Whether a pod that an earlier leader may yet release is gated and not fenced by us."""
+        ours = f"{self.epoch}."
+        members = (pod.member for pod in self.cache.pods.values() if pod.uid in self._inherited)
+        gated = (member for member in members if member and names.GATE in member.gates)
+        return any(not member.fence.startswith(ours) for member in gated)
 
     # --- bringing forward -------------------------------------------------------------------
 
@@ -496,7 +505,8 @@ class CoordinatorState:
     @_take.register
     def _term_started(self, event: TermStarted, moment: Moment) -> None:
         self.epoch = event.epoch
-        self._inherited = frozenset(pod.uid for pod in self.cache.pods.values() if pod.gated)
+        gated = frozenset(pod.uid for pod in self.cache.pods.values() if pod.gated)
+        self._inherited = frozenset() if event.clean else gated
         self._dirty = set(self.cache.clusters) | set(self.cache.gangs)
         self.cycle_wanted = True
 

@@ -19,9 +19,10 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -33,6 +34,9 @@ from kube.errors import Conflict, KubeError, NotFound
 log = structlog.get_logger(__name__)
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
+ANSWERED = "muster.dev/answered-epoch"
+"""Annotation of the Lease: the epoch of a term that ended with all its requests over."""
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def suspend_aware() -> float:
@@ -61,13 +65,23 @@ class Timing:
 class Term:
     """One uninterrupted time of leadership. Ask `valid` right before each write is sent."""
 
-    __slots__ = ("_clock", "_deadline", "epoch", "identity")
+    __slots__ = ("_clock", "_deadline", "answered", "clean", "epoch", "identity")
 
     def __init__(
-        self, epoch: int, identity: str, deadline: float, clock: Callable[[], float]
+        self,
+        epoch: int,
+        identity: str,
+        deadline: float,
+        clock: Callable[[], float],
+        *,
+        clean: bool = False,
     ) -> None:
         self.epoch = epoch
         self.identity = identity
+        self.clean = clean
+        """Whether no request of an earlier leader can be under way any more."""
+        self.answered = False
+        """Set by who leads, at the end: all requests of this term and of those before are over."""
         self._deadline = deadline
         self._clock = clock
 
@@ -112,6 +126,7 @@ class _Spec(msgspec.Struct, rename="camel", frozen=True):
 class _Meta(msgspec.Struct, rename="camel", frozen=True):
     uid: str = ""
     resource_version: str = ""
+    annotations: dict[str, str] | None = None
 
 
 class _Lease(msgspec.Struct, frozen=True):
@@ -127,11 +142,14 @@ class Observation:
     version: str
     spec: _Spec
     since: float
+    answered: str = ""
 
 
 def observe(before: Observation | None, lease: _Lease, now: float) -> Observation:
     """Return what is known now; an unchanged record keeps its age, an edited label does too."""
-    seen = Observation(lease.metadata.uid, lease.metadata.resource_version, lease.spec, now)
+    meta = lease.metadata
+    answered = (meta.annotations or {}).get(ANSWERED, "")
+    seen = Observation(meta.uid, meta.resource_version, lease.spec, now, answered)
     if before is not None and (before.uid, before.spec) == (seen.uid, seen.spec):
         return replace(seen, since=before.since)
     return seen
@@ -143,6 +161,20 @@ def free_at(seen: Observation | None, identity: str, lease_duration: float) -> f
         return -math.inf
     promised = seen.spec.lease_duration_seconds
     return seen.since + (lease_duration if promised is None else promised)
+
+
+def succeeds_cleanly(seen: Observation | None, epoch: int) -> bool:
+    """Return whether a term of this epoch follows none, or one all of whose requests are over.
+
+    The first epoch follows none: neither the Lease nor the caller's `floor` knows of an earlier
+    one. A term that ends in order says that its requests are over, and of which epoch it was, so
+    that the word of an earlier term is not taken for that of the last.
+    """
+    if epoch == 1:
+        return True
+    if seen is None or seen.spec.holder_identity not in (None, ""):
+        return False
+    return seen.answered == str(epoch - 1) == str(seen.spec.lease_transitions)
 
 
 class _LostError(Exception):
@@ -224,12 +256,14 @@ class Election:
             return None
         before = self._seen.spec.lease_transitions if self._seen is not None else None
         epoch = max(before or 0, self._floor()) + 1
+        clean = succeeds_cleanly(self._seen, epoch)
         spec = {**self._held(), "acquireTime": _now(), "leaseTransitions": epoch}
         if exists:
             await self._write(spec, self._timing.retry_period)
         else:
             await self._create(spec, self._timing.retry_period)
-        return Term(epoch, self._identity, start + self._timing.renew_deadline, self._clock)
+        deadline = start + self._timing.renew_deadline
+        return Term(epoch, self._identity, deadline, self._clock, clean=clean)
 
     def _turn(self) -> float:
         """Return the wait before the next try: to the moment the Lease is free, if that is near."""
@@ -280,14 +314,17 @@ class Election:
     async def _release(self, term: Term) -> None:
         """Let the next one in at once, if the Lease is still ours; else it is no harm."""
         emptied = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+        answered = {ANSWERED: str(term.epoch)} if term.answered else {}
         try:
-            await self._write_as_holder(term, emptied)
+            await self._write_as_holder(term, emptied, answered)
         except (KubeError, _LostError) as error:
             self._log.info("lease not released", error=str(error))
 
     # --- the record -------------------------------------------------------------------------
 
-    async def _write_as_holder(self, term: Term, spec: dict[str, Any]) -> float:
+    async def _write_as_holder(
+        self, term: Term, spec: dict[str, Any], annotations: Mapping[str, str] = NONE
+    ) -> float:
         """Write while the record is this term's; return the start of the write that succeeded."""
         timeout = self._timing.retry_period
         # What we know last may be somebody else's record, and its version would let us in.
@@ -295,13 +332,13 @@ class Election:
             raise _LostError
         start = self._clock()
         try:
-            await self._write(spec, timeout)
+            await self._write(spec, timeout, annotations)
         except (Conflict, NotFound):
             # Perhaps only an answer to ourselves was lost, and the record is newer than we know.
             if not await self._read(timeout) or not self._is_held_in(term):
                 raise _LostError from None
             start = self._clock()
-            await self._write(spec, timeout)
+            await self._write(spec, timeout, annotations)
         return start
 
     def _is_held_in(self, term: Term) -> bool:
@@ -317,9 +354,13 @@ class Election:
         self._note(answer)
         return True
 
-    async def _write(self, spec: dict[str, Any], timeout: float) -> None:
+    async def _write(
+        self, spec: dict[str, Any], timeout: float, annotations: Mapping[str, str] = NONE
+    ) -> None:
         assert self._seen is not None
-        changes = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
+        metadata: dict[str, Any] = {"resourceVersion": self._seen.version}
+        metadata |= {"annotations": dict(annotations)} if annotations else {}
+        changes = {"metadata": metadata, "spec": spec}
         self._note(await self._api.merge_patch(self._path, changes, timeout=timeout))
 
     async def _create(self, spec: dict[str, Any], timeout: float) -> None:

@@ -215,6 +215,25 @@ def test_an_old_leader_that_learns_of_it_forgets_all_that_it_meant_to_do() -> No
     assert world.leader.state.cache.columns().used.sum() == 0
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_pods_are_fenced_unless_no_request_of_an_earlier_leader_can_be_under_way(
+    clean: bool,
+) -> None:
+    """A leader that dies after some releases; or one that ended in order, its requests answered."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    world.leader.act()
+    world.leader.restart()
+    world.leader.log.clear()
+    world.elect(0, clean=clean)
+    assert world.leader.state.unfenced is not clean
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 3}
+    assert any(isinstance(a, FencePod) for a in world.leader.log) is not clean
+    assert not world.leader.state.unfenced
+
+
 def test_pods_that_came_after_the_takeover_need_no_fence() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))

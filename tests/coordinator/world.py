@@ -143,12 +143,12 @@ class Replica:
 
     # ---- leading
 
-    def lead(self, epoch: int) -> None:
+    def lead(self, epoch: int, *, clean: bool = False) -> None:
         """Begin a term: all that was written to gangs and Ray pods before it is seen first."""
         self.hear("gangs")
         self.hear("pods")
         self.leading = True
-        self.handle([TermStarted(epoch)])
+        self.handle([TermStarted(epoch, clean)])
 
     def resign(self) -> None:
         self.leading = False
@@ -210,7 +210,7 @@ class World:
     def leader(self) -> Replica:
         return self.replicas[0]
 
-    def elect(self, index: int, *, hear: str = "") -> Replica:
+    def elect(self, index: int, *, hear: str = "", clean: bool = False) -> Replica:
         """Have a replica lead; whether the earlier leader knows is its own matter.
 
         It has heard of everything, or, where it is `synced` already, of no more than it must.
@@ -221,7 +221,7 @@ class World:
             replica.resign()
         if not (hear and replica.synced):
             replica.hear_all()
-        replica.lead(self.epoch)
+        replica.lead(self.epoch, clean=clean)
         return replica
 
     # ---- users

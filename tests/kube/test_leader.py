@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 
 from kube.client import Client
 from kube.errors import Conflict, KubeError, NotFound, ServerError, Timeout, Unreachable
-from kube.leader import Election, Observation, Term, Timing, free_at, suspend_aware
+from kube.leader import (
+    Election,
+    Observation,
+    Term,
+    Timing,
+    _Spec,
+    free_at,
+    succeeds_cleanly,
+    suspend_aware,
+)
 from tests.kube.fake_api import FakeApi, eventually, hangs, resets, says
 from tests.kube.virtual_time import run_virtually
 
@@ -89,6 +98,54 @@ async def test_a_clean_exit_lets_the_next_one_in_at_once(fake: FakeApi, client: 
         assert two.terms[0].epoch == leader.terms[0].epoch + 1
     assert record(fake)["holderIdentity"] == ""
     assert record(fake)["leaseDurationSeconds"] == 1
+
+
+async def lead_once(client: Client, identity: str, *, answered: bool) -> Term:
+    """One term that ends in order."""
+    async with contending(client, identity) as one:
+        await eventually(lambda: one.leading)
+        one.terms[0].answered = answered
+    return one.terms[0]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_term_is_clean_after_one_that_said_that_its_requests_are_over(
+    client: Client, answered: bool
+) -> None:
+    """The first of all follows none, so it is clean too."""
+    assert (await lead_once(client, "one", answered=answered)).clean
+    assert (await lead_once(client, "two", answered=False)).clean is answered
+    assert not (await lead_once(client, "three", answered=False)).clean, "the word of one before"
+
+
+async def test_a_term_after_one_that_died_is_not_clean(fake: FakeApi, client: Client) -> None:
+    """Its Lease says whose it was, until it may be taken."""
+    await lead_once(client, "one", answered=True)
+    lease = fake.objects["leases", "ns", "muster"]
+    lease["spec"] |= {"holderIdentity": "died", "leaseDurationSeconds": 0}
+    assert not (await lead_once(client, "two", answered=False)).clean
+
+
+@pytest.mark.parametrize(
+    ("holder", "transitions", "answered", "epoch", "expected"),
+    [
+        ("", 4, "4", 5, True),
+        (None, 4, "4", 5, True),
+        ("", 4, "3", 5, False),
+        ("", 4, "", 5, False),
+        ("other", 4, "4", 5, False),
+        ("", 4, "4", 8, False),
+    ],
+    ids=["given back", "no holder", "an earlier word", "no word", "held", "a Gang knows of more"],
+)
+def test_a_term_succeeds_cleanly_only_on_the_word_of_the_last_one(
+    holder: str | None, transitions: int, answered: str, epoch: int, expected: bool
+) -> None:
+    spec = _Spec(holder_identity=holder, lease_transitions=transitions)
+    seen = Observation("uid", "1", spec, 0.0, answered)
+    assert succeeds_cleanly(seen, epoch) is expected
+    assert not succeeds_cleanly(None, epoch)
+    assert succeeds_cleanly(seen, 1)
 
 
 async def test_the_lease_is_released_only_after_the_work_has_ended(
