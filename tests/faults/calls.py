@@ -32,6 +32,11 @@ def of_other_pods(call: Call) -> bool:
     return "/pods?" in call.path and "notin" in call.path
 
 
+def makes_gang(call: Call) -> bool:
+    """Whether it creates a Gang."""
+    return call.method == "POST" and call.path.endswith("/gangs")
+
+
 def of_lease(call: Call) -> bool:
     """Whether the request is one of the election's."""
     return "/leases" in call.path

@@ -7,7 +7,7 @@ import pytest
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
-from tests.faults.calls import is_placement, is_release, of_lease
+from tests.faults.calls import is_placement, is_release, makes_gang, of_lease
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
@@ -104,6 +104,49 @@ def test_a_late_release_to_a_node_that_was_given_up_fails(
     plot.wait_running("three", PODS)
     assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+
+
+def test_a_leader_that_ends_in_order_with_a_release_under_way_has_its_pods_fenced(
+    plot: Plot, chronicle: Chronicle, pair: Pair
+) -> None:
+    """It gives the Lease back at once, but may not say that its requests are over."""
+    leader, follower = pair
+    plot.add_equal_nodes(2, PODS)
+    too_early = follower.proxy.refuse(500, of_lease)
+    own = follower.proxy.hold(is_release)
+    hold = leader.proxy.hold(is_release)
+    plot.create(three_pods())
+    wait_until(lambda: bool(hold.met), "the leader to send a release")
+    leader.process.stop()
+    given_up = promised_node(plot)
+    plot.patch_node(given_up, {"spec": {"unschedulable": True}})
+    follower.proxy.lift(too_early)
+    wait_until(lambda: bool(own.met), "the new leader to release the pod")
+    assert follower.value('muster_writes_total{outcome="done",what="pod_fence"}') >= 1
+    assert promised_node(plot) != given_up
+    assert answers_to(leader, hold) <= REFUSED
+    follower.proxy.lift(own)
+    plot.wait_running("three", PODS)
+    assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+
+
+def test_a_leader_that_ends_in_order_spares_the_next_one_its_fences(
+    plot: Plot, chronicle: Chronicle, pair: Pair
+) -> None:
+    """Of a gang without a record the next one cannot know that nothing was decided."""
+    leader, follower = pair
+    unwritten = leader.proxy.refuse(403, makes_gang)
+    plot.create(three_pods())
+    plot.wait_pods("three", PODS)
+    wait_until(lambda: bool(unwritten.met), "the leader to have seen the gang")
+    leader.process.stop()
+    follower.wait_leads()
+    plot.add_node(PODS)
+    plot.wait_running("three", PODS)
+    assert follower.value('muster_writes_total{outcome="done",what="pod_fence"}') == 0
+    assert follower.value('muster_writes_total{outcome="done",what="pod_release"}') == PODS
+    assert not problems(chronicle.ledger, {plot.node("node"): PODS})
 
 
 def promised_node(plot: Plot) -> str:
