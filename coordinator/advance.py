@@ -27,8 +27,9 @@ from coordinator.moment import Moment, Patience
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
-from coordinator.status import RUNNING, Status, due_at, placement_json, recorded, status_of
+from coordinator.status import RUNNING, Status, due_at, placement_json, recorded, status_of, surplus_waits
 from coordinator.view import LAST_RETRY, GangView
+from coordinator.waiting import outside
 from kube import names
 from kube.codec import (
     InvalidObject,
@@ -60,7 +61,13 @@ from scheduling.verdict import Reason
 
 OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
 
-UNTOLD = (Reason.GANG_INCOMPLETE, Reason.PENDING, Reason.RUNNING)
+UNTOLD = (
+    Reason.GANG_INCOMPLETE,
+    Reason.PENDING,
+    Reason.RUNNING,
+    Reason.SUSPENDED,
+    Reason.EXCESS_PODS,
+)
 """Reasons that need no Event: they pass by themselves, or KubeRay says the same.
 
 Nor does Admitted where nothing was said before: who never waited need not be told that it ended.
@@ -115,6 +122,7 @@ def _adopt(view: GangView, record: Gang) -> None:
     _read_record(view, record)
     view.decided = record.status.decided
     view.told, view.ran = record.status.reason, record.status.phase == RUNNING
+    view.told_waiting = surplus_waits(view.written)[0]
     if record.status.placement is None:
         return
     try:
@@ -144,6 +152,8 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     _retreat(view, pods, scene)
     _drop_lost_seats(view, pods, scene)
     view.asked = _demand(view, cluster, scene)
+    if isinstance(view.asked, Settled):
+        view.refusal = view.left_out = None
     view.unmade = unmade(view.standing, refused_pods(cluster))
     view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
@@ -247,6 +257,8 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
         view.standing = ()
     else:
         view.standing = survey(view.terms, pods, view.placement, view.targets, view.leaving)
+    view.outside = outside(view.terms, pods)
+    view.ready = sum(pod.ready for pod in pods if pod.alive)
     view.durable = view.placement is not None and _is_written(view, view.placement)
     view.ran = view.placement is not None and (view.ran or is_ready(view.standing))
 
@@ -279,7 +291,7 @@ def _demand(view: GangView, cluster: RayCluster, scene: Scene) -> Demand:
     if view.terms is None:
         return Settled()
     if not any(each.terms.count for each in view.standing):
-        return NotReady(Reason.GANG_INCOMPLETE, "the RayCluster is suspended: it wants no pods")
+        return NotReady(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
     asked = view.terms.topology
     topology = topology_of(asked, view.standing, view.placement) if asked else None
     created = created_at(cluster.metadata)
@@ -391,7 +403,7 @@ def _write_status(view: GangView, scene: Scene) -> list[Action]:
     assert view.record is not None
     not_ready = view.asked if isinstance(view.asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
-    tell = _tell(view)
+    tell = [*_tell(view), *_tell_waiting(view)]
     view.due = _not_again_at_once(view, status, due_at(view, status, scene.quiet))
     if view.due is None or view.due > scene.moment.now:
         return tell
@@ -422,6 +434,17 @@ def _tell(view: GangView) -> list[Action]:
     warning = reason != Reason.ADMITTED
     message = view.written.get("message", "")
     return [EmitEvent(view.key, view.cluster_uid, warning, reason, message)]
+
+
+def _tell_waiting(view: GangView) -> list[Action]:
+    """An Event for pods that wait beside those of a gang that has its place, once per reason."""
+    reason, message = surplus_waits(view.written)
+    if reason == view.told_waiting:
+        return []
+    view.told_waiting = reason
+    if reason in ("", *UNTOLD):
+        return []
+    return [EmitEvent(view.key, view.cluster_uid, True, reason, message)]
 
 
 def wake_at(view: GangView, scene: Scene) -> float | None:

@@ -61,6 +61,7 @@ from coordinator.moment import Moment, Patience
 from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
 from coordinator.status import QUIET_DELAY, quiet_delay
+from coordinator.unknown_keys import UnknownKeys
 from coordinator.view import GangView
 from kube import names
 from kube.codec import service
@@ -88,6 +89,7 @@ class CoordinatorState:
     cache: ClusterCache = field(default_factory=ClusterCache)
     views: dict[GangKey, GangView] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
+    unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
     epoch: int = 0
     cycle_wanted: bool = False
     wake_at: dict[GangKey, float] = field(default_factory=dict)
@@ -173,8 +175,10 @@ class CoordinatorState:
         self._late.discard(key)
         cluster = self.cache.clusters.get(key)
         view = self._view(key, cluster, scene)
+        news = self.unknown_keys.news(key)
         if view is None or cluster is None:
-            return []
+            return [*news]
+        view.unknown_keys = self.unknown_keys.of(key)
         before, held = _ready_to_ask(view), view.placement
         if opt_in_of(cluster, self.cache).answer is Answer.NO:
             view.placement = None
@@ -188,7 +192,7 @@ class CoordinatorState:
         asks = _ready_to_ask(view)
         self.cycle_wanted |= asks is not None and asks != before
         self._wake(key, wake_at(view, scene))
-        return actions
+        return [*news, *actions]
 
     def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
         """The view of this very RayCluster, made where there is something to be seen to."""
@@ -303,27 +307,38 @@ class CoordinatorState:
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
         view = self.views[decision.key]
         match decision.verdict:
-            case Admitted(placement=placement) if placement.assignments:
-                view.refusal, view.position = None, 0
-                pods = self.cache.members(view.key, view.cluster_uid)
-                view.placement = merged(view.placement or NOTHING, placement, pods)
-                view.placement_epoch = self.epoch
-                view.decided += 1
-                self._reserve(view, self._room_of(view))
-                self._dirty.add(decision.key)
+            case Admitted() as admitted:
+                self._admitted(view, admitted, moment)
             case Refusal() as refusal:
                 self._refused(view, refusal, position, moment)
+
+    def _admitted(self, view: GangView, admitted: Admitted, moment: Moment) -> None:
+        """Take the room; where it is none, why the surplus waits may still be news."""
+        if view.left_out != admitted.left_out:
+            self._look_when_quiet(view, moment)
+        view.refusal, view.position, view.left_out = None, 0, admitted.left_out
+        if not admitted.placement.assignments:
+            return
+        pods = self.cache.members(view.key, view.cluster_uid)
+        view.placement = merged(view.placement or NOTHING, admitted.placement, pods)
+        view.placement_epoch = self.epoch
+        view.decided += 1
+        self._reserve(view, self._room_of(view))
+        self._dirty.add(view.key)
 
     def _refused(self, view: GangView, refusal: Refusal, position: int, moment: Moment) -> None:
         """Numbers that moved are written when the gang's quiet time is over, a new reason now."""
         same_reason = view.refusal is not None and view.refusal.reason == refusal.reason
         same = same_reason and view.refusal == refusal and view.position == position
-        view.refusal, view.position = refusal, position
+        view.refusal, view.position, view.left_out = refusal, position, None
         if not same_reason:
             self._dirty.add(view.key)
         elif not same:
-            due = max(moment.now, view.written_at + self._quiet)
-            self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
+            self._look_when_quiet(view, moment)
+
+    def _look_when_quiet(self, view: GangView, moment: Moment) -> None:
+        due = max(moment.now, view.written_at + self._quiet)
+        self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
 
     # --- taking in -------------------------------------------------------------------------
 
@@ -411,6 +426,7 @@ class CoordinatorState:
             self._cluster_gone(ClusterGone(key, meta.uid), moment)
             return
         self.cache.clusters[key] = event.cluster
+        self.unknown_keys.seen(key, event.cluster)
         self._dirty.add(key)
 
     @_take.register
@@ -418,6 +434,7 @@ class CoordinatorState:
         known = self.cache.clusters.get(event.key)
         if known is not None and known.metadata.uid == event.uid:
             del self.cache.clusters[event.key]
+            self.unknown_keys.gone(event.key)
         self._dirty.add(event.key)
         self.cycle_wanted = True
 
@@ -518,6 +535,7 @@ class CoordinatorState:
         self._late.clear()
         self.wake_at.clear()
         self.refusals = Refusals()
+        self.unknown_keys.forget_told()
         self._refresh_at = self._memory = None
         self.epoch = 0
         self.cycle_wanted = False

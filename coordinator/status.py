@@ -17,8 +17,10 @@ from coordinator.refusals import TEXT_LIMIT
 from coordinator.repair import release_refusals
 from coordinator.standing import PodSetStanding, is_ready
 from coordinator.view import GangView
+from coordinator.waiting import Waits, in_words, short, waiting
 from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
+from kube.ray import pods_wanted
 from kube.slots import turn_count
 from scheduling.model import Placement
 from scheduling.verdict import MESSAGE_LIMIT, Reason
@@ -34,27 +36,42 @@ QUIET_DELAY = 10.0  # the same for a gang that starts, and for one about to be d
 LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
 SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
 AT_ONCE = ("phase", "reason")
+SURPLUS_PLACED = "SurplusPlaced"
 
 Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Phase, reason and message of a gang, as its user reads them."""
+    """Phase, reason and message of a gang, as its user reads them.
+
+    `waits` are the gated pods that wait though the gang has its place.
+    """
 
     phase: str
     reason: str
     message: str
+    waits: tuple[Waits, ...] = ()
 
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
-    said = _explain(view, not_ready)
+    said = _with_waiting(_explain(view, not_ready), view)
     past = [each for each in (view.setback, view.bind_refusal) if each]
     if not past or said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED):
-        return said
+        return replace(said, message=said.message[:MESSAGE_LIMIT])
     message = "; ".join([said.message[:SAID_FIRST], *past])
     return replace(said, message=message[:MESSAGE_LIMIT])
+
+
+def _with_waiting(said: Explained, view: GangView) -> Explained:
+    """Say also of an admitted gang which of its pods keep their gate, and why."""
+    if said.phase not in (ADMITTED, RUNNING):
+        return said
+    waits = waiting(view)
+    news = [each for each in waits if each.message != said.message]
+    message = f"{said.message}; {in_words(news, view)}" if news else said.message
+    return replace(said, message=message, waits=waits)
 
 
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
@@ -82,6 +99,8 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     if is_ready(view.standing):
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
     phase = RUNNING if view.ran else ADMITTED
+    if view.terms is None:
+        return Explained(phase, Reason.MISCONFIGURED, view.problem)
     hindrance = not_ready or view.refusal
     if hindrance is not None and any(each.missing for each in view.standing):
         return Explained(phase, hindrance.reason, hindrance.message)
@@ -99,8 +118,7 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
 def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:
     """The whole status; `stamp` (RFC 3339) dates the conditions that changed."""
     said = explain(view, not_ready)
-    ready = sum(each.ready for each in view.standing)
-    total = sum(each.terms.count for each in view.standing)
+    ready, total = _counted(view)
     status: Status = {
         "phase": said.phase,
         "epoch": epoch,
@@ -111,12 +129,20 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         "totalPods": total,
         "reason": said.reason,
         "message": said.message,
-        "podSets": [_pod_set_status(view, each) for each in view.standing],
+        "podSets": [_pod_set_status(view, each, said) for each in view.standing],
         "conditions": _conditions(view, said, stamp),
     }
     if view.placement is not None:
         status["placement"] = placement_json(view.placement, view.placement_epoch)
     return _filled(status)
+
+
+def _counted(view: GangView) -> tuple[int, int]:
+    """Count the pods that are ready, and all; by the RayCluster alone where it is misconfigured."""
+    if view.terms is None and view.read is not None:
+        return view.ready, pods_wanted(view.read[0])
+    ready = sum(each.ready for each in view.standing)
+    return ready, sum(each.terms.count for each in view.standing)
 
 
 @lru_cache(maxsize=4096)
@@ -126,9 +152,13 @@ def placement_json(placement: Placement, epoch: int) -> Status:
     return found
 
 
-def _pod_set_status(view: GangView, each: PodSetStanding) -> Status:
-    refused = {r.pod_set: r for r in view.refusal.pod_sets} if view.refusal else {}
+def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> Status:
+    refusal = view.refusal or view.left_out
+    refused = {r.pod_set: r for r in refusal.pod_sets} if refusal else {}
     said = refused.get(each.terms.name)
+    reason, message = _why_gated(each, gang)
+    if view.refusal and said:
+        reason, message = view.refusal.reason, _fit_text(said.fit, said.wanted)
     return _filled(
         {
             "name": each.terms.name,
@@ -136,11 +166,19 @@ def _pod_set_status(view: GangView, each: PodSetStanding) -> Status:
             "minimum": each.terms.minimum,
             "released": len(each.settled),
             "ready": each.ready,
-            "reason": view.refusal.reason if said and view.refusal else "",
-            "message": _fit_text(said.fit, said.wanted) if said else "",
+            "reason": reason,
+            "message": message,
             "shortage": shortage_to_status(said) if said and said.fit < said.wanted else {},
         }
     )
+
+
+def _why_gated(each: PodSetStanding, gang: Explained) -> tuple[str, str]:
+    """Say why gated pods of a pod set wait: for what the gang waits for, or for their own sake."""
+    if gang.phase not in (ADMITTED, RUNNING):
+        return (gang.reason, "") if each.gated else ("", "")
+    mine = next((waits for waits in gang.waits if waits.pod_set == each.terms.name), None)
+    return (mine.reason, short(mine.message)) if mine is not None else ("", "")
 
 
 def _fit_text(fit: int, wanted: int) -> str:
@@ -148,38 +186,78 @@ def _fit_text(fit: int, wanted: int) -> str:
 
 
 def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
+    before = {c.get("type"): c for c in view.written.get("conditions", ())}
+    wanted = [*_usual(view, said), *_surplus(view, said), *_keys(view)]
+    return [_condition(each, before.get(each.kind), stamp) for each in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One aspect of a gang."""
+
+    kind: str
+    holds: bool
+    reason: str
+    message: str = ""
+
+
+def _usual(view: GangView, said: Explained) -> list[_Condition]:
     gathered = bool(view.standing) and is_gathered(view.standing)
     admitted = said.phase in (ADMITTED, RUNNING)
-    wanted = {
-        "Gathered": (gathered, "Gathered" if gathered else said.reason),
-        "QuotaReserved": (admitted, "NoQuota" if admitted else said.reason),
-        "Admitted": (admitted, "Admitted" if admitted else said.reason),
-        "Ready": (said.reason == Reason.RUNNING, said.reason),
-    }
-    before = {c.get("type"): c for c in view.written.get("conditions", ())}
     return [
-        _condition(
-            kind, "True" if holds else "False", reason, said.message, before.get(kind), stamp
-        )
-        for kind, (holds, reason) in wanted.items()
+        _known("Gathered", gathered, Reason.GATHERED, said),
+        _Condition("QuotaReserved", True, Reason.NOT_REQUIRED, "the default queue has no quota"),
+        _known("Admitted", admitted, Reason.ADMITTED, said),
+        _known("Ready", said.reason == Reason.RUNNING, Reason.RUNNING, said),
     ]
 
 
-def _condition(
-    kind: str,
-    status: str,
-    reason: str,
-    message: str,
-    before: Mapping[str, Any] | None,
-    stamp: str,
-) -> Status:
+def _known(kind: str, holds: bool, reason: Reason, otherwise: Explained) -> _Condition:
+    """What does not hold has the gang's own reason."""
+    if holds:
+        return _Condition(kind, holds, reason)
+    return _Condition(kind, holds, otherwise.reason, otherwise.message)
+
+
+def _surplus(view: GangView, said: Explained) -> list[_Condition]:
+    """Say of an admitted gang whether its pods above the minimum have their place."""
+    if said.phase not in (ADMITTED, RUNNING):
+        return []
+    if said.waits:
+        first = said.waits[0].reason
+        message = in_words(said.waits, view)[:MESSAGE_LIMIT]
+        return [_Condition(SURPLUS_PLACED, False, first, message)]
+    if all(each.terms.count == each.terms.minimum for each in view.standing):
+        return []
+    return [_Condition(SURPLUS_PLACED, True, Reason.ADMITTED)]
+
+
+def surplus_waits(written: Status) -> tuple[str, str]:
+    """Return why pods wait beside those of a gang that has its place, as a record has it."""
+    if written.get("reason") not in (Reason.RUNNING, Reason.ADMITTED):
+        return "", ""  # then the gang's own reason is told
+    for each in written.get("conditions", ()):
+        if (each.get("type"), each.get("status")) == (SURPLUS_PLACED, "False"):
+            return each.get("reason", ""), each.get("message", "")
+    return "", ""
+
+
+def _keys(view: GangView) -> list[_Condition]:
+    """Say what the RayCluster has under muster.dev/ that is no key of ours; else nothing."""
+    if not view.unknown_keys:
+        return []
+    return [_Condition("KeysUnderstood", False, Reason.UNKNOWN_KEY, view.unknown_keys)]
+
+
+def _condition(each: _Condition, before: Mapping[str, Any] | None, stamp: str) -> Status:
+    status = "True" if each.holds else "False"
     since = before.get("lastTransitionTime") if before and before.get("status") == status else None
     return _filled(
         {
-            "type": kind,
+            "type": each.kind,
             "status": status,
-            "reason": reason,
-            "message": "" if status == "True" else message,
+            "reason": each.reason,
+            "message": each.message,
             "lastTransitionTime": since or stamp,
         }
     )

@@ -57,7 +57,11 @@ class GangView:
     `ran`: the whole minimum was ready at once under this placement. `written` is the status that
     the record holds, `sent` the one that was written to it last; `replacing`: a write that
     changes the placement in it is under way. `asked` is what the last cycle was asked, `unmade`
-    what KubeRay says of pods that it cannot create. `settled` are the uids of the pods that
+    what KubeRay says of pods that it cannot create. `left_out` says why surplus waits that the
+    last cycle was asked for; `outside` counts the gated pods of pod sets that the terms do not
+    have, `ready` the pods that are ready where there are no terms, and `unknown_keys` are what the
+    RayCluster says under muster.dev/ that has no meaning. `told_waiting` is the reason of gated
+    pods beside a running minimum that was told last. `settled` are the uids of the pods that
     were out of our hands when the gang was looked at last; None: it was not yet.
     """
 
@@ -76,6 +80,10 @@ class GangView:
     standing: Standing = ()
     asked: Demand = field(default_factory=Settled)
     unmade: NotReady | None = None
+    left_out: Refusal | None = None
+    outside: dict[str, int] = field(default_factory=dict)
+    ready: int = 0
+    unknown_keys: str = ""
     refusal: Refusal | None = None
     position: int = 0
     reserved: Reserved = field(default_factory=Reserved)
@@ -105,6 +113,7 @@ class GangView:
     written_at: float = 0.0
     due: float | None = None
     told: str = ""
+    told_waiting: str = ""
     settled: frozenset[str] | None = None
 
     def __post_init__(self) -> None:

@@ -194,6 +194,11 @@ def gang_terms(
     )
 
 
+def pods_wanted(cluster: RayCluster) -> int:
+    """Count the pods that a RayCluster asks for, also where its annotations cannot be used."""
+    return sum(each.count for each in _pod_sets(cluster, {}))
+
+
 def unknown_priority_class(name: str, known: Collection[str]) -> Misconfigured:
     """Say that the priority class a RayCluster names does not exist."""
     return Misconfigured((Problem(names.PRIORITY_CLASS, name, _one_of(known)),))

@@ -12,7 +12,7 @@ those that are refused still need none. The numbers in a refusal that was kept a
 cycle that gave it; where pods mind company, so is its reason.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -89,11 +89,13 @@ class Kept:
 class Memory:
     """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
-    `kept` says how many of the refusals were taken over from the cycle before.
+    `left_out` are the gangs of whose surplus something was, with the reason. `kept` says how many of
+    the refusals and reasons were taken over from the cycle before.
     """
 
     room: Room
     refused: Mapping[GangKey, Kept]
+    left_out: Mapping[GangKey, tuple[PendingGang, Refusal]]
     kept: int
 
 
@@ -136,6 +138,9 @@ class _Cycle:
         self._company, self._holders, self._volumes = company, holders, volumes
         self._left, self._most = settings.cycle_search_steps, settings.search_steps
         self._minded = self._same_nodes = False
+        self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
+        self._known: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
+        self._kept = 0
 
     def run(
         self, pending: Sequence[PendingGang], columns: Columns, memory: Memory | None
@@ -147,14 +152,15 @@ class _Cycle:
         room = memory.room.moved_to(columns) if memory else Room.of(columns)
         known = memory.refused if memory else {}
         self._same_nodes = bool(memory and memory.room.columns.traits is columns.traits)
-        decisions, refused, kept = [], {}, 0
+        self._known = memory.left_out if memory and self._same_nodes else {}
+        decisions, refused = [], {}
         for gang in map(self._volumes.mounted, in_order(pending)):
             room = room.facing(gang.pod_priority)
             same = known.get(gang.key)
             if same and self._still_holds(same, gang, room):
                 decisions.append(Decision(gang.key, same.refusal))
                 refused[gang.key] = same
-                kept += 1
+                self._kept += 1
                 continue
             steps = self._steps
             ruling = self._decided(gang, room, steps)
@@ -165,7 +171,7 @@ class _Cycle:
                     self._volumes.promise(gang, placement)
                 case Refusal() as refusal:
                     refused[gang.key] = self._to_keep(gang, refusal, room, steps)
-        return tuple(decisions), Memory(room, refused, kept)
+        return tuple(decisions), Memory(room, refused, self._left_out, self._kept)
 
     @property
     def _steps(self) -> int:
@@ -176,9 +182,28 @@ class _Cycle:
         decide = partial(_decided_in_company, self._company) if self._minded else _decided
         ruling = _decided_in_domains(gang, room, steps, decide)
         self._left -= ruling.steps
-        if self._holders is None:
+        if self._holders is not None:
+            ruling = replace(ruling, verdict=_with_holders(gang, ruling, self._holders))
+        if not isinstance(ruling.verdict, Admitted) or ruling.why_not is None:
             return ruling
-        return replace(ruling, verdict=_with_holders(gang, ruling, self._holders))
+        left_out = self._why_not(gang, ruling.room, ruling.why_not)
+        return replace(ruling, verdict=replace(ruling.verdict, left_out=left_out))
+
+    def _why_not(self, gang: PendingGang, room: Room, explained: Callable[[], Refusal]) -> Refusal:
+        """Say why some of a surplus waits, as a cycle ago where gang and nodes are the same.
+
+        So a thousand gangs that could grow are not explained a thousand times in each cycle.
+        """
+        asked, refusal = self._known.get(gang.key, (None, None))
+        if refusal is not None and asked == gang:
+            self._kept += 1
+        else:
+            refusal = explained()
+            if self._holders is not None:
+                groups = [group for unit in gang.surplus for group in unit]
+                refusal = explain.with_holders(refusal, groups, room, self._holders)
+        self._left_out[gang.key] = gang, refusal
+        return refusal
 
     def _to_keep(self, gang: PendingGang, refusal: Refusal, room: Room, steps: int) -> Kept:
         demand, around = demand_of(gang.minimum), self._around(gang, room)
@@ -313,7 +338,8 @@ def _decided(gang: PendingGang, room: Room, steps: int) -> Ruling:
     surplus = _with_surplus(gang.surplus, outcome.room, assignments, steps - outcome.steps)
     # 4. All of it together is the gang's placement.
     verdict = Admitted(assignments.placement(), surplus.units)
-    return Ruling(verdict, surplus.room, outcome.steps + surplus.steps)
+    why_not = None if surplus.stopped is None else partial(_left_out, gang.surplus, surplus)
+    return Ruling(verdict, surplus.room, outcome.steps + surplus.steps, why_not=why_not)
 
 
 def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: Room) -> Refusal:
@@ -329,11 +355,23 @@ def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: Room) 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Surplus:
-    """The units of the surplus that were placed, the room left, and the steps it took."""
+    """The units of the surplus that were placed, the room left, and the steps it took.
+
+    `stopped` is what became of the last unit that was not placed; None where all were.
+    """
 
     units: tuple[int, ...]
     room: Room
     steps: int
+    stopped: NoFit | Undecided | None = None
+
+
+def _left_out(units: Sequence[tuple[Group, ...]], surplus: _Surplus) -> Refusal:
+    """Explain why the units wait that were not placed."""
+    assert surplus.stopped is not None
+    placed = {*surplus.units}
+    rest = tuple(group for at, unit in enumerate(units) if at not in placed for group in unit)
+    return _refused(rest, surplus.stopped, surplus.room)
 
 
 def _with_surplus(
@@ -342,6 +380,7 @@ def _with_surplus(
     """Place units one after the other as long as they fit; equal neighbours are placed at once."""
     placed: list[int] = []
     spent = 0
+    stopped: NoFit | Undecided | None = None
     numbered = [(demand_of(unit), at) for at, unit in enumerate(units)]
     for demand, run in groupby(numbered, key=lambda pair: pair[0]):
         waiting = [at for _, at in run]
@@ -350,12 +389,13 @@ def _with_surplus(
             outcome = place(_times(demand, several), room, steps - spent)
             spent += outcome.steps
             if not isinstance(outcome, Placed):
+                stopped = outcome
                 break
             now, waiting = waiting[:several], waiting[several:]
             groups = [group for at in now for group in units[at]]
             assignments.hand_out(groups, _times(demand, several), outcome.spreads)
             room, placed = outcome.room, [*placed, *now]
-    return _Surplus(tuple(placed), room, spent)
+    return _Surplus(tuple(placed), room, spent, stopped)
 
 
 def _several(demand: Demand, most: int, room: Room) -> int:

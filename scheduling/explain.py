@@ -322,6 +322,13 @@ def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: Room) -
     return Refusal(Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""), _numbers(wanted, room))
 
 
+def no_domain_left(keys: Sequence[str], replicas: int, pod_sets: Sequence[str]) -> Refusal:
+    """Explain that no domain has room for all pods of another replica of the surplus."""
+    more = "1 more replica" if replicas == 1 else f"any of {replicas} more replicas"
+    said = f"no single {_joined(keys)} has room for {more} of {', '.join(pod_sets)}"
+    return Refusal(Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""))
+
+
 def _introduced(words: str, refusal: Refusal) -> Refusal:
     return replace(refusal, message=_bounded([f"{words}: {refusal.message}"], ""))
 

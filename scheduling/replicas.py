@@ -134,7 +134,7 @@ class _Allotment:
             ruling = decide(self._held_to(way), self._room, steps - spent)
             spent += ruling.steps
             if isinstance(ruling.verdict, Admitted) or ruling.verdict.reason == Reason.UNSUPPORTED:
-                return replace(ruling, steps=spent)
+                return replace(self._speaking_of(way, ruling), steps=spent)
             refused.append(ruling.verdict)
             spent += cost_of_try(self._gang, self._domains)
         return Ruling(self._refusal(refused), self._room, spent)
@@ -147,6 +147,20 @@ class _Allotment:
             return () if at is None else self._domains.requirements(at)
 
         return confined(self._gang, where)
+
+    def _speaking_of(self, way: _Way, ruling: Ruling) -> Ruling:
+        """Have what is said of a surplus speak of replicas where no domain holds another one."""
+        why_not = ruling.why_not
+        if why_not is None:
+            return ruling
+        return replace(ruling, why_not=lambda: self._no_domain(way) or why_not())
+
+    def _no_domain(self, way: _Way) -> Refusal | None:
+        homeless = [name for name, at in self._of_surplus(way.left).items() if at == ELSEWHERE]
+        if not homeless:
+            return None
+        pod_sets = dict.fromkeys(pod_set for pod_set, _ in homeless)
+        return explain.no_domain_left(self._domains.keys, len(homeless), tuple(pod_sets))
 
     def _of_surplus(self, left: Sums) -> dict[Replica, int]:
         """Give each unit of the surplus the tightest domain that holds it, or none."""

@@ -3,8 +3,9 @@
 As any other: its minimum whole or not at all, then as much of the surplus as fits, unit by unit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -28,13 +29,15 @@ class Ruling:
     """The verdict for one gang, the room left after it, and the steps it took.
 
     `about` are the groups that a refusal is about, held to the domain that it speaks of; none where
-    it speaks of all nodes.
+    it speaks of all nodes. `why_not` explains what of the surplus an admission leaves out, None
+    where nothing is: many gangs with surplus wait for long, so it is asked only where that is news.
     """
 
     verdict: Verdict
     room: Room
     steps: int = 0
     about: tuple[Group, ...] = ()
+    why_not: Callable[[], Refusal] | None = None
 
 
 def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Ruling:
@@ -44,32 +47,41 @@ def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) 
     if isinstance(outcome, NoWay) and found.bonds != found.as_they_came:
         return _told_why(gang, found, room, steps, attempt.spent)
     if not isinstance(outcome, Ordered):
-        return Ruling(_refused(gang, found, outcome, room), room, outcome.steps)
-    placed = _with_surplus(gang.surplus, attempt)
+        return Ruling(_refused(gang.minimum, found, outcome, room), room, outcome.steps)
+    placed, refused = _with_surplus(gang.surplus, attempt)
     verdict = Admitted(attempt.placement(), tuple(placed))
-    return Ruling(verdict, attempt.room, attempt.spent)
+    why_not = None
+    if refused is not None:
+        unit, outcome = refused
+        why_not = partial(_refused, unit, found, outcome, attempt.room)
+    return Ruling(verdict, attempt.room, attempt.spent, why_not=why_not)
 
 
-def _with_surplus(units: Sequence[tuple[Group, ...]], attempt: "_Attempt") -> list[int]:
+def _with_surplus(
+    units: Sequence[tuple[Group, ...]], attempt: "_Attempt"
+) -> tuple[list[int], tuple[tuple[Group, ...], NoWay | OutOfSteps] | None]:
     """Place units one after the other as long as they fit, equal neighbours at once if they do.
 
-    Return the positions of those placed. A unit that was refused once is not tried again.
+    Return the positions of those placed, and a unit that was not with what became of it. One that
+    was refused once is not tried again.
     """
     placed: list[int] = []
+    refused: tuple[tuple[Group, ...], NoWay | OutOfSteps] | None = None
     hopeless: set[tuple[Group, ...]] = set()
     for unit, run in groupby(range(len(units)), key=units.__getitem__):
         waiting = list(run)
         several = 0 if unit in hopeless else len(waiting)
         while waiting and several:
             share = MANY_AT_ONCE if several > 1 else 1
-            if isinstance(attempt.place(unit * several, share), Ordered):
+            outcome = attempt.place(unit * several, share)
+            if isinstance(outcome, Ordered):
                 placed, waiting = placed + waiting[:several], waiting[several:]
                 several = min(several, len(waiting))
             else:
-                several //= 2
+                several, refused = several // 2, (unit, outcome)
         if waiting:
             hopeless.add(unit)
-    return placed
+    return placed, refused if len(placed) < len(units) else None
 
 
 def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spent: int) -> Ruling:
@@ -79,18 +91,18 @@ def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spen
     if isinstance(outcome, Ordered):
         refusal = explain.only_unpinned(gang.groups())
     else:
-        refusal = _refused(gang, found, outcome, room)
+        refusal = _refused(gang.minimum, found, outcome, room)
     return Ruling(refusal, room, spent + unpinned.spent)
 
 
 def _refused(
-    gang: PendingGang, found: Neighbours, outcome: NoWay | OutOfSteps, room: Room
+    groups: tuple[Group, ...], found: Neighbours, outcome: NoWay | OutOfSteps, room: Room
 ) -> Refusal:
     if isinstance(outcome, OutOfSteps):
-        return explain.undecided(gang.minimum, room)
+        return explain.undecided(groups, room)
     sets = (pod_set for pod_set, _ in found.units)
     lacks = dict(zip(zip(sets, found.shapes, strict=True), outcome.lacks, strict=True))
-    return explain.no_way(gang.minimum, lacks, room)
+    return explain.no_way(groups, lacks, room)
 
 
 class _Attempt:

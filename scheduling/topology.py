@@ -121,7 +121,7 @@ class _Search:
             ruling = decide(self._held_to(at), self._room, steps - spent)
             spent += ruling.steps
             if _places(ruling) or _is_for(ruling, Reason.UNSUPPORTED):
-                return replace(ruling, steps=spent)
+                return replace(self._speaking_of(at, ruling), steps=spent)
             refused.append((at, ruling))
             spent += cost
         return replace(self._none(refused, steps - spent, decide), steps=spent)
@@ -173,7 +173,8 @@ class _Search:
     def _none(self, refused: list[tuple[int, Ruling]], steps: int, decide: Decide) -> Ruling:
         """Place the rest of the gang where no worker is of its minimum; else explain."""
         if not self._minimum:
-            return decide(replace(self._gang, surplus=()), self._room, steps)
+            ruling = decide(replace(self._gang, surplus=()), self._room, steps)
+            return replace(ruling, why_not=lambda: self._why_not(refused, steps, decide))
         undecided = [pair for pair in refused if _is_for(pair[1], Reason.UNDECIDED)]
         if undecided or refused:
             at, ruling = (undecided or refused)[0]
@@ -185,17 +186,38 @@ class _Search:
         about = ruling.about or self._held_to(at).minimum
         return Ruling(self._told(at, ruling.verdict), self._room, about=about)
 
-    def _told(self, at: int, verdict: Verdict) -> Verdict:
-        """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
-        if isinstance(verdict, Admitted):
-            return verdict
-        short = [each.pod_set for each in verdict.pod_sets if each.fit < each.wanted]
-        if short and not set(short) & set(self._bound):
-            return verdict
+    def _why_not(self, refused: list[tuple[int, Ruling]], steps: int, decide: Decide) -> Refusal:
+        """Explain why no domain takes any of the surplus, by the best of them."""
+        if not refused and not self._open().any():
+            return self._no_choice()
+        at, ruling = refused[0] if refused else (self._closest(), None)
+        ruling = ruling or decide(self._held_to(at), self._room, steps)
+        said = ruling.verdict if ruling.why_not is None else ruling.why_not()
+        assert isinstance(said, Refusal)
+        return self._told_of(at, said)
+
+    def _speaking_of(self, at: int, ruling: Ruling) -> Ruling:
+        """Have what is said of a surplus name the domain to which it is held."""
+        why_not = ruling.why_not
+        if why_not is None:
+            return ruling
         keys, name = self._domains.keys, self._domains.names[at]
-        if self._home or verdict.reason == Reason.UNDECIDED:
-            return explain.in_domain(keys, name, verdict, self._whom)
-        return explain.closest_domain(keys, name, verdict, self._whom)
+        return replace(
+            ruling, why_not=lambda: explain.in_domain(keys, name, why_not(), self._whom)
+        )
+
+    def _told(self, at: int, verdict: Verdict) -> Verdict:
+        return verdict if isinstance(verdict, Admitted) else self._told_of(at, verdict)
+
+    def _told_of(self, at: int, refusal: Refusal) -> Refusal:
+        """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
+        short = [each.pod_set for each in refusal.pod_sets if each.fit < each.wanted]
+        if short and not set(short) & set(self._bound):
+            return refusal
+        keys, name = self._domains.keys, self._domains.names[at]
+        if self._home or refusal.reason == Reason.UNDECIDED:
+            return explain.in_domain(keys, name, refusal, self._whom)
+        return explain.closest_domain(keys, name, refusal, self._whom)
 
     def _no_choice(self) -> Refusal:
         if not self._home:
@@ -207,7 +229,7 @@ class _Search:
         """Return the domain that lacks the fewest pods, rather one that could hold all if empty."""
         count = len(self._domains.names)
         missing, hopeless = np.zeros((2, count), dtype=np.int64)
-        for shape, pods in self._minimum:
+        for shape, pods in self._minimum or self._asked:
             missing += np.maximum(pods - self._sums[shape], 0)
             empty = self._domains.when_empty(shape, self._room.columns)
             hopeless += np.maximum(pods - empty, 0)

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     """Why a gang is where it is; most are given by the core, the rest by the coordinator."""
 
     GANG_INCOMPLETE = "GangIncomplete"
+    SUSPENDED = "Suspended"
     INSUFFICIENT_RESOURCES = "InsufficientResources"
     NO_FEASIBLE_NODE = "NoFeasibleNode"
     UNSUPPORTED = "Unsupported"
@@ -31,6 +32,10 @@ class Reason(StrEnum):
     RELEASE_REFUSED = "ReleaseRefused"
     BIND_REFUSED = "BindRefused"
     RUNNING = "Running"
+    EXCESS_PODS = "ExcessPods"
+    UNKNOWN_KEY = "UnknownKey"
+    GATHERED = "Gathered"
+    NOT_REQUIRED = "NotRequired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,13 @@ class PodSetRefusal:
 class Admitted:
     """The gang may start: `placement` holds its minimum and the surplus units that fit too.
 
-    `units` are the positions of those units in the gang's `surplus`.
+    `units` are the positions of those units in the gang's `surplus`; `left_out` says why the
+    others wait, None where there are none.
     """
 
     placement: Placement
     units: tuple[int, ...] = ()
+    left_out: "Refusal | None" = None
 
     @property
     def surplus(self) -> int:

@@ -268,8 +268,8 @@ def test_a_suspended_ray_cluster_asks_for_nothing_and_starts_whole_when_resumed(
     world.create(gang_of("a", 2, suspend=True))
     world.settle(seconds=30)
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Gathering", "GangIncomplete")
-    assert status["message"] == "the RayCluster is suspended: it wants no pods"
+    assert (status["phase"], status["reason"]) == ("Gathering", "Suspended")
+    assert status["message"] == "the RayCluster is suspended: it asks for no pods"
     world.edit("a", suspend=False)
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 3}
