@@ -26,6 +26,7 @@ from scheduling.model import (
 from scheduling.verdict import Reason
 
 NAMED_PODS = 3  # a message names so many pods and counts the rest
+SETS_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +150,10 @@ def _nameless(standing: Standing) -> NotReady | None:
 
 
 def _incomplete(shares: Sequence[_Share], refused: str) -> NotReady | None:
-    if not any(share.short for share in shares):
+    short = [share.standing for share in shares if share.short]
+    if not short:
         return None
-    standing = [share.standing for share in shares]
-    message = _in_numbers(standing)
+    message = _in_numbers(share.standing for share in shares) or _in_halves(short)
     return _refused(message, refused) or NotReady(Reason.GANG_INCOMPLETE, message)
 
 
@@ -170,15 +171,22 @@ def _refused(message: str, refused: str) -> NotReady | None:
 
 
 def _in_numbers(standing: Iterable[PodSetStanding]) -> str:
-    standing = list(standing)
-    wanted = sum(each.terms.minimum for each in standing)
-    exist = sum(min(each.exist, each.terms.minimum) for each in standing)
-    sets = ", ".join(
-        f"{each.terms.name} {each.exist} of {each.terms.minimum}"
-        for each in standing
-        if each.exist < each.terms.minimum
-    )
-    return f"{exist} of {wanted} pods exist; missing: {sets or 'a pod whose seat was lost'}"
+    """Say which pods do not exist yet, the first few pod sets by name."""
+    short = [each for each in standing if each.exist < each.terms.minimum]
+    said = [_said_of(each) for each in short[:SETS_NAMED]]
+    more = len(short) - SETS_NAMED
+    return "; ".join([*said, *([f"and {more} more groups"] if more > 0 else [])])
+
+
+def _in_halves(short: Sequence[PodSetStanding]) -> str:
+    first = short[0].terms
+    return f"group {first.name}: the pods that wait make up no whole replica of {first.hosts} pods"
+
+
+def _said_of(each: PodSetStanding) -> str:
+    if each.terms.name == HEAD:
+        return "the head pod does not exist yet"
+    return f"group {each.terms.name}: {each.exist} of {each.terms.minimum} pods exist"
 
 
 def _some(names: Iterable[str]) -> str:

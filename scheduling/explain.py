@@ -25,6 +25,7 @@ from scheduling.shortage import Shortage, shortage
 from scheduling.skew import Lack, Stop
 from scheduling.static import is_static
 from scheduling.static import spoken as by_hand
+from scheduling.unmatched import unmatched
 from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
 
 Wanted = tuple[str, PodShape, int]
@@ -472,7 +473,8 @@ def _stops(shape: PodShape, count: int, room: Room) -> str:
     barred = _barred(shape, room)
     if not short.resource:
         whom = "it" if count == 1 else "them"
-        return f"no node is feasible for {whom} ({_nodes(room)}{': ' if barred else ''}{barred})"
+        said = f"no node is feasible for {whom} ({_nodes(room)}{': ' if barred else ''}{barred})"
+        return "; ".join(filter(None, (said, unmatched(shape, room.columns.traits))))
     needs = "it needs" if count == 1 else "each needs"
     aside = f" (left out: {barred})" if barred else ""
     return f"{needs} {_amount_up(short.resource, short.each)} on one node; {_free(short)}{aside}"

@@ -248,7 +248,7 @@ def test_a_ray_cluster_made_again_while_old_pods_terminate_counts_only_its_own(
     plot.create(gang("again", group(replicas=2)))
     new = ray_cluster_uid(plot, "again")
     plot.wait(lambda: gang_of(plot, "again") == new, "the Gang to be that of the new RayCluster")
-    plot.wait_phase("again", "Gathering", "GangIncomplete", "workers 1 of 2")
+    plot.wait_phase("again", "Gathering", "GangIncomplete", "group workers: 1 of 2 pods")
     assert all(is_held(pod) for pod in plot.wait_pods("again", 2))
     plot.patch("Pod", lingers, {"metadata": {"finalizers": None}})
     plot.wait_running("again", 3)

@@ -18,7 +18,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     plot.add_node(3)
     add_quota(plot, pods=2)
     plot.create(gang("cut", group(replicas=2)))
-    missing = "2 of 3 pods exist; missing: workers 1 of 2"
+    missing = "group workers: 1 of 2 pods exist"
     said = f"{missing}; KubeRay could not create more: "
     status = plot.wait_phase("cut", "Gathering", "PodsRefused", said)
     assert "exceeded quota: small" in status["message"]
@@ -36,7 +36,7 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(pl
     plot.wait_running("cut", 3)
     add_quota(plot, pods=2)
     plot.delete("Pod", plot.pods("cut", "worker")[0]["metadata"]["name"])
-    missing = "2 of 3 pods exist; missing: workers 1 of 2"
+    missing = "group workers: 1 of 2 pods exist"
     status = plot.wait_phase("cut", "Running", "PodsRefused", missing)
     assert "exceeded quota: small" in status["message"]
     plot.wait_event("cut", "PodsRefused", "exceeded quota: small")

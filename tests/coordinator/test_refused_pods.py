@@ -48,7 +48,7 @@ def test_a_failure_without_a_text_is_told_by_its_reason() -> None:
 
 def test_a_gang_that_lacks_pods_says_what_was_refused_beside_what_is_missing() -> None:
     asked = demand(GangKey("team", "ray"), 0, 0.0, survey(TERMS, [], None, {}), QUOTA)
-    text = f"0 of 1 pods exist; missing: headgroup 0 of 1; KubeRay could not create more: {QUOTA}"
+    text = f"the head pod does not exist yet; KubeRay could not create more: {QUOTA}"
     assert asked == NotReady(Reason.PODS_REFUSED, text)
 
 
@@ -63,7 +63,7 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_pod_is_refused() -> 
         world.settle(seconds=60)
         status = world.status("a")
         assert (status["phase"], status["reason"]) == ("Running", "PodsRefused")
-        missing = "2 of 3 pods exist; missing: workers 1 of 2"
+        missing = "group workers: 1 of 2 pods exist"
         assert status["message"] == f"{missing}; KubeRay could not create more: {QUOTA}"
         told = [(each.reason, each.warning) for each in world.leader.emitted]
         assert told == [("PodsRefused", True)]

@@ -145,7 +145,7 @@ def test_a_gang_waits_for_all_of_its_pods_and_says_how_many_exist() -> None:
     [write] = statuses(replica.log)
     assert write.status["phase"] == "Gathering"
     assert write.status["reason"] == "GangIncomplete"
-    assert write.status["message"] == "3 of 4 pods exist; missing: workers 2 of 3"
+    assert write.status["message"] == "group workers: 2 of 3 pods exist"
 
 
 def test_numbers_of_a_waiting_gang_that_move_are_written_once_per_quiet_time() -> None:

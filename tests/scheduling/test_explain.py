@@ -71,7 +71,8 @@ def refusal(world: Columns, *groups: Group) -> Refusal:
             ),
             [group("gpu-workers", 4, shape(gpu=8, selector={"pool": "a"}))],
             "0 of 4 gpu-workers fit: no node is feasible for them "
-            "(3 nodes: 2 have an untolerated taint, 1 does not match the node selector)",
+            "(3 nodes: 2 have an untolerated taint, 1 does not match the node selector); "
+            "no node has pool=a (no node has this label)",
             id="no node is feasible",
         ),
         pytest.param(
