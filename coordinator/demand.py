@@ -143,7 +143,8 @@ def _nameless(standing: Standing) -> NotReady | None:
             if each.terms.hosts > 1 and pod.member is not None and not pod.member.replica:
                 message = (
                     f"not supported by Muster; {names.REPLICA_TOPOLOGY_REQUIRED} for pods that do "
-                    f"not say their replica: {pod.name} has no label {names.RAY_REPLICA_NAME}"
+                    f"not say their replica: {pod.name} has no label {names.RAY_REPLICA_NAME} "
+                    "(switch KubeRay's feature RayMultiHostIndexing on, or leave the annotation out)"
                 )
                 return NotReady(Reason.UNSUPPORTED, message)
     return None

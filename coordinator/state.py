@@ -172,12 +172,20 @@ class CoordinatorState:
                 self.cycle_wanted = wanted  # what a reservation lost here, a bound pod has taken
 
     def _advance(self, key: GangKey, scene: Scene) -> list[Action]:
+        """Bring a gang forward; keys without a meaning are told of any RayCluster."""
+        news = self.unknown_keys.news(key, scene.moment.now)
+        actions = [*news, *self._advance_gang(key, scene)]
+        again = self.unknown_keys.due_at(key)
+        if again is not None:
+            self.wake_at[key] = min(self.wake_at.get(key, again), again)
+        return actions
+
+    def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self._late.discard(key)
         cluster = self.cache.clusters.get(key)
         view = self._view(key, cluster, scene)
-        news = self.unknown_keys.news(key)
         if view is None or cluster is None:
-            return [*news]
+            return []
         view.unknown_keys = self.unknown_keys.of(key)
         before, held = _ready_to_ask(view), view.placement
         if opt_in_of(cluster, self.cache).answer is Answer.NO:
@@ -192,7 +200,7 @@ class CoordinatorState:
         asks = _ready_to_ask(view)
         self.cycle_wanted |= asks is not None and asks != before
         self._wake(key, wake_at(view, scene))
-        return [*news, *actions]
+        return actions
 
     def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
         """The view of this very RayCluster, made where there is something to be seen to."""

@@ -1,7 +1,7 @@
-"""Whom is to be told that a RayCluster has keys under muster.dev/ without a meaning?
+"""Which owner of a RayCluster is to be told of keys under muster.dev/ that have no meaning?
 
-Gangs and others alike: who misspells the very key that makes a gang has none, and no Gang that
-could say so. What was told is forgotten with the term: the next leader tells it once more.
+Gangs and others alike: where the very key that makes a gang is misspelt there is none, and no Gang
+that could say so. What was told is forgotten with the term: the next leader tells it once more.
 """
 
 from dataclasses import dataclass, field
@@ -12,23 +12,25 @@ from kube.objects import RayCluster
 from scheduling.model import GangKey
 from scheduling.verdict import Reason
 
+SPACING = 60.0
+"""Seconds between Events on one RayCluster, however often its keys are changed."""
+
 
 @dataclass
 class UnknownKeys:
-    """What is to be said of which RayCluster, and what was told its owner."""
+    """What is to be said of which RayCluster, and what its owner was told when."""
 
     _said: dict[GangKey, EmitEvent] = field(default_factory=dict)
-    _told: dict[GangKey, EmitEvent] = field(default_factory=dict)
+    _told: dict[GangKey, tuple[EmitEvent, float]] = field(default_factory=dict)
 
     def seen(self, key: GangKey, cluster: RayCluster) -> None:
         """Take in a RayCluster as it is now."""
         meta = cluster.metadata
         message = unknown_keys(meta.labels, meta.annotations)
         if message:
-            reason = Reason.UNKNOWN_KEY
-            self._said[key] = EmitEvent(key, meta.uid, True, reason, message)
+            self._said[key] = EmitEvent(key, meta.uid, True, Reason.UNKNOWN_KEY, message)
         else:
-            self.gone(key)
+            self._said.pop(key, None)
 
     def gone(self, key: GangKey) -> None:
         """Forget a RayCluster."""
@@ -40,13 +42,20 @@ class UnknownKeys:
         said = self._said.get(key)
         return said.message if said is not None else ""
 
-    def news(self, key: GangKey) -> list[EmitEvent]:
-        """Return what the owner of a RayCluster was not told yet."""
-        said = self._said.get(key)
-        if said is None or said == self._told.get(key):
+    def news(self, key: GangKey, now: float) -> list[EmitEvent]:
+        """Return what the owner of a RayCluster is to be told at once."""
+        at = self.due_at(key)
+        if at is None or at > now:
             return []
-        self._told[key] = said
+        said = self._said[key]
+        self._told[key] = said, now
         return [said]
+
+    def due_at(self, key: GangKey) -> float | None:
+        """When the owner is to be told; None where there is nothing new to tell."""
+        said = self._said.get(key)
+        told, at = self._told.get(key, (None, float("-inf")))
+        return None if said is None or said == told else at + SPACING
 
     def forget_told(self) -> None:
         """Begin anew with telling."""

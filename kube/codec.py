@@ -362,25 +362,29 @@ def _toleration(found: objects.Toleration) -> model.Toleration:
 
 
 def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
-    """Name what binds a pod and the core knows nothing of; the names end up in messages."""
+    """Name what binds a pod and the core knows nothing of; the names end up in messages.
+
+    What to do instead stands behind each, in brackets.
+    """
     if profile is None:
-        yield f"schedulerName {_shortened(spec.scheduler_name or DEFAULT_SCHEDULER)}"
+        name = _shortened(spec.scheduler_name or DEFAULT_SCHEDULER)
+        yield f"schedulerName {name} (use one of the schedulers in the coordinator's PROFILES)"
     yield from _volumes(spec)
     if _too_exclusive(spec):
-        yield f"more than {_MOST_EXCLUSIVE} host ports and disks"
+        yield f"more than {_MOST_EXCLUSIVE} host ports and disks (use fewer)"
     if _selection_terms(spec) > _MOST_TERMS:
-        yield f"more than {_MOST_TERMS} node selection terms"
+        yield f"more than {_MOST_TERMS} node selection terms (use fewer, with more values each)"
     else:
         yield from _tolerations(spec)
     if not (profile and COMPANY in profile.off) and _company_terms(spec) > _MOST_TERMS:
-        yield f"more than {_MOST_TERMS} terms of affinity between pods"
+        yield f"more than {_MOST_TERMS} terms of affinity between pods (use fewer)"
     spread_is_off = profile is not None and SPREAD in profile.off
     if not spread_is_off and len(spec.topology_spread_constraints) > MOST_SPREADS:
-        yield f"more than {MOST_SPREADS} topologySpreadConstraints"
+        yield f"more than {MOST_SPREADS} topologySpreadConstraints (use fewer)"
     if spec.resource_claims:
-        yield "resourceClaims"
+        yield "resourceClaims (ask for the extended resource of a device plugin instead)"
     if spec.scheduling_group is not None:
-        yield "schedulingGroup"
+        yield "schedulingGroup (leave it out: Muster starts the gang as a whole)"
 
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
@@ -440,7 +444,7 @@ def _volume_name(found: Mount) -> str:
 def _tolerations(spec: PodSpec) -> Iterator[str]:
     for toleration in spec.tolerations:
         if toleration.operator not in ("", "Equal", "Exists"):
-            yield f"toleration operator {_shortened(toleration.operator)}"
+            yield f"toleration operator {_shortened(toleration.operator)} (use Equal or Exists)"
 
 
 def _features(spec: PodSpec) -> Iterator[str]:

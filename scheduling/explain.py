@@ -97,7 +97,8 @@ def too_many_kinds(gang: PendingGang) -> Refusal | None:
     said = f"{len(kinds)} kinds of pods, more than {MOST_KINDS}"
     if minding:
         said = f"{len(kinds)} kinds of pods that mind each other, more than {MOST_MINDING}"
-    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
+    remedy = "make the pods of a group equal, or have fewer groups"
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({remedy})")
 
 
 def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
@@ -188,8 +189,8 @@ def only_unpinned(groups: Iterable[Group]) -> Refusal:
 
 def _what_binds(constraint: SpreadConstraint) -> str:
     if constraint.heeds_affinity:
-        return f"minDomains {constraint.min_domains}"
-    return "nodeAffinityPolicy Ignore"
+        return f"minDomains {constraint.min_domains} (leave minDomains out)"
+    return "nodeAffinityPolicy Ignore (use Honor)"
 
 
 def awaiting() -> Refusal:
@@ -220,7 +221,10 @@ def _by_claim(pod_set: str, shape: PodShape, room: Room) -> str:
     """Name what a pod asks for and feasible nodes without any may give by a class of devices."""
     names = [name for name, _ in shape.requests if name in room.columns.claimable]
     lacking = [name for name in names if _is_lacking(name, shape, room)]
-    return f"{pod_set}: {', '.join(lacking)} through a DeviceClass" if lacking else ""
+    if not lacking:
+        return ""
+    remedy = "only devices in a node's status.allocatable are counted: add nodes with such"
+    return f"{pod_set}: {', '.join(lacking)} through a DeviceClass ({remedy})"
 
 
 def _is_lacking(resource: str, shape: PodShape, room: Room) -> bool:

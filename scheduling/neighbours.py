@@ -30,7 +30,9 @@ class ToldApartError(Exception):
     """A selector picks some pods of a unit and not others."""
 
     def __init__(self, pod_set: str) -> None:
-        super().__init__(f"{pod_set}: affinity between pods that tells equal pods apart")
+        said = "affinity between pods that tells equal pods apart"
+        remedy = "select by labels that all pods of a group have alike"
+        super().__init__(f"{pod_set}: {said} ({remedy})")
 
 
 class AwaitedError(Exception):

@@ -20,7 +20,10 @@ from scheduling.model import GangKey, PendingGang, PodShape, PodTerm, Requiremen
 Selector = tuple[Requirement, ...]
 Unit = tuple[str, PodShape]
 
-TOLD_APART = "default topology spread constraints of pods that different Services select"
+TOLD_APART = (
+    "default topology spread constraints of pods that different Services select (give the pods "
+    "topologySpreadConstraints of their own)"
+)
 
 
 SELECTORS_KEPT = 10_000

@@ -37,8 +37,8 @@ def conditions(world: World, name: str) -> dict[str, tuple[str, str, str]]:
 
 
 def pod_set(world: World, name: str, called: str) -> Json:
-    [found] = [each for each in world.status(name)["podSets"] if each["name"] == called]
-    return found
+    sets: dict[str, Json] = {each["name"]: each for each in world.status(name)["podSets"]}
+    return sets[called]
 
 
 def told(world: World, name: str) -> list[tuple[bool, str, str]]:
@@ -255,6 +255,14 @@ def test_the_key_that_makes_a_gang_is_told_where_it_is_misspelt() -> None:
         ("a", True, "UnknownKey", said)
     ]
     assert not list(world.api.all("gangs"))
+    for at in range(100):  # whatever is patched how often
+        cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+        labels = {f"muster.dev/key-{at}": ""}
+        world.api.change(cluster, lambda obj, new=labels: obj["metadata"].update(labels=new))
+        world.settle(seconds=1)
+    world.settle(seconds=120)
+    assert 2 <= len(world.leader.emitted) <= 4
+    assert world.leader.emitted[-1].message.startswith("muster.dev/key-99 is not a key")
     world.delete("rayclusters", "a")
     world.settle(seconds=5)
     assert world.leader.state.unknown_keys.of(world.leader.emitted[0].key) == ""

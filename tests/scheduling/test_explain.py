@@ -198,7 +198,8 @@ def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
     said = refusal(with_claims(columns(plugin, bare), GPU), workers)
     assert said.reason is Reason.UNSUPPORTED
     assert said.message == (
-        "not supported by Muster; workers: nvidia.com/gpu through a DeviceClass; "
+        "not supported by Muster; workers: nvidia.com/gpu through a DeviceClass (only devices in a "
+        "node's status.allocatable are counted: add nodes with such); "
         "1 of 2 workers fit: each needs 4 nvidia.com/gpu on one node; "
         "0 are free, at most 0 on one node"
     )

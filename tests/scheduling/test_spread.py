@@ -223,7 +223,8 @@ def test_min_domains_hold_on_each_node_once_pods_are_pinned() -> None:
     assert nodes_of(verdict, "w") == {"a1": 1, "a2": 1, "b1": 1, "b2": 1}
     verdict = refused(decide(group("w", 5, worker), on=ZONES))
     assert verdict.reason is Reason.UNSUPPORTED
-    assert verdict.message.endswith("w: topologySpreadConstraints over zone with minDomains 2")
+    named = "w: topologySpreadConstraints over zone with minDomains 2 (leave minDomains out)"
+    assert verdict.message.endswith(named)
 
 
 def test_others_may_pile_up_where_no_pinned_pod_minds_them() -> None:
@@ -239,7 +240,7 @@ def test_a_constraint_that_ignores_the_pin_is_kept_in_any_order() -> None:
     assert nodes_of(decide(group("w", 2, worker), on=on), "w") == {"a1": 1, "b1": 1}
     verdict = refused(decide(group("w", 3, worker), on=on))
     assert verdict.reason is Reason.UNSUPPORTED
-    assert verdict.message.endswith("over host with nodeAffinityPolicy Ignore")
+    assert verdict.message.endswith("over host with nodeAffinityPolicy Ignore (use Honor)")
 
 
 def test_pods_on_their_way_lift_nothing_where_the_pin_is_ignored() -> None:

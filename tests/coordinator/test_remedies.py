@@ -1,0 +1,180 @@
+"""Does each message about something that is not supported say what to do instead?
+
+What is not supported of volumes has its remedies in its own tests.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import coordinator
+import scheduling
+from coordinator.demand import NotReady, demand
+from coordinator.standing import survey
+from kube import codec, names
+from kube.codec import pod_shape
+from kube.objects import Pod
+from kube.observed import observe
+from kube.ray import GangTerms, PodSetTerms
+from scheduling import explain
+from scheduling.cycle import run_cycle
+from scheduling.explain import MOST_KINDS
+from scheduling.model import GangKey, Group, Member, Topology
+from scheduling.services import TOLD_APART
+from scheduling.verdict import Reason, Refusal
+from tests.builders import GPU, columns, gang, group, node, shape
+from tests.coordinator.builders import Json, pod_of, ray_cluster, template
+from tests.scheduling.test_spread import ZONES, decide, spread, spreading
+from tests.scheduling.test_together import minding, term
+
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+SPECS: dict[str, tuple[Json, str]] = {
+    "schedulerName": ({"schedulerName": "x"}, "use one of the schedulers in the coordinator's"),
+    "host ports": (
+        {"containers": [{"ports": [{"hostPort": at} for at in range(1, 60)]}]},
+        "use fewer",
+    ),
+    "node selection terms": ({"nodeSelector": {str(at): "" for at in range(300)}}, "use fewer"),
+    "terms of affinity": ({"affinity": {"podAffinity": {REQUIRED: [TERM] * 300}}}, "use fewer"),
+    "topologySpreadConstraints": (
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}] * 17},
+        "use fewer",
+    ),
+    "resourceClaims": ({"resourceClaims": [{"name": "x"}]}, "ask for the extended resource of"),
+    "schedulingGroup": ({"schedulingGroup": {"podGroupName": "g"}}, "leave it out"),
+    "toleration operator": ({"tolerations": [{"operator": "Lt"}]}, "use Equal or Exists"),
+}
+"""What a pod asks for, and the remedy."""
+
+
+@pytest.mark.parametrize("what", SPECS)
+def test_each_constraint_of_a_pod_that_is_not_modelled_says_what_to_do_instead(what: str) -> None:
+    spec, remedy = SPECS[what]
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": {"containers": [], **spec}}, Pod)
+    [said] = pod_shape(pod).unsupported
+    assert what in said
+    assert f"({remedy}" in said
+    message = refused(run_cycle([gang("g", group("w", 1, pod_shape(pod)))], columns(node("n"))))
+    assert message == f"not supported by Muster; w: {said}"
+
+
+def refused(decisions: tuple[object, ...]) -> str:
+    [decision] = decisions
+    verdict = getattr(decision, "verdict", decision)
+    assert isinstance(verdict, Refusal)
+    assert verdict.reason is Reason.UNSUPPORTED
+    return verdict.message
+
+
+def too_many_kinds() -> str:
+    many = [group(f"s{at:03}", 1, shape(cpu=f"{at + 1}m")) for at in range(MOST_KINDS + 1)]
+    return refused(run_cycle([gang("g", *many)], columns(node("n"))))
+
+
+def only_unpinned() -> str:
+    return refused((decide(group("w", 5, spreading(spread(least=2))), on=ZONES),))
+
+
+def only_unpinned_by_policy() -> str:
+    constraint = replace(spread(), heeds_affinity=False)
+    return refused((explain.only_unpinned([group("w", 1, spreading(constraint))]),))
+
+
+def by_device_class() -> str:
+    world = columns(node("bare"))
+    arrays = world.resources, world.allocatable, world.used
+    world = type(world)(world.traits, *arrays, claimable=frozenset([GPU]))
+    return refused(run_cycle([gang("g", group("w", 1, shape(gpu=1)))], world))
+
+
+def told_apart_by_affinity() -> str:
+    apart = minding(apart=[term("w-0")])
+    members = tuple(Member("w", apart, (("app", f"w-{at}"),)) for at in range(2))
+    asked = replace(gang("g", group("w", 2, apart)), members=members)
+    return refused(run_cycle([asked], ZONES))
+
+
+def told_apart_by_services() -> str:
+    return refused((explain.unsupported([Group("w", "", shape(unsupported=(TOLD_APART,)), 1)]),))
+
+
+def without_replica() -> str:
+    cluster = ray_cluster("a")
+    cluster["metadata"]["uid"] = "u"
+    raw = pod_of(cluster, "w", "p", template(), "", [names.GATE])
+    pod = observe(msgspec.convert(raw, Pod))
+    standing = survey(GangTerms("", "", (PodSetTerms("w", 2, 0, 2),)), [pod], None, {})
+    asked = demand(GangKey("team", "a"), 0, 0.0, standing, topology=Topology(("w",), replica="rack"))
+    assert isinstance(asked, NotReady)
+    return asked.message
+
+
+CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
+    "explain.unsupported": ((told_apart_by_services, "give the pods topologySpreadConstraints of"),),
+    "explain.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
+    "explain.only_unpinned": (
+        (only_unpinned, "leave minDomains out"),
+        (only_unpinned_by_policy, "use Honor"),
+    ),
+    "explain._refusal": ((by_device_class, "add nodes with such"),),
+    "cycle._decided_among": ((told_apart_by_affinity, "select by labels that all pods of a group"),),
+    "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
+}
+"""By the function that refuses: each message of it, and the remedy."""
+
+OF_VOLUMES = {"explain.nowhere_together"}
+
+
+@pytest.mark.parametrize("where", CASES)
+def test_each_refusal_of_what_is_not_supported_says_what_to_do_instead(where: str) -> None:
+    for say, remedy in CASES[where]:
+        message = say()
+        assert message.startswith("not supported by Muster")
+        assert remedy in message
+
+
+# ---- none is left out
+
+
+def sources(package: object) -> Iterator[Path]:
+    yield from Path(str(getattr(package, "__file__", ""))).parent.glob("*.py")
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield from (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+
+
+def refuses(function: ast.FunctionDef) -> bool:
+    """Say whether a function makes a Refusal or NotReady with the reason Unsupported."""
+    calls = (each for each in ast.walk(function) if isinstance(each, ast.Call) and each.args)
+    return any(
+        ast.unparse(call.func) in ("Refusal", "NotReady")
+        and ast.unparse(call.args[0]) == "Reason.UNSUPPORTED"
+        for call in calls
+    )
+
+
+def test_there_are_no_other_messages_of_what_is_not_supported() -> None:
+    found = {
+        f"{path.stem}.{function.name}"
+        for package in (scheduling, coordinator)
+        for path in sources(package)
+        for function in functions(path)
+        if refuses(function)
+    }
+    assert found == {*CASES, *OF_VOLUMES}
+    yields = [
+        each
+        for function in functions(Path(codec.__file__))
+        if function.name in ("_not_modelled", "_tolerations")
+        for each in ast.walk(function)
+        if isinstance(each, ast.Yield)
+    ]
+    assert len(yields) == len(SPECS)
