@@ -108,7 +108,7 @@ def _run(kubeconfig: str | None, work: Callable[[Client], Coroutine[Any, Any, T]
     """Do something in the cluster; what goes wrong is said without a trace."""
 
     async def connected() -> T:
-        access = await load_access(kubeconfig)
+        access = await load_access(kubeconfig, setting="--kubeconfig")
         async with Client(access, user_agent="muster-certs") as client:
             return await work(client)
 

@@ -17,7 +17,7 @@ from kube.program import run_program
 
 async def _connect(settings: Settings) -> None:
     kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
-    access = await load_access(kubeconfig)
+    access = await load_access(kubeconfig, setting=f"{PREFIX}KUBECONFIG")
     client = Client(access, user_agent="muster-coordinator", timeout=settings.request_timeout)
     async with client:
         await _coordinate(Coordinator(settings, client), settings)

@@ -11,7 +11,7 @@ from extender.app import Extender
 from extender.metrics import Metrics
 from extender.passing import Passing
 from extender.refusals import Refusals
-from extender.settings import Settings
+from extender.settings import PREFIX, Settings
 from extender.tls import demanding_context
 from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
@@ -47,7 +47,8 @@ async def serve(settings: Settings) -> None:
     """Answer kube-scheduler until told to stop."""
     stop = stop_signals()
     kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
-    async with Client(await load_access(kubeconfig), user_agent="muster-extender") as client:
+    access = await load_access(kubeconfig, setting=f"{PREFIX}KUBECONFIG")
+    async with Client(access, user_agent="muster-extender") as client:
         await _serve(settings, client, stop)
 
 

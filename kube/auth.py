@@ -16,7 +16,7 @@ import contextlib
 import os
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,6 +71,10 @@ class Credentials:
 
 class LoginSource(Protocol):
     """Where logins come from; both methods block, so they are called in a thread."""
+
+    @property
+    def called(self) -> str:
+        """How to name it to the operator."""
 
     def due(self) -> Login:
         """Read again what may have expired by now."""
@@ -174,6 +178,7 @@ def _tls_context(files: TlsFiles) -> ssl.SSLContext:
 @dataclass(frozen=True, slots=True)
 class _Fixed:
     login: Login
+    called: str = "an address"
 
     def due(self) -> Login:
         return self.login
@@ -188,6 +193,7 @@ class _InCluster:
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
         self._directory = directory
         self._environ = environ
+        self.called = f"service account {directory}"
 
     def anew(self) -> Login:
         from kubernetes.client import Configuration
@@ -198,7 +204,7 @@ class _InCluster:
             cert_filename=str(self._directory / "ca.crt"),
             environ=self._environ,
         )
-        return _loaded(loader.load_and_set, Configuration())
+        return _loaded(loader.load_and_set, Configuration(), self.called)
 
     due = anew
 
@@ -206,7 +212,8 @@ class _InCluster:
 class _Kubeconfig:
     """A kubeconfig's context: token, token file, client certificate, password or plugin."""
 
-    def __init__(self, path: str, context: str | None) -> None:
+    def __init__(self, path: str, context: str | None, origin: str) -> None:
+        self.called = f"kubeconfig {path} ({origin})"
         self._path = path
         self._context = context
         self._configuration: Any = None
@@ -214,28 +221,37 @@ class _Kubeconfig:
     def due(self) -> Login:
         # The hook runs the exec plugin only when what it gave is about to expire.
         hook = self._configuration.refresh_api_key_hook
-        return _loaded(hook or (lambda _: None), self._configuration)
+        return _loaded(hook or (lambda _: None), self._configuration, self.called)
 
     def anew(self) -> Login:
         from kubernetes.client import Configuration
         from kubernetes.config import load_kube_config
 
         def load(configuration: Any) -> None:
+            _require_one_of(self._path)
             load_kube_config(self._path, self._context, configuration)
 
         fresh = Configuration()
-        login = _loaded(load, fresh)
+        login = _loaded(load, fresh, self.called)
         self._configuration = fresh
         return login
 
 
-def _loaded(load: Callable[[Any], None], configuration: Any) -> Login:
-    from kubernetes.config import ConfigException
+def _require_one_of(path: str) -> None:
+    """Say that there is no file: the package would speak of an invalid one, without its name."""
+    if not any(Path(each).exists() for each in path.split(os.pathsep) if each):
+        raise FileNotFoundError("no such file")
 
+
+def _loaded(load: Callable[[Any], None], configuration: Any, called: str) -> Login:
+    from kubernetes.config import ConfigException
+    from yaml import YAMLError
+
+    unusable = (ConfigException, OSError, ValueError, KeyError, TypeError, YAMLError)
     try:
         load(configuration)
-    except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
-        raise NoAccess(str(error)) from error
+    except unusable as error:
+        raise NoAccess(f"{called}: {error}") from error
     return _login_in(configuration)
 
 
@@ -265,15 +281,21 @@ async def load_access(
     kubeconfig: str | None = None,
     context: str | None = None,
     *,
+    setting: str = "the path given",
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
     renew_after: float = RENEW_AFTER,
 ) -> ClusterAccess:
     """Find the cluster: the path given, else $KUBECONFIG, else in-cluster, else ~/.kube/config.
 
-    Raises NoAccess when what was found can't be used; nothing else is tried then.
+    Raises NoAccess when what was found can't be used; nothing else is tried then. `setting` is
+    where the path given comes from: the message names it beside the path.
     """
-    source = _source(kubeconfig or environ.get("KUBECONFIG"), context, environ, service_account)
+    source: LoginSource = _InCluster(service_account, environ)
+    for path, origin in _paths(kubeconfig, setting, environ):
+        if path:
+            source = _Kubeconfig(path, context, origin)
+            break
 
     def load() -> ClusterAccess:
         return ClusterAccess(source, source.anew(), renew_after=renew_after)
@@ -281,12 +303,14 @@ async def load_access(
     try:
         return await asyncio.to_thread(load)
     except OSError as error:
-        raise NoAccess(str(error)) from error
+        raise NoAccess(f"{source.called}: {error}") from error
 
 
-def _source(
-    path: str | None, context: str | None, environ: Mapping[str, str], service_account: Path
-) -> LoginSource:
-    if path is None and environ.get("KUBERNETES_SERVICE_HOST"):
-        return _InCluster(service_account, environ)
-    return _Kubeconfig(path or str(Path("~/.kube/config").expanduser()), context)
+def _paths(
+    kubeconfig: str | None, setting: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str | None, str]]:
+    """Yield where a kubeconfig may be, and who says so; the first that is named counts."""
+    yield kubeconfig, setting
+    yield environ.get("KUBECONFIG"), "environment variable KUBECONFIG"
+    if not environ.get("KUBERNETES_SERVICE_HOST"):
+        yield str(Path("~/.kube/config").expanduser()), "the default"

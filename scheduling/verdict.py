@@ -28,7 +28,6 @@ class Reason(StrEnum):
     PODS_REFUSED = "PodsRefused"
     PENDING = "Pending"
     ADMITTED = "Admitted"
-    RELEASED = "Released"
     RELEASE_REFUSED = "ReleaseRefused"
     BIND_REFUSED = "BindRefused"
     RUNNING = "Running"

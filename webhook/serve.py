@@ -19,14 +19,14 @@ from kube.watch import Reflector, Selection, settle_heap
 from webhook.app import Webhook
 from webhook.cache import Cache, Marked, Reader
 from webhook.metrics import Metrics
-from webhook.settings import Settings
+from webhook.settings import PREFIX, Settings
 
 log = structlog.get_logger(__name__)
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Answer reviews until told to stop."""
-    access = await load_access(_kubeconfig(settings))
+    access = await load_access(_kubeconfig(settings), setting=f"{PREFIX}KUBECONFIG")
     deadline = settings.lookup_deadline_seconds
     async with Client(access, user_agent="muster-webhook", timeout=deadline) as client:
         await _serve(settings, client, stop)

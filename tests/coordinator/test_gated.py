@@ -1,5 +1,6 @@
 """Is the reason told of every pod that keeps its gate, also beside a minimum that runs?"""
 
+from functools import partial
 from typing import Any
 
 from coordinator.actions import EmitEvent
@@ -29,6 +30,10 @@ def annotate(world: World, name: str, **annotations: str) -> None:
     keys = {f"{names.GROUP}/{key.replace('_', '-')}": value for key, value in annotations.items()}
     cluster = world.api.get(Key("rayclusters", TEAM, name))
     world.api.change(cluster, lambda obj: obj["metadata"]["annotations"].update(keys))
+
+
+def relabel(labels: dict[str, str], cluster: Json) -> None:
+    cluster["metadata"]["labels"] = labels
 
 
 def conditions(world: World, name: str) -> dict[str, tuple[str, str, str]]:
@@ -258,7 +263,7 @@ def test_the_key_that_makes_a_gang_is_told_where_it_is_misspelt() -> None:
     for at in range(100):  # whatever is patched how often
         cluster = world.api.get(Key("rayclusters", TEAM, "a"))
         labels = {f"muster.dev/key-{at}": ""}
-        world.api.change(cluster, lambda obj, new=labels: obj["metadata"].update(labels=new))
+        world.api.change(cluster, partial(relabel, labels))
         world.settle(seconds=1)
     world.settle(seconds=120)
     assert 2 <= len(world.leader.emitted) <= 4

@@ -169,6 +169,8 @@ async def test_the_token_file_is_left_alone_for_a_minute(tmp_path: Path) -> None
     reads = 0
 
     class Source:
+        called = "a test"
+
         def due(self) -> Login:
             nonlocal reads
             reads += 1
@@ -193,12 +195,34 @@ async def test_a_static_token_and_a_plain_server_work(fake: FakeApi, tmp_path: P
         await client.get(PODS.path("ns", "a"))
 
 
-async def test_a_kubeconfig_that_is_not_there_is_no_access(tmp_path: Path) -> None:
-    with pytest.raises(NoAccess):
-        await load_access(str(tmp_path / "none"))
+async def test_a_kubeconfig_that_is_not_there_is_no_access_and_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "none")
+    with pytest.raises(NoAccess, match=f"^kubeconfig {path} \\(SETTING\\): no such file$"):
+        await load_access(path, setting="SETTING")
+    by_environment = f"^kubeconfig {path}:{path} \\(environment variable KUBECONFIG\\): no such file$"
+    with pytest.raises(NoAccess, match=by_environment):
+        await load_access(environ={"KUBECONFIG": f"{path}:{path}"})
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "a: [", "current-context: x", None])
+async def test_a_kubeconfig_that_cannot_be_read_is_named(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "config"
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_text(text)
+    with pytest.raises(NoAccess, match=f"^kubeconfig {path} \\(the path given\\): "):
+        await load_access(str(path))
+
+
+async def test_a_certificate_that_is_not_there_is_named_with_its_kubeconfig(tmp_path: Path) -> None:
+    user = {"client-certificate": "/none.crt", "client-key": "/none.key"}
+    path = write_kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
+    with pytest.raises(NoAccess, match=f"^kubeconfig {path} .*none"):
+        await load_access(path)
 
 
 async def test_a_service_account_that_is_not_there_is_no_access(tmp_path: Path) -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
-    with pytest.raises(NoAccess):
+    with pytest.raises(NoAccess, match=f"^service account {tmp_path / 'none'}: "):
         await load_access(environ=environ, service_account=tmp_path / "none")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scheduling.verdict import Reason
 from tests.packaging.tree import ROOT
 
 DOCUMENTS = sorted(
@@ -66,3 +67,11 @@ def test_make_targets_exist(path: Path) -> None:
     ]
     in_blocks = re.findall(r"^(?:\$ )?make ([a-z][a-z-]*)", fenced(path), flags=re.MULTILINE)
     assert set(in_words + in_blocks) <= set(phony)
+
+
+def test_every_reason_is_in_the_table_of_reasons() -> None:
+    """With what it means and what to do; a row of a reason that is no more misleads."""
+    text = (ROOT / "docs/operating.md").read_text()
+    section = text.partition("\n## Reasons\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", section, flags=re.MULTILINE)
+    assert sorted(reason for reason, _, _ in rows) == sorted(each.value for each in Reason)

@@ -372,7 +372,9 @@ def test_an_unusable_kubeconfig_ends_it_with_1(tmp_path: Path) -> None:
     done = _run(KUBECONFIG=tmp_path / "none")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert json.loads(done.stderr.splitlines()[-1])["event"] == "cannot run"
+    said = json.loads(done.stderr.splitlines()[-1])
+    assert said["event"] == "cannot run"
+    assert f"{tmp_path / 'none'} (MUSTER_WEBHOOK_KUBECONFIG): no such file" in said["reason"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
