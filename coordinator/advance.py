@@ -27,7 +27,15 @@ from coordinator.moment import Moment, Patience
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import is_ready, ready_for_release, survey
-from coordinator.status import RUNNING, Status, due_at, placement_json, recorded, status_of, surplus_waits
+from coordinator.status import (
+    RUNNING,
+    Status,
+    due_at,
+    placement_json,
+    recorded,
+    status_of,
+    surplus_waits,
+)
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
 from kube import names
@@ -444,7 +452,8 @@ def _tell_waiting(view: GangView) -> list[Action]:
     view.told_waiting = reason
     if reason in ("", *UNTOLD):
         return []
-    return [EmitEvent(view.key, view.cluster_uid, True, reason, message)]
+    uid = view.cluster_uid
+    return [EmitEvent(view.key, uid, warning=True, reason=reason, message=message)]
 
 
 def wake_at(view: GangView, scene: Scene) -> float | None:

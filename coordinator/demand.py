@@ -144,7 +144,7 @@ def _nameless(standing: Standing) -> NotReady | None:
                 message = (
                     f"not supported by Muster; {names.REPLICA_TOPOLOGY_REQUIRED} for pods that do "
                     f"not say their replica: {pod.name} has no label {names.RAY_REPLICA_NAME} "
-                    "(switch KubeRay's feature RayMultiHostIndexing on, or leave the annotation out)"
+                    "(switch KubeRay's feature RayMultiHostIndexing on, or drop the annotation)"
                 )
                 return NotReady(Reason.UNSUPPORTED, message)
     return None

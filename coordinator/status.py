@@ -193,10 +193,10 @@ def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """One aspect of a gang."""
+    """One aspect of a gang; the status is "True" or "False"."""
 
     kind: str
-    holds: bool
+    status: str
     reason: str
     message: str = ""
 
@@ -205,18 +205,18 @@ def _usual(view: GangView, said: Explained) -> list[_Condition]:
     gathered = bool(view.standing) and is_gathered(view.standing)
     admitted = said.phase in (ADMITTED, RUNNING)
     return [
-        _known("Gathered", gathered, Reason.GATHERED, said),
-        _Condition("QuotaReserved", True, Reason.NOT_REQUIRED, "the default queue has no quota"),
-        _known("Admitted", admitted, Reason.ADMITTED, said),
-        _known("Ready", said.reason == Reason.RUNNING, Reason.RUNNING, said),
+        _reached("Gathered", Reason.GATHERED if gathered else None, said),
+        _Condition("QuotaReserved", "True", Reason.NOT_REQUIRED, "the default queue has no quota"),
+        _reached("Admitted", Reason.ADMITTED if admitted else None, said),
+        _reached("Ready", Reason.RUNNING if said.reason == Reason.RUNNING else None, said),
     ]
 
 
-def _known(kind: str, holds: bool, reason: Reason, otherwise: Explained) -> _Condition:
-    """What does not hold has the gang's own reason."""
-    if holds:
-        return _Condition(kind, holds, reason)
-    return _Condition(kind, holds, otherwise.reason, otherwise.message)
+def _reached(kind: str, reason: Reason | None, said: Explained) -> _Condition:
+    """What is reached has a reason of its own, what is not has that of the gang."""
+    if reason is not None:
+        return _Condition(kind, "True", reason)
+    return _Condition(kind, "False", said.reason, said.message)
 
 
 def _surplus(view: GangView, said: Explained) -> list[_Condition]:
@@ -226,10 +226,10 @@ def _surplus(view: GangView, said: Explained) -> list[_Condition]:
     if said.waits:
         first = said.waits[0].reason
         message = in_words(said.waits, view)[:MESSAGE_LIMIT]
-        return [_Condition(SURPLUS_PLACED, False, first, message)]
+        return [_Condition(SURPLUS_PLACED, "False", first, message)]
     if all(each.terms.count == each.terms.minimum for each in view.standing):
         return []
-    return [_Condition(SURPLUS_PLACED, True, Reason.ADMITTED)]
+    return [_Condition(SURPLUS_PLACED, "True", Reason.ADMITTED)]
 
 
 def surplus_waits(written: Status) -> tuple[str, str]:
@@ -246,19 +246,18 @@ def _keys(view: GangView) -> list[_Condition]:
     """Say what the RayCluster has under muster.dev/ that is no key of ours; else nothing."""
     if not view.unknown_keys:
         return []
-    return [_Condition("KeysUnderstood", False, Reason.UNKNOWN_KEY, view.unknown_keys)]
+    return [_Condition("KeysUnderstood", "False", Reason.UNKNOWN_KEY, view.unknown_keys)]
 
 
 def _condition(each: _Condition, before: Mapping[str, Any] | None, stamp: str) -> Status:
-    status = "True" if each.holds else "False"
-    since = before.get("lastTransitionTime") if before and before.get("status") == status else None
+    before = before if before is not None and before.get("status") == each.status else {}
     return _filled(
         {
             "type": each.kind,
-            "status": status,
+            "status": each.status,
             "reason": each.reason,
             "message": each.message,
-            "lastTransitionTime": since or stamp,
+            "lastTransitionTime": before.get("lastTransitionTime") or stamp,
         }
     )
 

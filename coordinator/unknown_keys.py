@@ -28,7 +28,8 @@ class UnknownKeys:
         meta = cluster.metadata
         message = unknown_keys(meta.labels, meta.annotations)
         if message:
-            self._said[key] = EmitEvent(key, meta.uid, True, Reason.UNKNOWN_KEY, message)
+            reason = Reason.UNKNOWN_KEY
+            self._said[key] = EmitEvent(key, meta.uid, warning=True, reason=reason, message=message)
         else:
             self._said.pop(key, None)
 

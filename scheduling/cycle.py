@@ -89,8 +89,8 @@ class Kept:
 class Memory:
     """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
-    `left_out` are the gangs of whose surplus something was, with the reason. `kept` says how many of
-    the refusals and reasons were taken over from the cycle before.
+    `left_out` are the gangs of whose surplus something waits, with the reason. `kept` says how many
+    of the refusals and reasons were taken over from the cycle before.
     """
 
     room: Room

@@ -202,9 +202,7 @@ class _Search:
         if why_not is None:
             return ruling
         keys, name = self._domains.keys, self._domains.names[at]
-        return replace(
-            ruling, why_not=lambda: explain.in_domain(keys, name, why_not(), self._whom)
-        )
+        return replace(ruling, why_not=lambda: explain.in_domain(keys, name, why_not(), self._whom))
 
     def _told(self, at: int, verdict: Verdict) -> Verdict:
         return verdict if isinstance(verdict, Admitted) else self._told_of(at, verdict)

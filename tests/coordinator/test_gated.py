@@ -81,8 +81,9 @@ def test_what_is_said_of_surplus_follows_the_room_and_is_not_written_for_nothing
     world = World(node("n1", cpu=4, gpu=2))
     world.create(autoscaled("a", 3, 0, gpu=1, cpu=0))
     world.settle(seconds=60)
-    assert "1 of 4 pods waits: 0 of 1 w fits: it needs 1 nvidia.com/gpu" in (
-        world.status("a")["message"]
+    assert (
+        "1 of 4 pods waits: 0 of 1 w fits: it needs 1 nvidia.com/gpu"
+        in (world.status("a")["message"])
     )
     written = world.gang("a")["metadata"]["resourceVersion"]
     world.settle(seconds=600)

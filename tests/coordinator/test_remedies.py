@@ -110,20 +110,26 @@ def without_replica() -> str:
     raw = pod_of(cluster, "w", "p", template(), "", [names.GATE])
     pod = observe(msgspec.convert(raw, Pod))
     standing = survey(GangTerms("", "", (PodSetTerms("w", 2, 0, 2),)), [pod], None, {})
-    asked = demand(GangKey("team", "a"), 0, 0.0, standing, topology=Topology(("w",), replica="rack"))
+    asked = demand(
+        GangKey("team", "a"), 0, 0.0, standing, topology=Topology(("w",), replica="rack")
+    )
     assert isinstance(asked, NotReady)
     return asked.message
 
 
 CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
-    "explain.unsupported": ((told_apart_by_services, "give the pods topologySpreadConstraints of"),),
+    "explain.unsupported": (
+        (told_apart_by_services, "give the pods topologySpreadConstraints of"),
+    ),
     "explain.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
     "explain.only_unpinned": (
         (only_unpinned, "leave minDomains out"),
         (only_unpinned_by_policy, "use Honor"),
     ),
     "explain._refusal": ((by_device_class, "add nodes with such"),),
-    "cycle._decided_among": ((told_apart_by_affinity, "select by labels that all pods of a group"),),
+    "cycle._decided_among": (
+        (told_apart_by_affinity, "select by labels that all pods of a group"),
+    ),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""

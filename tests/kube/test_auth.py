@@ -199,7 +199,9 @@ async def test_a_kubeconfig_that_is_not_there_is_no_access_and_is_named(tmp_path
     path = str(tmp_path / "none")
     with pytest.raises(NoAccess, match=f"^kubeconfig {path} \\(SETTING\\): no such file$"):
         await load_access(path, setting="SETTING")
-    by_environment = f"^kubeconfig {path}:{path} \\(environment variable KUBECONFIG\\): no such file$"
+    by_environment = (
+        f"^kubeconfig {path}:{path} \\(environment variable KUBECONFIG\\): no such file$"
+    )
     with pytest.raises(NoAccess, match=by_environment):
         await load_access(environ={"KUBECONFIG": f"{path}:{path}"})
 

@@ -38,7 +38,10 @@ def term(*labels: Requirement) -> NodeTerm:
             affine(term(require("pool", "In", "red", "black"))),
             "no node has pool in (red, black) (there is blue, green)",
         ),
-        (affine(term(require("gpu", "Exists"))), "no node has a label gpu (no node has this label)"),
+        (
+            affine(term(require("gpu", "Exists"))),
+            "no node has a label gpu (no node has this label)",
+        ),
         (
             affine(term(require("size", "DoesNotExist"))),
             "no node has size unset (there is 4)",
