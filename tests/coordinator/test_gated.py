@@ -60,7 +60,7 @@ def test_surplus_of_a_running_gang_says_why_it_waits() -> None:
     world.settle(seconds=5)
     status = world.status("a")
     assert (status["phase"], status["reason"], status["ready"]) == ("Running", "Running", "8/10")
-    why = "0 of 2 w fit: each needs 1 cpu on one node; 0 are free, at most 0 on one node"
+    why = "0 of 2 w fit: each needs 1 cpu on one node"
     assert status["message"].startswith(f"{READY}; 2 of 10 pods wait: {why}")
     reason, message = "InsufficientResources", status["message"].removeprefix(f"{READY}; ")
     assert conditions(world, "a")["SurplusPlaced"] == ("False", reason, message)
