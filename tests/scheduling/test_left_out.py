@@ -4,14 +4,13 @@ from dataclasses import replace
 
 from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import Settings, next_cycle, run_cycle
-from scheduling.holders import Holder, HolderTable, Holders
+from scheduling.holders import Holder, Holders, HolderTable
 from scheduling.model import Node, PendingGang, PodShape, Topology
 from scheduling.verdict import Admitted, Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.scheduling.test_fit import PAIRED, PAIRING
 from tests.scheduling.test_together import HOST, ZONES, asking, minding, term
 from tests.scheduling.test_topology import (
-    GPU,
     RACKED,
     WORKER,
     ZONE,
