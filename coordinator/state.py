@@ -265,12 +265,14 @@ class CoordinatorState:
         self.cycle_wanted, self._refresh_at, self._cycled_at = False, None, moment.now
         asked = (_ready_to_ask(view) for view in self.views.values())
         pending = self._avoiding(each for each in asked if each is not None)
-        position = 0
+        position = growing = 0
         for decision in self._decisions(pending, moment):
             if isinstance(decision.verdict, Refusal):
                 position += 1
+            elif decision.verdict.left_out is not None:
+                growing += 1
             self._decided(decision, position, moment)
-        self._quiet = quiet_delay(position)
+        self._quiet = quiet_delay(position + growing)
 
     def _avoiding(self, asked: Iterable[PendingGang]) -> list[PendingGang]:
         nodes = {

@@ -94,6 +94,6 @@ def _asked(view: GangView, standing: PodSetStanding) -> tuple[Reason, str]:
             return refusal.reason, refusal.message
     hosts, pods = standing.terms.hosts, len(standing.waiting)
     if hosts > 1 and pods % hosts:
-        said = f"a replica of {standing.terms.name} starts whole, with {hosts} pods"
-        return Reason.GANG_INCOMPLETE, f"{said}; {pods} wait"
+        said = f"a replica of {standing.terms.name} starts whole, with all of its {hosts} pods"
+        return Reason.GANG_INCOMPLETE, said
     return Reason.PENDING, "waiting for the next cycle"

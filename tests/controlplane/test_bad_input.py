@@ -107,6 +107,20 @@ def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> N
     plot.create(gang("later"))
     plot.wait_running("later", 1)
     assert {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)} == before
+    plot.scale("runs", replicas=4)
+    plot.wait_message("runs", "the minimum is ready; 2 of 5 pods wait: muster.dev/min-replicas")
+    plot.wait_event("runs", "Misconfigured", "workers=two")
+
+
+def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) -> None:
+    """Also where it is the one that would make a gang: there is no Gang to say it."""
+    plot.add_node(4)
+    plot.create(gang("typo", group(), annotations={"muster.dev/min-replica": "workers=1"}))
+    plot.create(ray_cluster("none", group(), labels={"muster.dev/gan": "true"}))
+    plot.wait_event("typo", "UnknownKey", "did you mean muster.dev/min-replicas?")
+    plot.wait_event("none", "UnknownKey", "did you mean muster.dev/gang?")
+    status = plot.wait_phase("typo", "Running")
+    assert condition(status, "KeysUnderstood")["status"] == "False"
 
 
 @pytest.mark.parametrize("groups", [(), (group(replicas=0),)])

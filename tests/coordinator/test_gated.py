@@ -3,9 +3,18 @@
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from coordinator.actions import EmitEvent
+from coordinator.demand import NotReady, demand
+from coordinator.standing import survey
 from kube import names
-from tests.coordinator.api import Key
+from kube.objects import Pod
+from kube.observed import observe
+from kube.ray import GangTerms, PodSetTerms
+from scheduling.model import GangKey
+from scheduling.verdict import Reason
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import (
     GPU,
     TEAM,
@@ -14,9 +23,11 @@ from tests.coordinator.builders import (
     gang_of,
     group,
     node,
+    pod_of,
     ray_cluster,
+    template,
 )
-from tests.coordinator.world import World
+from tests.coordinator.world import World, is_gated
 
 READY = "the minimum is ready"
 
@@ -272,3 +283,73 @@ def test_the_key_that_makes_a_gang_is_told_where_it_is_misspelt() -> None:
     world.delete("rayclusters", "a")
     world.settle(seconds=5)
     assert world.leader.state.unknown_keys.of(world.leader.emitted[0].key) == ""
+
+
+# ---- where there is less to go by
+
+
+def test_half_a_replica_says_so_and_not_what_was_said_of_the_whole() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(autoscaled("a", 2, 1, hosts=2))
+    world.settle(seconds=5)
+    assert "0 of 2 w fit" in world.status("a")["message"]
+    world.api.remove(key_of(next(pod for pod in world.pods("a") if is_gated(pod))))
+    leader = world.leader
+    for _ in range(4):  # and KubeRay has not come to it
+        world.api.now += 60
+        leader.hear_all()
+        leader.tick()
+        leader.act_all()
+    said = "1 of 4 pods waits: a replica of w starts whole, with all of its 2 pods"
+    assert world.status("a")["message"] == f"{READY}; {said}"
+    assert pod_set(world, "a", "w")["reason"] == "GangIncomplete"
+
+
+def test_a_minimum_whose_pods_make_up_no_whole_replica_says_so() -> None:
+    cluster = ray_cluster("a")
+    cluster["metadata"]["uid"] = "u"
+    names_of = [f"r{at}" for at in range(4)]
+    raw = [pod_of(cluster, "w", each, template(), each, [names.GATE]) for each in names_of]
+    pods = [observe(msgspec.convert(each, Pod)) for each in raw]
+    standing = survey(GangTerms("", "", (PodSetTerms("w", 4, 4, 2),)), pods, None, {})
+    asked = demand(GangKey(TEAM, "a"), 0, 0.0, standing)
+    said = "group w: the pods that wait make up no whole replica of 2 pods"
+    assert asked == NotReady(Reason.GANG_INCOMPLETE, said)
+
+
+def test_each_pod_set_of_a_gang_that_is_not_ready_has_its_reason() -> None:
+    held = group("held", 1, schedulingGates=[{"name": "example.com/hold"}])
+    world = World(node("n1", cpu=16))
+    world.create(ray_cluster("a", group("w", 1), held))
+    world.settle(seconds=10)
+    assert world.status("a")["reason"] == "ForeignGates"
+    sets = {each["name"]: each.get("reason") for each in world.status("a")["podSets"]}
+    assert sets == dict.fromkeys(("headgroup", "w", "held"), "ForeignGates")
+
+
+def test_a_running_gang_of_which_nothing_is_understood_says_misconfigured() -> None:
+    """Its record is lost and its annotation broken: only the pins tell that it runs."""
+    world = World(node("n1", cpu=16))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    annotate(world, "a", expected_duration="soon")
+    world.delete("gangs", "a")
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=30)
+    status = world.status("a")
+    assert (status["phase"], status["reason"], status["ready"]) == (
+        "Running",
+        "Misconfigured",
+        "3/3",
+    )
+    assert status["message"].startswith('muster.dev/expected-duration: "soon" is not valid')
+
+
+def test_gangs_that_could_grow_count_among_those_whose_numbers_move() -> None:
+    """The more of them, the more seldom each is explained and written anew."""
+    world = World(node("n1", cpu=30))
+    world.create(*(autoscaled(f"g{at}", 2, 0, gpu=1) for at in range(30)))
+    world.settle(seconds=30)
+    assert all("SurplusPlaced" in conditions(world, f"g{at}") for at in range(30))
+    assert world.leader.state._quiet == 3.0

@@ -19,8 +19,9 @@ from tests.kube.fake_api import FakeApi, status
 PODS = Resource("", "v1", "pods")
 
 
-def write_kubeconfig(path: Path, server: str, user: dict[str, Any]) -> str:
-    cluster = {"name": "c", "cluster": {"server": server}}
+def write_kubeconfig(path: Path, server: str, user: dict[str, Any], authority: str = "") -> str:
+    trusted = {"certificate-authority": authority} if authority else {}
+    cluster = {"name": "c", "cluster": {"server": server, **trusted}}
     context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
     config = {
         "apiVersion": "v1",
@@ -215,6 +216,14 @@ async def test_a_kubeconfig_that_cannot_be_read_is_named(tmp_path: Path, text: s
         path.write_text(text)
     with pytest.raises(NoAccess, match=f"^kubeconfig {path} \\(the path given\\): "):
         await load_access(str(path))
+
+
+async def test_an_authority_that_is_none_is_said_of_its_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+    server = "https://127.0.0.1:1"
+    path = write_kubeconfig(tmp_path / "config", server, {"token": "t"}, str(tmp_path / "ca.crt"))
+    with pytest.raises(NoAccess, match=f"^kubeconfig {path} "):
+        await load_access(path)
 
 
 async def test_a_certificate_that_is_not_there_is_named_with_its_kubeconfig(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_reason_is_kept_while_gang_and_nodes_are_the_same() -> None:
         table.use("a", (("cpu", use),), +1)
         decisions, memory = next_cycle([asked], table.snapshot(), memory)
         found.append(decisions[0].verdict)
-    first, second, third = found
+    _, second, third = found
     assert all(isinstance(each, Admitted) for each in found)
     assert second.left_out is third.left_out  # type: ignore[union-attr]
     assert memory is not None
