@@ -114,7 +114,7 @@ def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> N
 
 def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) -> None:
     """Also where it is the one that would make a gang: there is no Gang to say it."""
-    plot.add_node(4)
+    plot.add_node(6)
     plot.create(gang("typo", group(), annotations={"muster.dev/min-replica": "workers=1"}))
     plot.create(ray_cluster("none", group(), labels={"muster.dev/gan": "true"}))
     plot.wait_event("typo", "UnknownKey", "did you mean muster.dev/min-replicas?")
