@@ -6,10 +6,10 @@ nothing: each action stays marked as under way until its end is reported.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from coordinator import repair
+from coordinator import adoption, ending, kept, repair
 from coordinator.actions import (
     Action,
     CreateGang,
@@ -23,10 +23,11 @@ from coordinator.actions import (
 )
 from coordinator.cache import ClusterCache
 from coordinator.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.kept import Kept
 from coordinator.moment import Moment, Patience
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
-from coordinator.standing import is_ready, ready_for_release, survey
+from coordinator.standing import NO_PLACEMENT, is_ready, ready_for_release, survey
 from coordinator.status import (
     RUNNING,
     Status,
@@ -51,17 +52,22 @@ from kube.ray import (
     Misconfigured,
     OptIn,
     gang_terms,
+    is_terminating,
+    makes_invalid_pods,
     opt_in,
     refused_pods,
     unknown_priority_class,
+    was_provisioned,
 )
 from kube.slots import (
+    Slots,
     handed_on,
     placement_from_pins,
     slots_of,
     trim,
     without_halves,
     without_nodes,
+    without_slots,
     without_unclaimed,
 )
 from scheduling.model import GangKey, PendingGang, Placement
@@ -75,6 +81,7 @@ UNTOLD = (
     Reason.RUNNING,
     Reason.SUSPENDED,
     Reason.EXCESS_PODS,
+    Reason.TERMINATING,
 )
 """Reasons that need no Event: they pass by themselves, or KubeRay says the same.
 
@@ -118,7 +125,8 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     pods = scene.cache.members(key, view.cluster_uid)
     if view.placement is None:
         view.placement = placement_from_pins(pods)
-        view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not to be given up
+        if view.placement is not None:
+            view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
     left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
     if left and (view.placement or view.decided or not view.written):
         view.decided = max(1, view.decided)
@@ -154,11 +162,12 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     _understand(view, cluster, pods, scene)
     view.leaving = set(view.deleted)
     _stand(view, pods)
-    doomed = [*_clear_stranded(view, scene), *_give_up_torn(view, scene)]
+    doomed = [*_clear_stranded(view, scene), *_remake(view, scene), *_give_up_torn(view, scene)]
     if view.leaving - view.deleted or doomed:
         _stand(view, pods)
     _retreat(view, pods, scene)
     _drop_lost_seats(view, pods, scene)
+    _end_kept_slots(view, pods, scene)
     view.asked = _demand(view, cluster, scene)
     if isinstance(view.asked, Settled):
         view.refusal = view.left_out = None
@@ -166,6 +175,29 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
     return actions + list(_pods_forward(view, scene))
+
+
+def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+    """Keep nothing for a RayCluster that is being deleted, and release and decide nothing.
+
+    A release that is on its way is waited for, or fenced, before its room is given up.
+    """
+    pods = scene.cache.members(view.key, view.cluster_uid)
+    view.forget_pods({pod.uid for pod in pods})
+    foreign = _sync_record(view, scene)
+    _understand(view, cluster, pods, scene)
+    view.leaving = set(view.deleted)
+    _stand(view, pods)
+    doomed = list(_clear_stranded(view, scene))
+    gated = [pod for pod in pods if pod.gated and pod.alive]
+    if view.placement is not None and _withdraw(view, gated, scene):
+        view.placement = ending.on_their_way(view.placement, pods)
+    _stand(view, pods)
+    view.refusal = view.left_out = view.unmade = None
+    view.position, view.kept, view.keeps = 0, Kept(), ""
+    view.asked = NotReady(Reason.TERMINATING, ending.text(view.standing))
+    fences = list(_fence(view, gated, scene)) if view.placement is not None else []
+    return [*foreign, *doomed, *_write_record(view, cluster, scene), *fences]
 
 
 def _sync_record(view: GangView, scene: Scene) -> list[Action]:
@@ -193,6 +225,8 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
         known = view.record is not None and view.record.spec.pod_sets
         terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
     view.terms = terms
+    view.provisioned, view.terminating = was_provisioned(cluster), is_terminating(cluster)
+    view.never_made = makes_invalid_pods(cluster)
     view.priority = _priority(terms, pods, scene.cache)
     if view.placement is not None and terms is not None:
         view.placement = _kept(view.placement, pods, terms, view.targets)
@@ -268,7 +302,9 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
     view.outside = outside(view.terms, pods)
     view.ready = sum(pod.ready for pod in pods if pod.alive)
     view.durable = view.placement is not None and _is_written(view, view.placement)
-    view.ran = view.placement is not None and (view.ran or is_ready(view.standing))
+    began = view.placement is not None or any(each.settled for each in view.standing)
+    before = view.provisioned and adoption.runs(view.standing)
+    view.ran = began and (view.ran or is_ready(view.standing) or before)
 
 
 def _is_written(view: GangView, placement: Placement) -> bool:
@@ -293,6 +329,37 @@ def _drop_lost_seats(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         _stand(view, pods)
 
 
+def _end_kept_slots(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
+    """Give up what is kept for lost pods when their time is over; not while a watch is down."""
+    now, patience = scene.moment.now, _slot_patience(view, scene)
+    slots = _note_kept(view, pods, scene)
+    over = view.kept.over(now, patience)
+    gone = kept.ended(slots, over, view.standing) if scene.sighted else None
+    if gone and view.placement is not None:
+        left = without_slots(view.placement, gone)
+        terms = view.terms
+        view.placement = _kept(left, pods, terms, view.targets) if terms else _or_none(left)
+        _stand(view, pods)
+        _note_kept(view, pods, scene)
+    view.keeps = view.kept.text(patience)
+
+
+def _slot_patience(view: GangView, scene: Scene) -> float:
+    patience = scene.patience.slot
+    return min(patience, kept.CERTAIN) if view.never_made else patience
+
+
+def _note_kept(view: GangView, pods: list[ObservedPod], scene: Scene) -> Slots:
+    placement = view.placement or NO_PLACEMENT
+    slots = kept.kept_slots(placement, view.standing, pods)
+    view.kept.note(slots, scene.moment)
+    return slots
+
+
+def _or_none(placement: Placement) -> Placement | None:
+    return placement if slots_of(placement) else None
+
+
 def _demand(view: GangView, cluster: RayCluster, scene: Scene) -> Demand:
     if view.problem and view.placement is None:
         return NotReady(Reason.MISCONFIGURED, view.problem)
@@ -305,6 +372,9 @@ def _demand(view: GangView, cluster: RayCluster, scene: Scene) -> Demand:
     created = created_at(cluster.metadata)
     refused = refused_pods(cluster)
     found = demand(view.key, view.priority, created, view.standing, refused, topology)
+    if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
+        waits = adoption.hindrance(view.standing)
+        return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     if not isinstance(found, PendingGang) or view.setback_until <= scene.moment.now:
         return found
     return replace(found, setbacks=view.setbacks)
@@ -327,21 +397,31 @@ def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
         yield EmitEvent(view.key, uid, warning=True, reason=reason, message=text)
 
 
+def _remake(view: GangView, scene: Scene) -> Iterator[Action]:
+    """Delete pods that nobody released and kube-scheduler cannot place: they come back gated."""
+    now, patience = scene.moment.now, scene.patience.bind
+    late = repair.unplaceable(view, now, patience)
+    if late and scene.sighted and view.rounds.are_open(now, patience):
+        for pod in late:
+            yield from _delete(view, pod, now)
+
+
 def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
-    """Give back the room of a gang that never ran whole and will not, or of which nothing is left.
+    """Give back the room of a gang that never ran whole and will not.
 
     Nothing is given up on what cannot be seen: the clock stands still while a watch is down.
     """
-    if not (repair.is_torn(view) or repair.is_deserted(view)) or not scene.sighted:
+    if not repair.is_torn(view) or not scene.sighted:
         view.torn_since = None
         return
     now = scene.moment.now
     view.torn_since = now if view.torn_since is None else view.torn_since
     if now < view.torn_since + scene.patience.torn:
         return
-    if repair.is_deserted(view):
-        view.placement, view.ran = None, False
-    for pod in repair.released(view):
+    ours, others = list(repair.released(view)), list(adoption.removable(view.standing))
+    if others and view.rounds.are_open(now, scene.patience.bind):
+        ours += others
+    for pod in ours:
         yield from _delete(view, pod, now)
 
 
@@ -367,16 +447,21 @@ def _retreat(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
             f"gave its room back, for a release is refused: {said}",
         )
     gated = [pod for each in view.standing for pod in each.gated]
+    if _withdraw(view, gated, scene):
+        view.placement, view.refused_since, view.retreating = None, None, False
+        view.setbacks += 1
+        view.setback_until = now + scene.patience.setback
+        _stand(view, pods)
+
+
+def _withdraw(view: GangView, gated: list[ObservedPod], scene: Scene) -> bool:
+    """Have no release of gated pods arrive any more; say whether that is so already."""
     for pod in gated:
         if pod.uid in view.unsure | view.inflight:
             _require_new_fence(view, pod, "", scene.epoch)
         else:
             view.targets.pop(pod.uid, None)
-    if not view.inflight and all(_fence_holds(view, pod) for pod in gated):
-        view.placement, view.refused_since, view.retreating = None, None, False
-        view.setbacks += 1
-        view.setback_until = now + scene.patience.setback
-        _stand(view, pods)
+    return not view.inflight and all(_fence_holds(view, pod) for pod in gated)
 
 
 def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
@@ -396,6 +481,8 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     if view.writing or view.write_attempts.not_before > scene.moment.now:
         return []
     spec = spec_of(view.cluster_uid, view.priority, view.terms)
+    if view.record is None and view.terminating:
+        return []  # the garbage collector may have been faster; it is not to be made again
     if view.record is None:
         view.writing = True
         return [CreateGang(view.key, body_of(cluster, spec))]
@@ -461,6 +548,9 @@ def wake_at(view: GangView, scene: Scene) -> float | None:
     now = scene.moment.now
     moments = [a.not_before for a in view.attempts.values()]
     moments += [since + scene.patience.bind for since in view.stuck_since.values()]
+    moments.append(view.rounds.next_begin)
+    if (end := view.kept.next_end(_slot_patience(view, scene))) is not None:
+        moments.append(end)
     if view.out_since is not None:
         moments.append(view.out_since + OPT_OUT_DELAY)
     if view.torn_since is not None:
@@ -499,6 +589,11 @@ def _fences(view: GangView, scene: Scene) -> Iterator[Action]:
     unseated = ((pod, "") for each in view.standing for pod in each.waiting)
     for pod, node in (*seated, *unseated):
         _require_new_fence(view, pod, node, scene.epoch)
+        yield from _fence(view, [pod], scene)
+
+
+def _fence(view: GangView, pods: Iterable[ObservedPod], scene: Scene) -> Iterator[Action]:
+    for pod in pods:
         if not _fence_holds(view, pod) and _free_to_act(view, pod, scene):
             view.inflight.add(pod.uid)
             assert pod.raw is not None
@@ -535,7 +630,7 @@ def opted_out(view: GangView, scene: Scene) -> list[Action]:
     the truth, saw a gang: so the news must be seen clearly, and last for a while.
     """
     actions: list[Action] = []
-    view.asked = Settled()
+    view.asked, view.kept, view.keeps = Settled(), Kept(), ""
     if not scene.sighted or view.key.namespace not in scene.cache.namespaces:
         view.out_since = None
         return []

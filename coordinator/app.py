@@ -86,6 +86,7 @@ class Coordinator:
         patience = Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
+            slot=settings.slot_patience,
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
         )

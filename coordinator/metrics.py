@@ -23,6 +23,7 @@ WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "ou
 AVOIDED = Gauge(
     "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"
 )
+KEPT = Gauge("muster_kept_slots", "Slots that are kept for lost pods of gangs")
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

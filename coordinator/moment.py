@@ -21,6 +21,9 @@ class Patience:
     torn: float = 300.0
     """Until a gang that lost a part before it ever ran whole gives the rest back."""
 
+    slot: float = 600.0
+    """Until the slot of a lost pod ends for which no replacement comes."""
+
     setback: float = 600.0
     """Until a gang that gave its room back because a release was refused has its place again."""
 

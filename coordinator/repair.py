@@ -13,7 +13,7 @@ import numpy as np
 from coordinator.standing import ready_for_release
 from coordinator.view import GangView
 from kube.observed import ObservedPod
-from kube.slots import turn_count, turn_reached, vacant_slots, without_turns
+from kube.slots import is_released, turn_count, turn_reached, vacant_slots, without_turns
 from scheduling.columns import Columns
 from scheduling.feasibility import feasible
 from scheduling.model import Placement, PodShape
@@ -116,8 +116,14 @@ def stranded(
         for pod in pod_set.settled:
             if pod.node or not pod.settled_on:
                 view.stuck_since.pop(pod.uid, None)
-            elif _barred(pod, columns) or _stuck(view, pod, now, patience):
+            elif _barred(pod, columns) or is_stuck(view, pod, now, patience):
                 yield pod
+
+
+def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod]:
+    """Pods that nobody released and that kube-scheduler has found no node for in `patience`."""
+    pods = (pod for each in view.standing for pod in each.unpinned)
+    return [pod for pod in pods if is_stuck(view, pod, now, patience)]
 
 
 def _barred(pod: ObservedPod, columns: Columns) -> bool:
@@ -126,7 +132,8 @@ def _barred(pod: ObservedPod, columns: Columns) -> bool:
     return at is None or (shape is not None and not bool(feasible(shape, columns)[at]))
 
 
-def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> bool:
+def is_stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> bool:
+    """Whether kube-scheduler has said for `patience` seconds that it has no node for a pod."""
     if not pod.unschedulable:
         view.stuck_since.pop(pod.uid, None)
         return False
@@ -136,11 +143,10 @@ def _stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> boo
 def is_torn(view: GangView) -> bool:
     """Whether a gang that never ran whole has a part on its way or on its nodes, and not the rest.
 
-    Only what was released by us counts: pods that ran before the gang was opted in are their
-    owner's.
+    Whoever released that part: what began without us is given back too, if it never ran.
     """
     unbound = any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)
-    return unbound and not view.ran and any(released(view))
+    return unbound and not view.ran and any(pod_set.settled for pod_set in view.standing)
 
 
 def is_refused(view: GangView) -> bool:
@@ -160,12 +166,7 @@ def release_refusals(view: GangView) -> list[str]:
 def released(view: GangView) -> Iterator[ObservedPod]:
     """The pods that were released to a node."""
     for pod_set in view.standing:
-        yield from (pod for pod in pod_set.settled if pod.member is not None and pod.member.pinned)
-
-
-def is_deserted(view: GangView) -> bool:
-    """Whether all seats of a gang are kept for pods of which none exists."""
-    return view.placement is not None and not any(pod_set.exist for pod_set in view.standing)
+        yield from (pod for pod in pod_set.settled if is_released(pod))
 
 
 def is_hindered(view: GangView) -> bool:

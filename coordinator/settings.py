@@ -57,6 +57,9 @@ class Settings(ProgramSettings):
     torn_patience: float = Field(default=300.0, gt=0)
     """Seconds until a gang that lost a part before it ran whole gives the rest back."""
 
+    slot_patience: float = Field(default=600.0, gt=0)
+    """Seconds until the slot of a lost pod ends for which no replacement comes."""
+
     refusal_memory: float = Field(default=600.0, gt=0)
     """Seconds until a node on which kube-scheduler refused a pod is tried again for such pods."""
 

@@ -20,10 +20,11 @@ NO_PLACEMENT = Placement()
 class PodSetStanding:
     """One pod set.
 
-    `settled`: without our gate, bound or on its way. `seated`: gated, with the node of its
-    slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others too.
-    `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids of
-    those seated whose turn has not come.
+    `settled`: without our gate, bound or on its way to its pinned node. `seated`: gated, with the
+    node of its slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others
+    too. `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids
+    of those seated whose turn has not come. `unpinned`: without our gate, pin and node, which
+    kube-scheduler may bind to any node: such a pod has no room.
     """
 
     terms: PodSetTerms
@@ -33,6 +34,7 @@ class PodSetStanding:
     blocked: tuple[ObservedPod, ...]
     vacant: int
     early: frozenset[str] = frozenset()
+    unpinned: tuple[ObservedPod, ...] = ()
 
     @property
     def placed(self) -> int:
@@ -59,7 +61,21 @@ class PodSetStanding:
     def exist(self) -> int:
         """How many pods of the set there are."""
         unseated = len(self.waiting) + len(self.blocked)
-        return len(self.settled) + len(self.seated) + unseated
+        return len(self.settled) + len(self.seated) + unseated + len(self.unpinned)
+
+    @property
+    def claimants(self) -> int:
+        """How many pods may come for a kept slot: those without one, and those yet to be made.
+
+        The pods of a replica that is not whole yet are among them.
+        """
+        others = len(self.settled) + len(self.seated) + len(self.unpinned)
+        return max(0, self.terms.count - others)
+
+    @property
+    def kept(self) -> int:
+        """How many slots are kept without a pod."""
+        return self.vacant - len(self.seated)
 
     @property
     def ready(self) -> int:
@@ -148,12 +164,13 @@ def _pod_set(
     unseated = [pod for pod in gated if pod.uid not in seats]
     return PodSetStanding(
         terms=terms,
-        settled=tuple(pod for pod in mine if not pod.gated),
+        settled=tuple(pod for pod in mine if not pod.gated and pod.settled_on),
         seated=tuple((pod, seats[pod.uid]) for pod in gated if pod.uid in seats),
         waiting=tuple(pod for pod in unseated if not pod.foreign_gates),
         blocked=tuple(pod for pod in unseated if pod.foreign_gates),
         vacant=_vacant_of(terms.name, vacant),
         early=early & {pod.uid for pod in gated} if early else early,
+        unpinned=tuple(pod for pod in mine if not pod.gated and not pod.settled_on),
     )
 
 

@@ -22,10 +22,19 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from coordinator.actions import Action
-from coordinator.advance import Scene, advance, open_view, opt_in_of, opted_out, wake_at
+from coordinator.advance import (
+    Scene,
+    advance,
+    open_view,
+    opt_in_of,
+    opted_out,
+    wake_at,
+    wind_down,
+)
 from coordinator.cache import ClusterCache
 from coordinator.course import goes_on
 from coordinator.demand import avoiding
+from coordinator.ending import Orphans
 from coordinator.events import (
     ClusterGone,
     ClusterSeen,
@@ -67,7 +76,7 @@ from kube import names
 from kube.codec import service
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
-from kube.ray import Answer
+from kube.ray import Answer, is_terminating
 from kube.slots import Reserved, merged, reserved
 from scheduling.company import Company
 from scheduling.cycle import Memory, next_cycle
@@ -98,6 +107,7 @@ class CoordinatorState:
     _memory: Memory | None = None
     _explained_at: float = float("-inf")
     _quiet: float = QUIET_DELAY
+    _orphans: Orphans = field(default_factory=Orphans)
     _blind: set[str] = field(default_factory=set)
     _inherited: frozenset[str] = frozenset()
     _dirty: set[GangKey] = field(default_factory=set)
@@ -185,10 +195,12 @@ class CoordinatorState:
         cluster = self.cache.clusters.get(key)
         view = self._view(key, cluster, scene)
         if view is None or cluster is None:
-            return []
+            return self._orphan(key, scene)
         view.unknown_keys = self.unknown_keys.of(key)
         before, held = _ready_to_ask(view), view.placement
-        if opt_in_of(cluster, self.cache).answer is Answer.NO:
+        if is_terminating(cluster):
+            actions = wind_down(view, cluster, scene)
+        elif opt_in_of(cluster, self.cache).answer is Answer.NO:
             view.placement = None
             actions = opted_out(view, scene)
         else:
@@ -200,6 +212,18 @@ class CoordinatorState:
         asks = _ready_to_ask(view)
         self.cycle_wanted |= asks is not None and asks != before
         self._wake(key, wake_at(view, scene))
+        return actions
+
+    def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
+        """See to a Gang whose RayCluster is gone."""
+        gang = self.cache.gangs.get(key)
+        if gang is None or key in self.cache.clusters:
+            self._orphans.forget(key)
+            return []
+        if not scene.sighted:
+            return []  # the end of the blindness has all looked at
+        actions = self._orphans.look(key, gang, scene.moment, self.epoch)
+        self._wake(key, self._orphans.next_look(key))
         return actions
 
     def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
@@ -432,9 +456,7 @@ class CoordinatorState:
     def _cluster_seen(self, event: ClusterSeen, moment: Moment) -> None:
         meta = event.cluster.metadata
         key = GangKey(meta.namespace, meta.name)
-        if meta.deletion_timestamp is not None:  # its Gang is not to be made again
-            self._cluster_gone(ClusterGone(key, meta.uid), moment)
-            return
+        self.cycle_wanted |= is_terminating(event.cluster)
         self.cache.clusters[key] = event.cluster
         self.unknown_keys.seen(key, event.cluster)
         self._dirty.add(key)
@@ -526,7 +548,7 @@ class CoordinatorState:
     def _sight_regained(self, event: SightRegained, moment: Moment) -> None:
         self._blind.discard(event.watch)
         if not self._blind:
-            self._dirty |= set(self.views)
+            self._dirty |= set(self.views) | set(self.cache.gangs)
             self.cycle_wanted = True
 
     @_take.register
@@ -543,6 +565,7 @@ class CoordinatorState:
             self._reserve(view, Reserved())
         self.views.clear()
         self._late.clear()
+        self._orphans.clear()
         self.wake_at.clear()
         self.refusals = Refusals()
         self.unknown_keys.forget_told()

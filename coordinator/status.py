@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator import adoption
 from coordinator.demand import NotReady, is_gathered
 from coordinator.refusals import TEXT_LIMIT
 from coordinator.repair import release_refusals
@@ -21,7 +22,7 @@ from coordinator.waiting import Waits, in_words, short, waiting
 from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
 from kube.ray import pods_wanted
-from kube.slots import turn_count
+from kube.slots import is_released, turn_count
 from scheduling.model import Placement
 from scheduling.verdict import MESSAGE_LIMIT, Reason
 
@@ -56,12 +57,23 @@ class Explained:
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
+    if view.terminating and not_ready is not None:
+        phase = view.written.get("phase", GATHERING)
+        return Explained(phase, not_ready.reason, not_ready.message)
     said = _with_waiting(_explain(view, not_ready), view)
-    past = [each for each in (view.setback, view.bind_refusal) if each]
-    if not past or said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED):
-        return replace(said, message=said.message[:MESSAGE_LIMIT])
-    message = "; ".join([said.message[:SAID_FIRST], *past])
+    over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
+    past = () if over else (view.setback, view.bind_refusal)
+    also = [each for each in (view.keeps, *_not_released(view, said), *past) if each]
+    rest = "; ".join(also)
+    first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
+    message = f"{first}; {rest}" if rest else said.message
     return replace(said, message=message[:MESSAGE_LIMIT])
+
+
+def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
+    """What is to be said of pods that Muster did not release, beside what was said already."""
+    told = said.reason == Reason.NOT_RELEASED_BY_MUSTER
+    return adoption.bound(view.standing), "" if told else adoption.waiting(view.standing)
 
 
 def _with_waiting(said: Explained, view: GangView) -> Explained:
@@ -75,7 +87,7 @@ def _with_waiting(said: Explained, view: GangView) -> Explained:
 
 
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
-    if view.placement is not None or _runs_unplaced(view):
+    if view.placement is not None or view.ran or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:
         gathered = bool(view.standing) and is_gathered(view.standing)
@@ -164,8 +176,12 @@ def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> St
             "name": each.terms.name,
             "count": each.terms.count,
             "minimum": each.terms.minimum,
-            "released": len(each.settled),
+            "gated": len(each.gated),
+            "released": sum(is_released(pod) for pod in each.settled),
+            "notReleased": sum(1 for _ in adoption.not_released(each)),
+            "bound": each.bound,
             "ready": each.ready,
+            "kept": each.kept,
             "reason": reason,
             "message": message,
             "shortage": shortage_to_status(said) if said and said.fit < said.wanted else {},
@@ -175,7 +191,7 @@ def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> St
 
 def _why_gated(each: PodSetStanding, gang: Explained) -> tuple[str, str]:
     """Say why gated pods of a pod set wait: for what the gang waits for, or for their own sake."""
-    if gang.phase not in (ADMITTED, RUNNING):
+    if gang.phase not in (ADMITTED, RUNNING) or gang.reason == Reason.TERMINATING:
         return (gang.reason, "") if each.gated else ("", "")
     mine = next((waits for waits in gang.waits if waits.pod_set == each.terms.name), None)
     return (mine.reason, short(mine.message)) if mine is not None else ("", "")
@@ -221,12 +237,15 @@ def _reached(kind: str, reason: Reason | None, said: Explained) -> _Condition:
 
 def _surplus(view: GangView, said: Explained) -> list[_Condition]:
     """Say of an admitted gang whether its pods above the minimum have their place."""
-    if said.phase not in (ADMITTED, RUNNING):
+    if said.phase not in (ADMITTED, RUNNING) or view.terminating:
         return []
     if said.waits:
         first = said.waits[0].reason
         message = in_words(said.waits, view)[:MESSAGE_LIMIT]
         return [_Condition(SURPLUS_PLACED, "False", first, message)]
+    unplaced = adoption.waiting(view.standing)
+    if unplaced:
+        return [_Condition(SURPLUS_PLACED, "False", Reason.NOT_RELEASED_BY_MUSTER, unplaced)]
     if all(each.terms.count == each.terms.minimum for each in view.standing):
         return []
     return [_Condition(SURPLUS_PLACED, "True", Reason.ADMITTED)]

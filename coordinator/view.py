@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator.adoption import Rounds
 from coordinator.course import Course
 from coordinator.demand import Demand, NotReady, Settled
+from coordinator.kept import Kept
 from coordinator.standing import Standing
 from kube.objects import Gang, RayCluster
 from kube.ray import GangTerms, Misconfigured
@@ -54,8 +56,11 @@ class GangView:
     `refused_since`: a release is refused and nothing runs; `retreating`: so the placement will be
     given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
     are how often that was, and `setback` says why the last time.
-    `ran`: the whole minimum was ready at once under this placement. `written` is the status that
-    the record holds, `sent` the one that was written to it last; `replacing`: a write that
+    `ran`: the whole minimum was ready at once under this placement, or before the opt-in, which
+    KubeRay tells by `provisioned`. `terminating`: the RayCluster is being deleted. `kept` are the
+    slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
+    them. `rounds` are those of deletions of pods that we did not release. `written` is the status
+    that the record holds, `sent` the one that was written to it last; `replacing`: a write that
     changes the placement in it is under way. `asked` is what the last cycle was asked, `unmade`
     what KubeRay says of pods that it cannot create. `left_out` says why surplus waits that the
     last cycle was asked for; `outside` counts the gated pods of pod sets that the terms do not
@@ -77,6 +82,8 @@ class GangView:
     decided: int = 0
     durable: bool = False
     ran: bool = False
+    provisioned: bool = False
+    terminating: bool = False
     standing: Standing = ()
     asked: Demand = field(default_factory=Settled)
     unmade: NotReady | None = None
@@ -97,6 +104,10 @@ class GangView:
     attempts: dict[str, Attempts] = field(default_factory=dict)
     stuck_since: dict[str, float] = field(default_factory=dict)
     bind_refusal: str = ""
+    kept: Kept = field(default_factory=Kept)
+    keeps: str = ""
+    never_made: bool = False
+    rounds: Rounds = field(default_factory=Rounds)
     torn_since: float | None = None
     refused_since: float | None = None
     retreating: bool = False
@@ -124,6 +135,11 @@ class GangView:
         """Whether a pod of the gang is out of our hands, or may be."""
         settled = any(pod_set.settled for pod_set in self.standing)
         return settled or bool((self.inflight | self.targets.keys()) - self.leaving)
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether the gang neither has a placement nor runs without one, nor is at its end."""
+        return self.placement is None and not (self.ran or self.terminating)
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""

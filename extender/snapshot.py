@@ -335,11 +335,15 @@ def _key(gang: Gang) -> GangKey:
 def _guarded(gang: Gang) -> GuardedGang:
     owners = (o.uid for o in gang.metadata.owner_references if o.kind == "RayCluster")
     minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
-    return GuardedGang(next(owners, ""), _seats(gang), minimum)
+    owner = next(owners, "")
+    return GuardedGang(owner, _seats(gang) if owner else {}, minimum)
 
 
 def _seats(gang: Gang) -> Mapping[str, Placement]:
-    """The placement, node by node; none where somebody has edited it into nonsense."""
+    """The placement, node by node; none where somebody has edited it into nonsense.
+
+    Nor is one asked for of a Gang without a RayCluster, which has no pods that could take it.
+    """
     if gang.status.placement is None:
         return {}
     try:

@@ -152,8 +152,16 @@ class PodSetStatus(_Model):
     name: Name
     count: Count = 0
     minimum: Count = 0
-    released: Count = Field(default=0, description="Pods that have lost our gate.")
+    gated: Count = Field(default=0, description="Pods with Muster's gate.")
+    released: Count = Field(default=0, description="Pods that Muster released, each to a node.")
+    not_released: Count = Field(
+        default=0,
+        description="Pods without the gate that Muster did not release: created before the opt-in, "
+        "or their gate was removed.",
+    )
+    bound: Count = Field(default=0, description="Pods on their node, whoever released them.")
     ready: Count = 0
+    kept: Count = Field(default=0, description="Slots that are kept for lost pods.")
     reason: str = ""
     message: str = ""
     shortage: Shortage | None = None

@@ -537,9 +537,11 @@ class RayClusterSpec(_Part, frozen=True):
 
 
 class RayClusterStatus(_Part, frozen=True):
-    """What KubeRay says of a RayCluster; of the conditions only ReplicaFailure is read."""
+    """What KubeRay says of a RayCluster, and of which generation of its spec."""
 
     conditions: OrNull[tuple[Condition, ...]] = ()
+    state: str = ""
+    observed_generation: int = 0
 
 
 class RayCluster(Slim, frozen=True):
@@ -614,8 +616,12 @@ class GangPodSetStatus(Slim, frozen=True):
     name: str = ""
     count: int = 0
     minimum: int = 0
+    gated: int = 0
     released: int = 0
+    not_released: int = 0
+    bound: int = 0
     ready: int = 0
+    kept: int = 0
     reason: str = ""
     message: str = ""
     shortage: GangShortage | None = None

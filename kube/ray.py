@@ -24,6 +24,13 @@ DEFAULT_HOSTS = 1
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
+# How the API server begins its refusal of an object that breaks its schema or validation. Quotas,
+# policies and webhooks say "forbidden" or "denied the request", and may say otherwise tomorrow.
+_INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
+
+_PROVISIONED = "RayClusterProvisioned"
+_READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
+
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
@@ -164,6 +171,30 @@ def refused_pods(cluster: RayCluster) -> str:
             said = condition.message.removeprefix(condition.reason)
             return " ".join(said.split()) or condition.reason
     return ""
+
+
+def makes_invalid_pods(cluster: RayCluster) -> bool:
+    """Say whether the API server calls a pod of the RayCluster invalid, as KubeRay makes it.
+
+    It will do so until the RayCluster is changed; of a spec that is newer than what KubeRay said
+    nothing is known.
+    """
+    stale = cluster.metadata.generation > cluster.status.observed_generation
+    return not stale and bool(_INVALID.match(refused_pods(cluster)))
+
+
+def was_provisioned(cluster: RayCluster) -> bool:
+    """Say whether all pods were ready once since the RayCluster was created, or resumed.
+
+    KubeRay never takes either word back, but when the RayCluster is suspended.
+    """
+    said = {each.type: each.status for each in cluster.status.conditions}
+    return said.get(_PROVISIONED) == "True" or cluster.status.state == _READY
+
+
+def is_terminating(cluster: RayCluster) -> bool:
+    """Say whether the RayCluster is being deleted: KubeRay makes no more pods for it."""
+    return cluster.metadata.deletion_timestamp is not None
 
 
 def gang_terms(

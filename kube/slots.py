@@ -96,20 +96,28 @@ def _kind(assignment: Assignment) -> Kind:
 
 
 def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
-    """The places that no pinned or bound pod has taken.
+    """The places that no released pod has taken.
 
-    A pod whose shape is not (or no longer) the promised one still takes a place of its pod
-    set on its node: a resize in place must not make the gang look as if it had lost a seat.
+    A pod that is bound without a pin was not placed, and takes no place. A released one whose shape
+    is not (or no longer) the promised one still takes a place of its pod set on its node: a resize
+    in place must not make the gang look as if it had lost a seat.
     """
     return _taken(placement, pods)[0]
 
 
 def _taken(placement: Placement, pods: Iterable[ObservedPod]) -> tuple[Slots, list[ObservedPod]]:
     """The places that are vacant, and the pinned or bound pods for which there is none."""
-    vacant = slots_of(placement)
-    strays = [pod for pod in _settled(pods) if not _take(vacant, _own_slot(pod))]
-    homeless = [pod for pod in strays if not _take(vacant, _any_slot(vacant, pod))]
+    vacant, settled = slots_of(placement), list(_settled(pods))
+    strays = [pod for pod in settled if not (is_released(pod) and _take(vacant, _own_slot(pod)))]
+    homeless = [
+        pod for pod in strays if not (is_released(pod) and _take(vacant, _any_slot(vacant, pod)))
+    ]
     return +vacant, homeless
+
+
+def is_released(pod: ObservedPod) -> bool:
+    """Whether the pod is pinned and has lost our gate: by Muster's release, which does both."""
+    return not pod.gated and pod.member is not None and bool(pod.member.pinned)
 
 
 def _settled(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
@@ -239,6 +247,11 @@ def without_nodes(
     for slot, count in vacant_slots(placement, pods).items():
         slots[slot] -= count if slot.node in nodes else 0
     return _rebuilt(placement, slots)
+
+
+def without_slots(placement: Placement, slots: Slots) -> Placement:
+    """The placement without these places."""
+    return _rebuilt(placement, slots_of(placement) - slots)
 
 
 def without_turns(placement: Placement, pods: Iterable[ObservedPod], before: int) -> Placement:
@@ -463,14 +476,17 @@ def _rebuilt(placement: Placement, slots: Mapping[Slot, int]) -> Placement:
 
 
 def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:
-    """The placement that the released pods of a gang tell of, when its record is lost."""
+    """The placement that the released pods of a gang tell of, when its record is lost.
+
+    A pod without pin was never placed, wherever it is.
+    """
     found: defaultdict[Kind, Counter[str]] = defaultdict(Counter)
     requests: dict[Kind, Amounts] = {}
     for pod in _settled(pods):
-        kind = kind_of(pod)
-        if kind is not None and pod.member is not None and pod.member.shape is not None:
+        kind, shape = kind_of(pod), pod.member.shape if pod.member is not None else None
+        if kind is not None and shape is not None and is_released(pod):
             found[kind][pod.settled_on] += 1
-            requests[kind] = pod.member.shape.requests
+            requests[kind] = shape.requests
     if not found:
         return None
     return Placement(

@@ -26,6 +26,8 @@ class Reason(StrEnum):
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"
+    NOT_RELEASED_BY_MUSTER = "NotReleasedByMuster"
+    TERMINATING = "Terminating"
     PENDING = "Pending"
     ADMITTED = "Admitted"
     RELEASE_REFUSED = "ReleaseRefused"

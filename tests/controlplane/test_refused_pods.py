@@ -1,7 +1,8 @@
 """Does a gang that KubeRay cannot complete say what was refused?"""
 
+from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
-from tests.controlplane.rayclusters import gang, group
+from tests.controlplane.rayclusters import Json, gang, group
 
 
 def add_quota(plot: Plot, pods: int) -> None:
@@ -29,7 +30,9 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     plot.wait_running("cut", 3)
 
 
-def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(plot: Plot) -> None:
+def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
+    plot: Plot, muster: Muster
+) -> None:
     """It keeps the seat and goes on; once the quota is lifted it is whole again."""
     plot.add_node(3)
     plot.create(gang("cut", group(replicas=2)))
@@ -39,9 +42,42 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(pl
     missing = "group workers: 1 of 2 pods exist"
     status = plot.wait_phase("cut", "Running", "PodsRefused", missing)
     assert "exceeded quota: small" in status["message"]
+    plot.wait_message("cut", "; 1 slot is kept for a lost pod until 20")
+    assert [each.get("kept", 0) for each in plot.status("cut")["podSets"]] == [0, 1]
+    assert "muster_kept_slots 1.0" in muster.metrics()
     plot.wait_event("cut", "PodsRefused", "exceeded quota: small")
     plot.delete("ResourceQuota", "small")
     plot.wait_phase("cut", "Running", "Running")
+    plot.wait(lambda: "muster_kept_slots 0.0" in muster.metrics(), "no slot to be kept")
+
+
+def test_slots_of_pods_that_cannot_be_made_go_to_the_next(plot: Plot) -> None:
+    """A mistake in the template beside lost workers: KubeRay says that no pod of it is valid."""
+    plot.add_node(5)
+    plot.create(gang("broken", group(replicas=4)))
+    plot.wait_running("broken", 5)
+    plot.create(gang("next", group(replicas=3)))
+    plot.wait_phase("next", "Queued", "InsufficientResources")
+    plot.scale("broken", template=with_policy("Nope"), maxReplicas=11)
+    plot.wait(lambda: most_workers(plot, "broken") == 11, "KubeRay to have read the template")
+    for lost in plot.pods("broken", "worker"):
+        plot.delete("Pod", lost["metadata"]["name"])
+    plot.wait_running("next", 4)
+    status = plot.wait_phase("broken", "Running", "PodsRefused", "is invalid: ")
+    assert [each.get("kept", 0) for each in status["podSets"]] == [0, 0]
+
+
+def with_policy(policy: str) -> Json:
+    """A template of workers with this imagePullPolicy, which KubeRay passes on as it is."""
+    template: Json = group()["template"]
+    template["spec"]["containers"][0]["imagePullPolicy"] = policy
+    return template
+
+
+def most_workers(plot: Plot, name: str) -> int:
+    """The most workers by what KubeRay has read."""
+    found: int = plot.get("RayCluster", name).get("status", {}).get("maxWorkerReplicas", 0)
+    return found
 
 
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:

@@ -42,6 +42,14 @@ def template(*, cpu: Amount = 1, gpu: int = 0, **spec: object) -> Json:
     return {"spec": {"containers": [{"name": "ray", "resources": {"requests": requests}}], **spec}}
 
 
+def pinned_to(name: str) -> Json:
+    """The spec of a pod that was released to a node and is bound to it."""
+    pin = {"key": "metadata.name", "operator": "In", "values": [name]}
+    required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"nodeName": name, "affinity": affinity}
+
+
 def group(
     name: str,
     replicas: int,

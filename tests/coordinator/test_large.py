@@ -23,7 +23,7 @@ from kube import names, objects
 from kube.observed import ObservedPod, observe
 from kube.ray import GangTerms, gang_terms
 from scheduling.model import GangKey
-from tests.coordinator.builders import gang_of, node, pod_of, template
+from tests.coordinator.builders import gang_of, node, pinned_to, pod_of, template
 
 WORKERS = 10_000
 NODES = 1_000
@@ -77,7 +77,7 @@ def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None
     assert isinstance(head, ReleasePod)
     assert head.pod.metadata.name == "head"
 
-    released = pod_of(raw, names.RAY_HEAD_GROUP, "head", template(nodeName=head.node), "", [])
+    released = pod_of(raw, names.RAY_HEAD_GROUP, "head", template(**pinned_to(head.node)), "", [])
     released["metadata"] |= {"uid": "head", "resourceVersion": "2"}
     bound = PodSeen(observe(msgspec.convert(released, objects.Pod)))
     rest = state.handle([bound, PodPatchEnded(KEY, "head", None)], NOW)

@@ -112,12 +112,14 @@ class Walk(RuleBasedStateMachine):
             self.world.create(cluster)
             self._note_minimum(name_of(cluster))
 
-    @rule(at=pick, what=st.sampled_from(["delete", "scale", "suspend"]), replicas=small)
+    @rule(at=pick, what=st.sampled_from(["delete", "hold", "scale", "suspend"]), replicas=small)
     def change_a_cluster(self, at: int, what: str, replicas: int) -> None:
         for cluster in self._some("rayclusters", at):
             match what:
                 case "delete":
                     self.world.api.delete(key_of(cluster))
+                case "hold":
+                    self.world.api.change(cluster, _delete_but_hold)
                 case "scale":
                     self._scale(cluster, replicas)
                 case "suspend":
@@ -380,6 +382,9 @@ class Walk(RuleBasedStateMachine):
 
     def every_gang_is_whole_or_holds_nothing(self) -> None:
         for cluster in self.world.api.all("rayclusters"):
+            if "deletionTimestamp" in cluster["metadata"]:
+                self._nothing_is_kept_for(cluster)
+                continue
             status = self.world.status(name_of(cluster))
             settled = self._settled(cluster["metadata"]["uid"])
             bound = sum(self.world.bound(name_of(cluster)).values())
@@ -392,6 +397,12 @@ class Walk(RuleBasedStateMachine):
             elif status["phase"] != "Running":  # a gang that ran may lack what it lost
                 assert not settled
                 assert "placement" not in status
+
+    def _nothing_is_kept_for(self, cluster: Json) -> None:
+        """It may have no Gang: none is made for one that is being deleted."""
+        gang = self.world.api.objects.get(Key("gangs", "team", name_of(cluster)))
+        status = (gang or {}).get("status") or {"reason": "Terminating"}
+        assert (status["reason"], status.get("placement")) == ("Terminating", None)
 
     def nobody_waits_who_could_start(self) -> None:
         state = self.world.leader.state
@@ -470,6 +481,11 @@ def _labels(obj: Json) -> dict[str, Any]:
 def _without_foreign_gates(pod: Json) -> None:
     gates = pod["spec"]["schedulingGates"]
     pod["spec"]["schedulingGates"] = [g for g in gates if g["name"] == names.GATE]
+
+
+def _delete_but_hold(cluster: Json) -> None:
+    """Somebody's finalizer holds it."""
+    cluster["metadata"]["deletionTimestamp"] = "now"
 
 
 def _cordon_or_not(node: Json) -> None:

@@ -64,7 +64,8 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_pod_is_refused() -> 
         status = world.status("a")
         assert (status["phase"], status["reason"]) == ("Running", "PodsRefused")
         missing = "group workers: 1 of 2 pods exist"
-        assert status["message"] == f"{missing}; KubeRay could not create more: {QUOTA}"
+        kept = "1 slot is kept for a lost pod until 2026-01-01T00:11:00Z"
+        assert status["message"] == f"{missing}; KubeRay could not create more: {QUOTA}; {kept}"
         told = [(each.reason, each.warning) for each in world.leader.emitted]
         assert told == [("PodsRefused", True)]
     world.settle(seconds=60)

@@ -198,6 +198,7 @@ class World:
         self.api = Api()
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
+        self.webhook = True  # whether new pods are gated
         self.grudges: set[str] = set()  # nodes that the scheduler gives to nobody, and nobody knows
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
@@ -321,10 +322,16 @@ class World:
 
     def kuberay(self) -> None:
         for cluster in list(self.api.all("rayclusters")) if self.refused else ():
-            self.api.change(cluster, lambda obj: obj.update(status={"conditions": [self.refused]}))
+            seen = {"observedGeneration": cluster["metadata"]["generation"]}
+            self._say(cluster, {**seen, "conditions": [self.refused]})
         for cluster in list(self.api.all("rayclusters")):
+            if "deletionTimestamp" in cluster["metadata"]:
+                continue
             for pod_set, pods, wanted in self._sets(cluster):
                 self._reconcile(cluster, pod_set, pods, wanted)
+
+    def _say(self, cluster: Json, status: Json) -> None:
+        self.api.change(cluster, lambda obj: obj.update(status=status))
 
     def _sets(self, cluster: Json) -> Iterator[tuple[Json, list[Json], int]]:
         spec, uid = cluster["spec"], cluster["metadata"]["uid"]
@@ -376,7 +383,7 @@ class World:
         meta = cluster["metadata"]
         namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
         answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
-        if not answer.gated or not gate_patch(pod):
+        if not (self.webhook and answer.gated and gate_patch(pod)):
             return pod
         gates = [*pod["spec"].get("schedulingGates", ()), {"name": names.GATE}]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}

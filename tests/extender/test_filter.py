@@ -99,7 +99,7 @@ def test_every_refused_node_is_told_once() -> None:
 
 def test_a_bound_member_turns_its_reservation_into_use() -> None:
     known = ledger(node("a"), gang(seats={"a": 1}))
-    known.put_pod(as_seen(member(pod("w", gpu=8, on="a"))))
+    known.put_pod(as_seen(member(pinned(pod("w", gpu=8, on="a"), "a"))))
     assert known.reservations == 0
     assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}
 

@@ -61,3 +61,13 @@ def test_a_gang_is_placed_while_it_has_a_placement() -> None:
     assert known.placed_gangs == 1
     known.remove_gang(as_gang(gang("train", seats={"a": 1})))
     assert known.placed_gangs == 0
+
+
+def test_a_gang_without_a_ray_cluster_reserves_nothing() -> None:
+    """`--cascade=orphan` took its owner away, and no pod can take its slots any more."""
+    orphan = gang(seats={"a": 1})
+    orphan["metadata"]["ownerReferences"] = []
+    left = ledger(node("a"), gang(seats={"a": 1}))
+    assert left.reservations == 1
+    left.put_gang(as_gang(orphan))
+    assert (left.reservations, left.placed_gangs) == (0, 0)

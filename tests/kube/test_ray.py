@@ -446,3 +446,61 @@ def test_a_huge_annotation_is_answered_quickly_and_briefly() -> None:
     message = complaint(with_minimum(text))
     assert time.process_time() - start < 10  # no hours, as with a look at every pair
     assert len(message) < 2000
+
+
+# ---- what KubeRay says of it
+
+
+def said(**status: Any) -> RayCluster:
+    """A RayCluster of the second generation, of which KubeRay says this."""
+    metadata = {"name": "rc", "generation": 2}
+    return msgspec.convert({"metadata": metadata, "status": status}, RayCluster)
+
+
+def failed(text: str) -> list[Json]:
+    reason = "FailedCreateWorkerPod"
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": reason}
+    return [{**condition, "message": f"{reason}\n{text}"}]
+
+
+INVALID = (
+    'Pod "rc-w-worker-ab1c2" is invalid: spec.containers[0].imagePullPolicy: Unsupported '
+    'value: "Nope": supported values: "Always", "IfNotPresent", "Never"'
+)
+PASSING = [
+    'pods "rc-w-worker-ab1c2" is forbidden: exceeded quota: small, requested: pods=1',
+    'pods "rc-w-worker-ab1c2" is forbidden: no PriorityClass with name nope was found',
+    "pods is forbidden: ValidatingAdmissionPolicy 'p' denied request: Pod \"x\" is invalid: no",
+    'admission webhook "w.example.com" denied the request: Pod "x" is invalid: no',
+    "Internal error occurred: failed calling webhook",
+    "etcdserver: request timed out",
+    "",
+]
+
+
+def test_an_invalid_pod_can_never_be_made() -> None:
+    assert ray.makes_invalid_pods(said(conditions=failed(INVALID), observedGeneration=2))
+    assert not ray.makes_invalid_pods(said(conditions=failed(INVALID), observedGeneration=1))
+    assert not ray.makes_invalid_pods(said(observedGeneration=2))
+
+
+@pytest.mark.parametrize("text", PASSING)
+def test_what_somebody_else_refuses_may_pass(text: str) -> None:
+    assert not ray.makes_invalid_pods(said(conditions=failed(text), observedGeneration=2))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, False),
+        ({"conditions": [{"type": "RayClusterProvisioned", "status": "True"}]}, True),
+        ({"conditions": [{"type": "RayClusterProvisioned", "status": "False"}]}, False),
+        ({"conditions": [{"type": "HeadPodReady", "status": "True"}]}, False),
+        ({"state": "ready"}, True),
+        ({"state": "suspended"}, False),
+    ],
+)
+def test_a_ray_cluster_that_ran_once_is_told_by_its_condition_or_state(
+    status: Json, expected: bool
+) -> None:
+    assert ray.was_provisioned(said(**status)) == expected

@@ -17,7 +17,7 @@ from kube.slots import (
     without_unclaimed,
 )
 from scheduling.model import Assignment, Placement
-from tests.coordinator.builders import pod_of, ray_cluster, template
+from tests.coordinator.builders import pinned_to, pod_of, ray_cluster, template
 
 CLUSTER = ray_cluster("a")
 CLUSTER["metadata"]["uid"] = "a"
@@ -25,8 +25,8 @@ HOSTS = {"workers": 2}
 
 
 def worker(name: str, node: str = "", cpu: int = 1, replica: str = "r") -> ObservedPod:
-    """A pod of a replica, bound to a node or gated."""
-    spec = template(cpu=cpu, nodeName=node)
+    """A pod of a replica, released and bound to a node, or gated."""
+    spec = template(cpu=cpu, **(pinned_to(node) if node else {}))
     raw = pod_of(CLUSTER, "workers", name, spec, replica, [] if node else [names.GATE])
     raw["metadata"]["uid"] = name
     return observe(msgspec.convert(raw, objects.Pod))
