@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.measure import Outcome, Row
-from coordinator.actions import Action, ReleasePod, WriteGangStatus
+from coordinator.actions import Action, LogDecision, ReleasePod, WriteGangStatus
 from coordinator.events import (
     ClusterSeen,
     CycleDue,
@@ -127,7 +127,7 @@ class _Gang:
         actions = self._state.handle(events, moment)
         self._took += time.process_time() - began
         self._answer(actions)
-        return actions
+        return [action for action in actions if not isinstance(action, LogDecision)]
 
     def _answer(self, actions: list[Action]) -> None:
         """Have the writes of numbers done at once; the first, with the placement, is not one."""

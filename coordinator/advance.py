@@ -8,9 +8,13 @@ nothing: each action stays marked as under way until its end is reported.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from coordinator import adoption, ending, kept, repair
 from coordinator.actions import (
+    ADOPTED,
+    STRANDED,
+    TORN,
     Action,
     CreateGang,
     DeleteGang,
@@ -18,6 +22,7 @@ from coordinator.actions import (
     EmitEvent,
     FencePod,
     PatchGangSpec,
+    Regarding,
     ReleasePod,
     WriteGangStatus,
 )
@@ -37,6 +42,7 @@ from coordinator.status import (
     status_of,
     surplus_waits,
 )
+from coordinator.telling import Telling, share_of
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
 from kube import names
@@ -48,6 +54,7 @@ from kube.codec import (
 from kube.objects import Gang, RayCluster
 from kube.observed import ObservedPod
 from kube.ray import (
+    HEAD,
     GangTerms,
     Misconfigured,
     OptIn,
@@ -85,7 +92,8 @@ UNTOLD = (
 )
 """Reasons that need no Event: they pass by themselves, or KubeRay says the same.
 
-Nor does Admitted where nothing was said before: who never waited need not be told that it ended.
+Nor does Admitted where nothing was said before: a gang that never waited need not be told that its
+wait has ended.
 """
 
 
@@ -119,9 +127,11 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     and one with a placement that is not counted is of a release before this.
     """
     view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
+    view.telling = Telling(share_of(view.cluster_uid))
     record = scene.cache.gangs.get(key)
     if record is not None and is_of(record, view.cluster_uid):
         _adopt(view, record)
+        _take_as_told(view, scene.moment.now)
     pods = scene.cache.members(key, view.cluster_uid)
     if view.placement is None:
         view.placement = placement_from_pins(pods)
@@ -137,8 +147,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
 def _adopt(view: GangView, record: Gang) -> None:
     _read_record(view, record)
     view.decided = record.status.decided
-    view.told, view.ran = record.status.reason, record.status.phase == RUNNING
-    view.told_waiting = surplus_waits(view.written)[0]
+    view.ran = record.status.phase == RUNNING
     if record.status.placement is None:
         return
     try:
@@ -147,6 +156,14 @@ def _adopt(view: GangView, record: Gang) -> None:
         return  # edited by hand; what was released is rebuilt from the pins
     view.placement = placement if slots_of(placement) else None
     view.placement_epoch = record.status.placement.epoch
+
+
+def _take_as_told(view: GangView, now: float) -> None:
+    """What the record says an earlier leader told already; it is renewed in its time."""
+    said = _where_it_stands(view)
+    if said.reason not in ("", *UNTOLD):
+        view.telling.adopt(said, now)
+        view.notes.refused = said.reason
 
 
 def _read_record(view: GangView, record: Gang) -> None:
@@ -174,6 +191,7 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     view.unmade = unmade(view.standing, refused_pods(cluster))
     view.bind_refusal = scene.refusals.said_of(view.key)
     actions = [*foreign, *doomed, *_write_record(view, cluster, scene)]
+    _say_where_it_stands(view, pods)
     return actions + list(_pods_forward(view, scene))
 
 
@@ -390,7 +408,7 @@ def _clear_stranded(view: GangView, scene: Scene) -> Iterator[Action]:
     for pod in repair.stranded(view, columns, now, scene.patience.bind):
         if repair.takes(pod, pod.settled_on, columns):
             news.append(scene.refusals.note(pod, now + scene.patience.refusal))
-        yield from _delete(view, pod, now)
+        yield from _delete(view, pod, now, STRANDED)
     text = next(filter(None, news), "")
     if text:
         uid, reason = view.cluster_uid, Reason.BIND_REFUSED
@@ -403,7 +421,7 @@ def _remake(view: GangView, scene: Scene) -> Iterator[Action]:
     late = repair.unplaceable(view, now, patience)
     if late and scene.sighted and view.rounds.are_open(now, patience):
         for pod in late:
-            yield from _delete(view, pod, now)
+            yield from _delete(view, pod, now, ADOPTED)
 
 
 def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
@@ -422,7 +440,7 @@ def _give_up_torn(view: GangView, scene: Scene) -> Iterator[Action]:
     if others and view.rounds.are_open(now, scene.patience.bind):
         ours += others
     for pod in ours:
-        yield from _delete(view, pod, now)
+        yield from _delete(view, pod, now, TORN)
 
 
 def _retreat(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
@@ -464,13 +482,14 @@ def _withdraw(view: GangView, gated: list[ObservedPod], scene: Scene) -> bool:
     return not view.inflight and all(_fence_holds(view, pod) for pod in gated)
 
 
-def _delete(view: GangView, pod: ObservedPod, now: float) -> Iterator[Action]:
+def _delete(view: GangView, pod: ObservedPod, now: float, why: str) -> Iterator[Action]:
     view.leaving.add(pod.uid)
     wanted = pod.uid not in view.deleted and pod.uid not in view.inflight
     if wanted and view.attempts_at(pod.uid).not_before <= now:
         view.inflight.add(pod.uid)
         view.deleted.add(pod.uid)
-        yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, pod.resource_version)
+        node, version = pod.settled_on, pod.resource_version
+        yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, version, node, why)
 
 
 # --- the record ---------------------------------------------------------------------------------
@@ -498,16 +517,15 @@ def _write_status(view: GangView, scene: Scene) -> list[Action]:
     assert view.record is not None
     not_ready = view.asked if isinstance(view.asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
-    tell = [*_tell(view), *_tell_waiting(view)]
     view.due = _not_again_at_once(view, status, due_at(view, status, scene.quiet))
     if view.due is None or view.due > scene.moment.now:
-        return tell
+        return []
     view.writing, view.due, view.sent = True, None, status
     view.replacing = status.get("placement") != view.written.get("placement")
     view.written_at = scene.moment.now
     meta = view.record.metadata
     decides = view.placement is not None and not view.durable
-    return [*tell, WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
+    return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
 
 
 def _not_again_at_once(view: GangView, status: Status, due: float | None) -> float | None:
@@ -517,30 +535,31 @@ def _not_again_at_once(view: GangView, status: Status, due: float | None) -> flo
     return max(due, view.written_at + LAST_RETRY)
 
 
-def _tell(view: GangView) -> list[Action]:
-    """An Event for a reason that the record holds and the user was not told yet."""
-    reason = view.written.get("reason", "")
-    if reason == view.told or not reason:
-        return []
-    smooth = reason == Reason.ADMITTED and view.told in ("", *UNTOLD)
-    view.told = reason
-    if smooth or reason in UNTOLD:
-        return []
-    warning = reason != Reason.ADMITTED
-    message = view.written.get("message", "")
-    return [EmitEvent(view.key, view.cluster_uid, warning, reason, message)]
+def _say_where_it_stands(view: GangView, pods: list[ObservedPod]) -> None:
+    """Have an Event on the reason that the record holds, where its user needs one.
+
+    The Gang and the head pod show it too: that is where a user looks who does not know better.
+    """
+    said, telling = _where_it_stands(view), view.telling
+    if said.reason in (Reason.RUNNING, ""):
+        telling.heard = ""
+    smooth = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
+    if smooth or said.reason in ("", *UNTOLD) or view.record is None:
+        telling.standing = None
+        return
+    telling.standing = said
+    gang = Regarding(names.API_VERSION, "Gang", view.key.name, view.record.metadata.uid)
+    heads = (pod for pod in pods if pod.alive and pod.member and pod.member.pod_set == HEAD)
+    one = [Regarding("v1", "Pod", head.name, head.uid) for head in islice(heads, 1)]
+    telling.others = (gang, *one)
 
 
-def _tell_waiting(view: GangView) -> list[Action]:
-    """An Event for pods that wait beside those of a gang that has its place, once per reason."""
+def _where_it_stands(view: GangView) -> EmitEvent:
+    """What there is to tell by the record: of a gang that has its place, which pods wait beside."""
     reason, message = surplus_waits(view.written)
-    if reason == view.told_waiting:
-        return []
-    view.told_waiting = reason
-    if reason in ("", *UNTOLD):
-        return []
-    uid = view.cluster_uid
-    return [EmitEvent(view.key, uid, warning=True, reason=reason, message=message)]
+    if not reason:
+        reason, message = view.written.get("reason", ""), view.written.get("message", "")
+    return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
 
 
 def wake_at(view: GangView, scene: Scene) -> float | None:
@@ -558,7 +577,7 @@ def wake_at(view: GangView, scene: Scene) -> float | None:
     if view.refused_since is not None:
         moments.append(view.refused_since + scene.patience.torn)
     moments.append(view.setback_until)
-    moments += [] if view.due is None else [view.due]
+    moments += [at for at in (view.due, view.telling.next_at) if at is not None]
     moments.append(view.write_attempts.not_before)
     return min((moment for moment in moments if moment > now), default=None)
 

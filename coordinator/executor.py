@@ -10,12 +10,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime
 from functools import singledispatchmethod
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
+from coordinator import journal
 from coordinator.actions import (
     Action,
     CreateGang,
@@ -23,7 +23,9 @@ from coordinator.actions import (
     DeletePod,
     EmitEvent,
     FencePod,
+    LogDecision,
     PatchGangSpec,
+    Regarding,
     ReleasePod,
     WriteGangStatus,
 )
@@ -39,13 +41,13 @@ from coordinator.events import (
 )
 from coordinator.lanes import Lanes
 from coordinator.metrics import EVENTS_DROPPED, WRITES
-from kube import names
+from coordinator.recorder import Recorder
 from kube.client import Client
-from kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound
+from kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, is_of_what_goes
 from kube.objects import Gang, Pod
 from kube.observed import ObservedPod, observe
 from kube.patches import Operation, fence_patch, release_patch, unpinned_release_patch
-from kube.resources import EVENTS, GANGS, PODS
+from kube.resources import GANGS, PODS
 from scheduling.model import GangKey
 
 log = structlog.get_logger()
@@ -68,6 +70,8 @@ class Executor:
 
     They go gang by gang (`Lanes`), so that one that was begun is finished before the next. What
     only informs (Events, a status that decides nothing) lets the rest pass, for a second at most.
+    Events on the Gang and on the head pod, which say what that on the RayCluster says, come after
+    everything else, of each only the newest.
     """
 
     def __init__(
@@ -84,23 +88,29 @@ class Executor:
         self._reduce = reduce
         self._term = term
         self._feed = feed
-        self._identity = identity
+        self._recorder = Recorder(client, identity)
         self._concurrency = concurrency
         self._urgent = Lanes()
         self._courtesy: deque[tuple[float, Action]] = deque()
+        self._echoes: dict[tuple[Regarding, str], EmitEvent] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._broken = asyncio.Event()
         self._error: BaseException | None = None
         self._in_doubt = False
 
     def submit(self, actions: Iterable[Action]) -> None:
-        """Queue the actions and start as many as may run."""
+        """Queue the actions and start as many as may run; decisions go into the log at once."""
         now = time.monotonic()
         for action in actions:
-            if _only_informs(action):
-                self._courtesy.append((now + COURTESY, action))
-            else:
-                self._urgent.add(action, now)
+            match action:
+                case LogDecision():
+                    journal.write(action)
+                case EmitEvent(regarding=Regarding() as regarding):
+                    self._echoes[regarding, action.reason] = action
+                case EmitEvent() | WriteGangStatus(decides=False):
+                    self._courtesy.append((now + COURTESY, action))
+                case _:
+                    self._urgent.add(action, now)
         self._start_some()
 
     async def run(self) -> None:
@@ -117,6 +127,7 @@ class Executor:
         """
         self._urgent.clear()
         self._courtesy.clear()
+        self._echoes.clear()
         left = set(self._running)
         if left and seconds > 0:
             _, left = await asyncio.wait(left, timeout=seconds)
@@ -126,7 +137,8 @@ class Executor:
         return not left and not self._in_doubt and self._error is None
 
     def _start_some(self) -> None:
-        while len(self._running) < self._concurrency and (self._urgent or self._courtesy):
+        queued = (self._urgent, self._courtesy, self._echoes)
+        while len(self._running) < self._concurrency and any(queued):
             task = asyncio.create_task(self._carry_out(self._next()))
             self._running.add(task)
             task.add_done_callback(self._ended)
@@ -135,7 +147,9 @@ class Executor:
         overdue = bool(self._courtesy) and self._courtesy[0][0] <= time.monotonic()
         if self._urgent and not overdue:
             return self._urgent.pop()
-        return self._courtesy.popleft()[1]
+        if self._courtesy:
+            return self._courtesy.popleft()[1]
+        return self._echoes.pop(next(iter(self._echoes)))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -195,7 +209,8 @@ class Executor:
             gang = await request
         except KubeError as error:
             WRITES.labels(f"gang_{what}", _outcome(error)).inc()
-            log.info("gang write failed", gang=str(key), what=what, error=str(error))
+            if not is_of_what_goes(error):
+                log.info("gang write failed", gang=str(key), what=what, error=str(error))
             return [*await self._read_gang(key), WriteEnded(key, str(error))]
         WRITES.labels(f"gang_{what}", "done").inc()
         return [GangSeen(gang), WriteEnded(key, None)]
@@ -241,7 +256,8 @@ class Executor:
         self, gang: GangKey, pod: Pod, what: str, error: KubeError
     ) -> list[Event]:
         meta = pod.metadata
-        log.info("pod patch failed", gang=str(gang), pod=meta.name, what=what, error=str(error))
+        if not is_of_what_goes(error):
+            log.info("pod patch failed", gang=str(gang), pod=meta.name, what=what, error=str(error))
         try:
             now = await self._client.get(PODS.path(meta.namespace, meta.name), as_=Pod)
         except NotFound:
@@ -280,23 +296,15 @@ class Executor:
     @_do.register
     async def _emit(self, action: EmitEvent) -> list[Event]:
         try:
-            await self._client.create(
-                EVENTS.path(action.key.namespace), _event_object(action, self._identity)
-            )
+            await self._recorder.write(action)
         except KubeError as error:
+            WRITES.labels("event", _outcome(error)).inc()
             EVENTS_DROPPED.inc()
-            log.info("event not written", gang=str(action.key), error=str(error))
+            if not is_of_what_goes(error):
+                log.info("event not written", gang=str(action.key), error=str(error))
+            return []
+        WRITES.labels("event", "done").inc()
         return []
-
-
-def _only_informs(action: Action) -> bool:
-    match action:
-        case EmitEvent():
-            return True
-        case WriteGangStatus(decides=decides):
-            return not decides
-        case _:
-            return False
 
 
 def _unchanged(action: PatchGangSpec | WriteGangStatus) -> list[Operation]:
@@ -312,36 +320,10 @@ def _is_refusal(error: KubeError) -> bool:
 
 
 def _outcome(error: KubeError) -> str:
+    if is_of_what_goes(error):
+        return "gone"
     match error:
-        case NotFound():
-            return "gone"
         case Invalid() | Conflict():
             return "conflict"
         case _:
             return "unknown" if error.outcome_unknown else "error"
-
-
-def _event_object(action: EmitEvent, identity: str) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {
-            "generateName": f"{action.key.name}-",
-            "namespace": action.key.namespace,
-        },
-        "eventTime": now,
-        "reportingController": "muster.dev/coordinator",
-        "reportingInstance": identity[:128],
-        "action": "Decide",
-        "reason": action.reason,
-        "note": action.message[:1024],
-        "type": "Warning" if action.warning else "Normal",
-        "regarding": {
-            "apiVersion": names.RAY_API_VERSION,
-            "kind": "RayCluster",
-            "namespace": action.key.namespace,
-            "name": action.key.name,
-            "uid": action.cluster_uid,
-        },
-    }

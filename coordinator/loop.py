@@ -117,4 +117,6 @@ class Loop:
 
 
 def _moment(now: float) -> Moment:
-    return Moment(now, datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
+    wall = datetime.now(UTC)
+    stamp = wall.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Moment(now, stamp, wall.timestamp())

@@ -33,6 +33,7 @@ from coordinator.advance import (
 )
 from coordinator.cache import ClusterCache
 from coordinator.course import goes_on
+from coordinator.decisions import Look, decisions
 from coordinator.demand import avoiding
 from coordinator.ending import Orphans
 from coordinator.events import (
@@ -70,6 +71,7 @@ from coordinator.moment import Moment, Patience
 from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
 from coordinator.status import QUIET_DELAY, quiet_delay
+from coordinator.telling import spacing_of
 from coordinator.unknown_keys import UnknownKeys
 from coordinator.view import GangView
 from kube import names
@@ -201,7 +203,7 @@ class CoordinatorState:
         if is_terminating(cluster):
             actions = wind_down(view, cluster, scene)
         elif opt_in_of(cluster, self.cache).answer is Answer.NO:
-            view.placement = None
+            view.placement = view.telling.standing = None
             actions = opted_out(view, scene)
         else:
             view.out_since = None
@@ -211,6 +213,7 @@ class CoordinatorState:
             self._reserve(view, self._room_of(view))
         asks = _ready_to_ask(view)
         self.cycle_wanted |= asks is not None and asks != before
+        actions = self._told(view, cluster, held, actions, scene)
         self._wake(key, wake_at(view, scene))
         return actions
 
@@ -225,6 +228,18 @@ class CoordinatorState:
         actions = self._orphans.look(key, gang, scene.moment, self.epoch)
         self._wake(key, self._orphans.next_look(key))
         return actions
+
+    def _told(
+        self,
+        view: GangView,
+        cluster: RayCluster,
+        held: Placement | None,
+        actions: list[Action],
+        scene: Scene,
+    ) -> list[Action]:
+        """The actions, with the Events that may be written now and what the log is to tell."""
+        found = view.telling.sift(actions, scene.moment.now, spacing_of(scene.quiet))
+        return found + list(decisions(Look(view, cluster, held, found, scene)))
 
     def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
         """The view of this very RayCluster, made where there is something to be seen to."""
@@ -357,6 +372,7 @@ class CoordinatorState:
         view.placement = merged(view.placement or NOTHING, admitted.placement, pods)
         view.placement_epoch = self.epoch
         view.decided += 1
+        view.notes.decided(admitted.placement, view.decided)
         self._reserve(view, self._room_of(view))
         self._dirty.add(view.key)
 

@@ -13,7 +13,9 @@ from coordinator.adoption import Rounds
 from coordinator.course import Course
 from coordinator.demand import Demand, NotReady, Settled
 from coordinator.kept import Kept
+from coordinator.notes import Notes
 from coordinator.standing import Standing
+from coordinator.telling import Telling
 from kube.objects import Gang, RayCluster
 from kube.ray import GangTerms, Misconfigured
 from kube.slots import Reserved
@@ -65,9 +67,9 @@ class GangView:
     what KubeRay says of pods that it cannot create. `left_out` says why surplus waits that the
     last cycle was asked for; `outside` counts the gated pods of pod sets that the terms do not
     have, `ready` the pods that are ready where there are no terms, and `unknown_keys` are what the
-    RayCluster says under muster.dev/ that has no meaning. `told_waiting` is the reason of gated
-    pods beside a running minimum that was told last. `settled` are the uids of the pods that
-    were out of our hands when the gang was looked at last; None: it was not yet.
+    RayCluster says under muster.dev/ that has no meaning. `settled` are the uids of the pods that
+    were out of our hands when the gang was looked at last; None: it was not yet. `telling` is what
+    its user was told by Events, `notes` what is in the log.
     """
 
     key: GangKey
@@ -123,8 +125,8 @@ class GangView:
     written: dict[str, Any] = field(default_factory=dict)
     written_at: float = 0.0
     due: float | None = None
-    told: str = ""
-    told_waiting: str = ""
+    telling: Telling = field(default_factory=Telling)
+    notes: Notes = field(default_factory=Notes)
     settled: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -153,3 +155,4 @@ class GangView:
         self.inflight &= alive
         self.unsure &= alive
         self.deleted &= alive
+        self.notes.forget_pods(alive)

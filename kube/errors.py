@@ -22,6 +22,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause that a 403 names when something is to be created in a namespace that goes."""
+
 
 class KubeError(Exception):
     """Anything that keeps us from an answer of the API server."""
@@ -36,9 +39,15 @@ class ApiError(KubeError):
     """The API server refused; `message` is its own text, fit to be shown to a user."""
 
     def __init__(
-        self, status: int, reason: str = "", message: str = "", retry_after: float | None = None
+        self,
+        status: int,
+        reason: str = "",
+        message: str = "",
+        retry_after: float | None = None,
+        causes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(f"{status} {reason}: {message}")
+        self.causes = causes
         self.status = status
         self.reason = reason
         self.message = message
@@ -117,8 +126,27 @@ class NoAccess(KubeError):
     """Nothing usable says where the API server is and who we are."""
 
 
+def is_of_what_goes(error: KubeError) -> bool:
+    """Say whether a write failed because its object is gone, or its namespace is being deleted.
+
+    That is no fault of anybody's. A 404 without a reason is: the API itself is not served.
+    """
+    match error:
+        case NotFound(reason=reason):
+            return bool(reason)
+        case Forbidden(causes=causes):
+            return NAMESPACE_TERMINATING in causes
+        case _:
+            return False
+
+
+class _Cause(msgspec.Struct):
+    reason: str | None = None
+
+
 class _Details(msgspec.Struct, rename="camel"):
     retry_after_seconds: float | None = None
+    causes: tuple[_Cause, ...] | None = None
 
 
 class Status(msgspec.Struct, rename="camel"):
@@ -148,8 +176,10 @@ def error_from_status(status: Status, http_status: int) -> ApiError:
     """Return the error that a Status object describes; its own code wins over HTTP's."""
     code = status.code or http_status
     kind = _BY_STATUS.get(code, ServerError if code >= 500 else ApiError)
-    retry_after = status.details.retry_after_seconds if status.details else None
-    return kind(code, status.reason or "", status.message or "", retry_after)
+    details = status.details or _Details()
+    causes = tuple(cause.reason for cause in details.causes or () if cause.reason)
+    retry_after = details.retry_after_seconds
+    return kind(code, status.reason or "", status.message or "", retry_after, causes)
 
 
 def error_from_response(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:

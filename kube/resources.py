@@ -6,7 +6,7 @@ PODS = Resource(group="", version="v1", plural="pods", namespaced=True)
 NODES = Resource(group="", version="v1", plural="nodes", namespaced=False)
 NAMESPACES = Resource(group="", version="v1", plural="namespaces", namespaced=False)
 SERVICES = Resource(group="", version="v1", plural="services", namespaced=True)
-EVENTS = Resource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
+EVENTS = Resource(group="", version="v1", plural="events", namespaced=True)
 PRIORITY_CLASSES = Resource(
     group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False
 )
@@ -15,7 +15,6 @@ DEVICE_CLASSES = Resource(
 )
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
-QUEUES = Resource(group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False)
 CLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", namespaced=True)
 VOLUMES = Resource(group="", version="v1", plural="persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Resource(

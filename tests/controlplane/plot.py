@@ -203,7 +203,7 @@ class Plot:
         return [
             (event["type"], event["reason"], event["note"])
             for event in self.all("Event")
-            if event["regarding"]["name"] == name
+            if (event["regarding"]["kind"], event["regarding"]["name"]) == ("RayCluster", name)
             and event["reportingController"].startswith("muster.dev/")
         ]
 

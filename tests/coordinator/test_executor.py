@@ -3,18 +3,39 @@
 import asyncio
 from typing import Any, cast
 
+import msgspec
 import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import LogCapture
 
-from coordinator.actions import DeletePod, ReleasePod
-from coordinator.events import Event, PodPatchEnded
+from coordinator.actions import (
+    Action,
+    CreateGang,
+    DeletePod,
+    EmitEvent,
+    LogDecision,
+    Regarding,
+    ReleasePod,
+)
+from coordinator.events import Event, PodPatchEnded, WriteEnded
 from coordinator.executor import Executor
-from kube import names
+from kube import names, objects
 from kube.client import Client
-from kube.errors import Timeout
+from kube.errors import NAMESPACE_TERMINATING, Forbidden, KubeError, NotFound, ServerError, Timeout
 from kube.objects import ObjectMeta, Pod, PodSpec, SchedulingGate
 from scheduling.model import GangKey
+from tests.metrics import total
 
 GANG = GangKey("team", "a")
+POD = msgspec.convert(
+    {
+        "metadata": {"name": "one", "namespace": "team", "uid": "one", "resourceVersion": "1"},
+        "spec": {"schedulingGates": [{"name": names.GATE}], "containers": []},
+    },
+    objects.Pod,
+)
+EVENT = EmitEvent(GANG, "uid", True, "Misconfigured", "bad")
+HEAD = Regarding("v1", "Pod", "a-head", "uid-head")
 
 
 class Term:
@@ -119,3 +140,134 @@ async def test_a_bug_in_an_action_comes_out_of_the_executor() -> None:
     with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(5):
             await executor.run()
+
+
+# ---- what is told
+
+
+def test_a_decision_is_in_the_log_at_once_and_no_request(lines: LogCapture) -> None:
+    client = Slow()
+    executor = Executor(
+        cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    executor.submit([LogDecision(GANG, "gang admitted", "default", 4, ("n1", "n2"), 1.25)])
+    assert lines.entries == [
+        {
+            "event": "gang admitted",
+            "log_level": "info",
+            "gang": "team/a",
+            "queue": "default",
+            "pods": 4,
+            "nodes": ("n1", "n2"),
+            "seconds": 1.25,
+        }
+    ]
+    assert client.sent == []
+
+
+def test_of_a_large_gang_the_log_names_some_nodes_and_counts_the_rest(lines: LogCapture) -> None:
+    executor = Executor(
+        cast(Client, Slow()), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    nodes = tuple(f"n{number:03}" for number in range(500))
+    executor.submit([LogDecision(GANG, "gang admitted", "default", 500, nodes)])
+    [line] = lines.entries
+    assert (line["nodes"], line["more_nodes"]) == (nodes[:10], 490)
+
+
+class Recording:
+    """A client that notes what is written, in order."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def create(self, _: str, body: dict[str, Any]) -> bytes:
+        self.sent.append(f"{body['involvedObject']['kind']}: {body['message']}")
+        return b""
+
+    async def delete(self, path: str, **_: Any) -> bytes:
+        self.sent.append(path.rpartition("/")[2])
+        return b""
+
+
+async def test_events_on_other_objects_come_last_and_of_each_only_the_newest() -> None:
+    """They say what the RayCluster says; what starts a gang must not wait for them."""
+    client = Recording()
+    executor = Executor(
+        cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    echoes = [EmitEvent(GANG, "uid", True, "Bad", text, HEAD) for text in ("old", "new")]
+    deletion = DeletePod(GANG, "team", "one", "one", "1")
+    executor.submit([deletion, *echoes, EVENT, DeletePod(GANG, "team", "two", "two", "1")])
+    await turns()
+    await executor.close()
+    assert client.sent == ["one", "two", "RayCluster: bad", "Pod: new"]
+
+
+class Refusing:
+    """A client to which every write is refused; there is nothing to be read."""
+
+    def __init__(self, error: KubeError) -> None:
+        self.error = error
+
+    async def create(self, *_: Any, **__: Any) -> bytes:
+        raise self.error
+
+    async def json_patch(self, *_: Any, **__: Any) -> bytes:
+        raise self.error
+
+    async def get(self, *_: Any, **__: Any) -> bytes:
+        raise NotFound(404, "NotFound")
+
+
+def _counted(what: str, outcome: str) -> float:
+    return total(REGISTRY, "muster_writes_total", what=what, outcome=outcome)
+
+
+TERMINATING = Forbidden(403, "Forbidden", "it goes", causes=(NAMESPACE_TERMINATING,))
+IN_A_NAMESPACE: list[tuple[Action, str]] = [
+    (CreateGang(GANG, {}), "gang_create"),
+    (ReleasePod(GANG, POD, "n1"), "pod_release"),
+    (EVENT, "event"),
+]
+
+
+@pytest.mark.parametrize(("action", "what"), IN_A_NAMESPACE, ids=lambda each: str(each)[:12])
+@pytest.mark.parametrize("error", [TERMINATING, NotFound(404, "NotFound", "no such namespace")])
+async def test_what_fails_because_its_namespace_goes_is_counted_and_not_logged(
+    lines: LogCapture, action: Action, what: str, error: KubeError
+) -> None:
+    before = _counted(what, "gone")
+    heard = await _carried_out(action, error)
+    assert _counted(what, "gone") == before + 1
+    assert lines.entries == []
+    ended = [each for each in heard if isinstance(each, WriteEnded | PodPatchEnded)]
+    assert bool(ended) is (what != "event")
+
+
+@pytest.mark.parametrize(("action", "what"), IN_A_NAMESPACE, ids=lambda each: str(each)[:12])
+@pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "no right"), NotFound(404)])
+async def test_what_is_refused_for_another_reason_is_logged(
+    lines: LogCapture, action: Action, what: str, error: KubeError
+) -> None:
+    """A right that is missing, or a kind that is not served."""
+    before = _counted(what, "gone")
+    await _carried_out(action, error)
+    assert len(lines.entries) == 1
+    assert _counted(what, "gone") == before
+
+
+async def _carried_out(action: Action, error: KubeError) -> list[Event]:
+    heard: list[Event] = []
+    client = cast(Client, Refusing(error))
+    executor = Executor(client, Term(), heard.extend, identity="test", concurrency=1)
+    executor.submit([action])
+    await turns()
+    await executor.close()
+    return heard
+
+
+async def test_an_event_that_is_not_written_is_counted() -> None:
+    before = total(REGISTRY, "muster_events_dropped_total")
+    await _carried_out(EVENT, ServerError(500, "InternalError"))
+    assert total(REGISTRY, "muster_events_dropped_total") == before + 1

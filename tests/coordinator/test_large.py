@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.actions import ReleasePod, WriteGangStatus
+from coordinator.actions import LogDecision, ReleasePod, WriteGangStatus
 from coordinator.events import (
     ClusterSeen,
     CycleDue,
@@ -73,7 +73,8 @@ def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None
     [write] = state.handle([*seen, CycleDue()], NOW)
     assert isinstance(write, WriteGangStatus)
     told = GangSeen(_gang(cluster, write.status, 2))
-    [head] = state.handle([told, WriteEnded(KEY, None)], NOW)
+    head, admitted = state.handle([told, WriteEnded(KEY, None)], NOW)
+    assert isinstance(admitted, LogDecision)
     assert isinstance(head, ReleasePod)
     assert head.pod.metadata.name == "head"
 

@@ -162,6 +162,6 @@ def test_numbers_of_a_waiting_gang_that_move_are_written_once_per_quiet_time() -
     assert 3 <= len(mine) <= 1 + 5
     assert mine[0]["message"].startswith("8 of 12 workers fit")
     assert mine[-1]["message"].startswith("0 of ")
-    busy = len(world.leader.log)
+    busy = len(statuses(world.leader.log))
     world.settle(seconds=10 * QUIET_DELAY)
-    assert len(world.leader.log) == busy
+    assert len(statuses(world.leader.log)) == busy

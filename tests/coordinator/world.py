@@ -6,12 +6,13 @@ import contextlib
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from coordinator.actions import Action, EmitEvent, ReleasePod
+from coordinator.actions import Action, EmitEvent, LogDecision, ReleasePod
 from coordinator.app import (
     _cluster_event,
     _device_class_event,
@@ -47,6 +48,7 @@ from tests.oracle.model import Scene
 
 Reduce = Callable[[objects.Pod], ObservedPod]
 
+WALL = datetime(2026, 1, 1, tzinfo=UTC).timestamp()  # when the worlds begin
 STEPS = 400  # rounds after which a world that does not come to rest is broken
 
 _READERS: dict[str, tuple[type[Any], Any]] = {
@@ -82,7 +84,9 @@ class Replica:
         self.client = Client(api)
         self.todo: list[Action] = []
         self.log: list[Action] = []
-        self.emitted: list[EmitEvent] = []
+        self.emitted: list[EmitEvent] = []  # on RayClusters
+        self.echoed: list[EmitEvent] = []  # on Gangs and head pods
+        self.logged: list[LogDecision] = []
         self.leading = False
         self._executor = Executor(
             cast(RealClient, self.client),
@@ -108,10 +112,23 @@ class Replica:
 
     def handle(self, events: Iterable[Event]) -> list[Action]:
         actions = self.state.handle(list(events), self._moment())
-        self.log += actions
-        self.todo += [action for action in actions if not isinstance(action, EmitEvent)]
-        self.emitted += [action for action in actions if isinstance(action, EmitEvent)]
+        for action in actions:
+            self._note(action)
         return actions
+
+    def _note(self, action: Action) -> None:
+        """Keep what is to be carried out apart from what is only told."""
+        match action:
+            case LogDecision():
+                self.logged.append(action)
+            case EmitEvent(regarding=None):
+                self.log.append(action)
+                self.emitted.append(action)
+            case EmitEvent():
+                self.echoed.append(action)
+            case _:
+                self.log.append(action)
+                self.todo.append(action)
 
     def hear(self, plural: str, most: int = 1 << 30) -> None:
         """Be told the next changes of one resource."""
@@ -139,7 +156,7 @@ class Replica:
         self.handle(events)
 
     def _moment(self) -> Moment:
-        return Moment(self.api.now, self.api._stamp())
+        return Moment(self.api.now, self.api._stamp(), WALL + self.api.now)
 
     # ---- leading
 

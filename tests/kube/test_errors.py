@@ -57,3 +57,23 @@ def test_a_page_of_a_proxy_is_an_error_with_its_text() -> None:
 @given(st.integers(300, 599), st.binary(max_size=200))
 def test_no_answer_whatever_breaks_the_reading(status: int, body: bytes) -> None:
     assert isinstance(errors.error_from_response(status, body, {}), errors.ApiError)
+
+
+def _closing(*reasons: str | None) -> errors.ApiError:
+    causes = [
+        {"reason": reason, "message": "m", "field": "metadata.namespace"} for reason in reasons
+    ]
+    said = {"reason": "Forbidden", "code": 403, "details": {"causes": causes}}
+    return errors.error_from_response(403, json.dumps(said).encode(), {})
+
+
+def test_what_goes_with_its_namespace_is_told_from_what_is_forbidden() -> None:
+    """As the API server says it, and as it says that it serves no such thing."""
+    assert errors.is_of_what_goes(_closing(None, errors.NAMESPACE_TERMINATING))
+    assert not errors.is_of_what_goes(_closing("FieldValueInvalid"))
+    assert not errors.is_of_what_goes(_closing())
+    missing = json.dumps({"reason": "NotFound", "code": 404}).encode()
+    assert errors.is_of_what_goes(errors.error_from_response(404, missing, {}))
+    not_served = errors.error_from_response(404, b"404 page not found", {})
+    assert not errors.is_of_what_goes(not_served)
+    assert not errors.is_of_what_goes(errors.Timeout("late"))

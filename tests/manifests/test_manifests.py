@@ -286,12 +286,12 @@ USED: dict[str, Rights] = {
         ("", "services"): {"list", "watch"},
         # kube/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
-        ("muster.dev", "gangqueues"): {"list", "watch"},
         # coordinator/executor.py: create, patch of the spec, delete of another's, get after a
         # failed write; the status has its own right
         ("muster.dev", "gangs"): {"get", "list", "watch", "create", "patch", "delete"},
         ("muster.dev", "gangs/status"): {"patch"},
-        ("events.k8s.io", "events"): {"create"},
+        # coordinator/recorder.py
+        ("", "events"): {"create", "patch"},
         # kube/leader.py
         ("coordination.k8s.io", "leases"): {"create", "get", "patch"},
     },
