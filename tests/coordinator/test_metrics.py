@@ -1,0 +1,253 @@
+"""Does each metric of the coordinator move when what it counts happens?
+
+One test for each, named for it; what is read off the state is read as a scraper does.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import REGISTRY
+
+from coordinator.actions import EmitEvent
+from coordinator.app import Coordinator
+from coordinator.events import TermStarted, TimePassed
+from coordinator.executor import Executor
+from coordinator.health import application
+from coordinator.loop import BATCH, Loop
+from coordinator.moment import Patience
+from coordinator.settings import Settings
+from coordinator.state import CoordinatorState
+from kube.auth import open_access
+from kube.client import Client
+from kube.errors import ServerError
+from kube.leader import Term
+from tests.coordinator.builders import gang_of, node
+from tests.coordinator.test_executor import GANG, Refusing, turns
+from tests.coordinator.world import World
+from tests.kube.fake_api import FakeApi, eventually, says, serving
+from tests.metrics import total, untested
+
+PATIENCE = Patience()
+
+
+def test_every_metric_has_a_test_that_sees_it_move() -> None:
+    assert untested(REGISTRY, globals()) == []
+
+
+def value(name: str, **labels: str) -> float:
+    return total(REGISTRY, name, **labels)
+
+
+async def scrape(coordinator: Coordinator) -> None:
+    """Have the gauges read, as whoever asks for the page does."""
+    async with TestClient(TestServer(application(coordinator))) as client:
+        answer = await client.get("/metrics")
+        assert answer.status == 200
+
+
+async def scrape_world(world: World) -> None:
+    coordinator = Coordinator(Settings(), cast(Client, None))
+    coordinator.loop.state = world.leader.state
+    await scrape(coordinator)
+
+
+def one_runs_one_waits() -> World:
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("runs", 2))
+    world.settle(seconds=5)
+    world.create(gang_of("waits", 2))
+    world.settle(seconds=5)
+    return world
+
+
+def executor_of(client: object) -> Executor:
+    class Ours:
+        def valid(self) -> bool:
+            return True
+
+    return Executor(cast(Client, client), Ours(), lambda _: None, identity="test", concurrency=1)
+
+
+# ---- gangs
+
+
+async def test_muster_gangs_moves() -> None:
+    world = one_runs_one_waits()
+    await scrape_world(world)
+    assert value("muster_gangs", phase="Running") == 1
+    assert value("muster_gangs", phase="Queued") == 1
+    world.create(node("n2"))
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert value("muster_gangs", phase="Running") == 2
+    assert value("muster_gangs", phase="Queued") == 0
+
+
+async def test_muster_gangs_waiting_moves() -> None:
+    world = one_runs_one_waits()
+    await scrape_world(world)
+    assert value("muster_gangs_waiting") == 1
+    assert value("muster_gangs_waiting", reason="InsufficientResources") == 1
+
+
+async def test_muster_avoided_nodes_moves() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 2))
+    await scrape_world(world)
+    assert value("muster_avoided_nodes") == 0
+    world.grudges.add("n1")
+    world.settle(seconds=PATIENCE.bind + 1)
+    await scrape_world(world)
+    assert value("muster_avoided_nodes") == 1
+
+
+async def test_muster_admission_wait_seconds_moves() -> None:
+    """Once for each gang, by the whole wait; surplus and replacements are no waits of a gang."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 3))
+    world.settle(seconds=95)
+    world.create(node("n2"))
+    world.settle(seconds=60)
+    world.scale("a", 5)
+    world.settle(seconds=60)
+    before = value("muster_admission_wait_seconds"), value("muster_admission_wait_seconds_sum")
+    executor_of(None).submit(world.leader.logged)
+    assert value("muster_admission_wait_seconds") == before[0] + 1
+    assert value("muster_admission_wait_seconds_sum") == pytest.approx(before[1] + 95)
+
+
+# ---- leading
+
+
+async def test_muster_leader_moves() -> None:
+    async with leading(epoch=3):
+        assert value("muster_leader") == 1
+    assert value("muster_leader") == 0
+
+
+async def test_muster_leader_epoch_moves() -> None:
+    async with leading(epoch=7):
+        assert value("muster_leader_epoch") == 7
+
+
+@contextlib.asynccontextmanager
+async def leading(epoch: int) -> AsyncIterator[None]:
+    coordinator = Coordinator(Settings(), cast(Client, None))
+    term = Term(epoch, "test", deadline=60.0, clock=lambda: 0.0)
+    task = asyncio.create_task(coordinator._act(term))
+    await turns()
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+# ---- the loop and its writes
+
+
+async def test_muster_cycle_seconds_moves() -> None:
+    before = value("muster_cycle_seconds")
+    loop = Loop(CoordinatorState(), debounce=0.0)
+    loop.feed([TermStarted(1)])
+    task = asyncio.create_task(loop.run())
+    await eventually(lambda: value("muster_cycle_seconds") > before)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_muster_inbox_events_moves() -> None:
+    loop = Loop(CoordinatorState(), debounce=0.0)
+    loop.feed([TimePassed()] * (BATCH + 5))
+    loop._turn()
+    assert value("muster_inbox_events") == 5
+    loop._turn()
+    assert value("muster_inbox_events") == 0
+
+
+def test_muster_writes_total_moves() -> None:
+    def done() -> list[float]:
+        whats = ("gang_create", "gang_status", "pod_release")
+        return [value("muster_writes_total", what=what, outcome="done") for what in whats]
+
+    before = done()
+    world = World(node("n1"))
+    world.create(gang_of("a", 3))
+    world.settle(seconds=60)
+    grown = [after - earlier for after, earlier in zip(done(), before, strict=True)]
+    assert grown == [1, 2, 4]
+
+
+async def test_muster_events_dropped_total_moves() -> None:
+    before = value("muster_events_dropped_total")
+    executor = executor_of(Refusing(ServerError(500, "InternalError")))
+    executor.submit([EmitEvent(GANG, "uid", True, "Misconfigured", "bad")])
+    await turns()
+    await executor.close()
+    assert value("muster_events_dropped_total") == before + 1
+
+
+# ---- watches
+
+
+@contextlib.asynccontextmanager
+async def watching(fake: FakeApi) -> AsyncIterator[Coordinator]:
+    """A replica whose watch of nodes runs."""
+    async with serving(fake) as api, Client(open_access(api.url), timeout=60.0) as client:
+        coordinator = Coordinator(Settings(), client)
+        task = asyncio.create_task(coordinator.reflectors["nodes"].run())
+        try:
+            yield coordinator
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_muster_watch_synced_moves() -> None:
+    async with watching(FakeApi()) as coordinator:
+        await scrape(coordinator)
+        assert value("muster_watch_synced", resource="nodes") == 0
+        await coordinator.reflectors["nodes"].wait_synced()
+        await scrape(coordinator)
+    assert value("muster_watch_synced", resource="nodes") == 1
+    assert value("muster_watch_synced", resource="gangs") == 0
+
+
+async def test_muster_watch_relists_moves() -> None:
+    async with watching(FakeApi()) as coordinator:
+        await scrape(coordinator)
+        assert value("muster_watch_relists", resource="nodes") == 0
+        await coordinator.reflectors["nodes"].wait_synced()
+        await scrape(coordinator)
+    assert value("muster_watch_relists", resource="nodes") == 1
+
+
+async def test_muster_watch_silence_seconds_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watching(FakeApi()) as coordinator:
+        nodes = coordinator.reflectors["nodes"]
+        await nodes.wait_synced()
+        assert nodes.last_contact is not None
+        later = nodes.last_contact + 1000.0
+        monkeypatch.setattr("coordinator.health.time", SimpleNamespace(monotonic=lambda: later))
+        await scrape(coordinator)
+    assert value("muster_watch_silence_seconds", resource="nodes") == pytest.approx(1000, abs=60)
+
+
+async def test_muster_watch_blind_moves() -> None:
+    """The server ends the watch, and answers nothing more."""
+    fake = FakeApi()
+    async with watching(fake) as coordinator:
+        nodes = coordinator.reflectors["nodes"]
+        await nodes.wait_synced()
+        await scrape(coordinator)
+        assert value("muster_watch_blind", resource="nodes") == 0
+        fake.always = {"watch": says(500), "list": says(500)}
+        fake.end_watches()
+        await eventually(lambda: nodes.blind)
+        await scrape(coordinator)
+        assert value("muster_watch_blind", resource="nodes") == 1

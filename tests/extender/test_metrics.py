@@ -1,0 +1,175 @@
+"""Does each metric of the extender move when what it counts happens? One test for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from extender.metrics import Metrics
+from extender.passing import Passing
+from extender.refusals import Refusals
+from extender.serve import _certificate, _watch_gauges
+from extender.settings import Settings
+from extender.wake import Waker
+from extender.watches import Watches
+from kube.client import Client
+from kube.watch import Changed
+from tests.extender.conftest import Pki, Served
+from tests.extender.test_app import asked
+from tests.extender.test_wake import Bell
+from tests.extender.test_watches import Told
+from tests.extender.worlds import as_gang, as_seen, gang, ledger, member, node, pinned, pod
+from tests.metrics import total, untested
+
+
+@dataclass
+class Watched:
+    """What an extender watches, with the gauges that are read off it."""
+
+    watches: Watches
+    passing: Passing
+    refusals: Refusals
+    registry: CollectorRegistry
+
+    def value(self, name: str) -> float:
+        return total(self.registry, f"muster_extender_{name}")
+
+    def see(self, *objects: Any) -> None:
+        """Take in nodes, pods and Gangs, as the reflectors tell of them."""
+        ours = self.watches
+        for obj in objects:
+            ours._sink(ours._gang, ours._gang_gone)([Changed(obj)])
+
+
+@pytest.fixture
+def watched() -> Watched:
+    metrics, refusals = Metrics(), Refusals()
+    passing = Passing(settle=0.0, keep=30.0, limit=10)
+    watches = Watches(cast(Client, None), passing, refusals, silence=90.0, clock=lambda: 150.0)
+    _watch_gauges(metrics, watches, passing, refusals)
+    return Watched(watches, passing, refusals, metrics.registry)
+
+
+def test_every_metric_has_a_test_that_sees_it_move(watched: Watched) -> None:
+    assert untested(watched.registry, globals()) == []
+
+
+# ---- calls
+
+
+async def test_muster_extender_calls_total_moves(served: Served) -> None:
+    def counted(result: str) -> float:
+        registry = served.metrics.registry
+        return total(registry, "muster_extender_calls_total", verb="filter", result=result)
+
+    await served.post("filter", asked(pod("p", gpu=1), "a", "b"))
+    await served.post("filter", b"no question")
+    served.known.fresh = False
+    await served.post("filter", asked(pod("p", gpu=1), "a", "b"))
+    assert [counted(each) for each in ("answered", "refused", "unready", "failed")] == [1, 1, 1, 0]
+
+
+async def test_muster_extender_seconds_moves(served: Served) -> None:
+    await served.post("filter", asked(pod("p", gpu=1), "a", "b"))
+    await served.post("prioritize", asked(pod("p", gpu=1), "a", "b"))
+    registry = served.metrics.registry
+    assert total(registry, "muster_extender_seconds", verb="filter") == 1
+    assert total(registry, "muster_extender_seconds", verb="prioritize") == 1
+
+
+async def test_muster_extender_pods_refused_total_moves(served: Served) -> None:
+    """Room on `a` is kept for a gang, on `b` it is free."""
+    name, registry = "muster_extender_pods_refused_total", served.metrics.registry
+    await served.post("filter", asked(pod("p", gpu=1), "a", "b"))
+    assert total(registry, name) == 0
+    await served.post("filter", asked(pod("p", gpu=1), "a"))
+    assert total(registry, name) == 1
+
+
+async def test_muster_extender_wakes_total_moves() -> None:
+    known, refusals, metrics = ledger(node("a"), gang(seats={"a": 1})), Refusals(), Metrics()
+    passing = Passing(settle=0.0, keep=30.0, limit=10)
+    waker = Waker(known, passing, refusals, Bell(), metrics, pause=0.01, clock=lambda: 1.0)
+    refusals.woken()
+    refusals.note(as_seen(pod("p", gpu=1)))
+    assert not await waker._wake_if_due()
+    assert total(metrics.registry, "muster_extender_wakes_total") == 0
+    known.put_gang(as_gang(gang()))
+    assert await waker._wake_if_due()
+    assert total(metrics.registry, "muster_extender_wakes_total") == 1
+
+
+# ---- the certificate
+
+
+def refused_certificate(pki: Pki) -> Metrics:
+    """The counters after one was taken into use and the next one was not."""
+    metrics, at = Metrics(), pki.directory
+    settings = Settings(
+        certificate_file=at / "tls.crt", key_file=at / "tls.key", client_ca_file=at / "ca.crt"
+    )
+    hot = _certificate(settings, metrics)
+    hot.refresh()
+    assert total(metrics.registry, "muster_extender_certificate_refusals_total") == 0
+    (at / "tls.key").write_text("broken")
+    hot.refresh()
+    return metrics
+
+
+def test_muster_extender_certificate_refusals_total_moves(pki: Pki) -> None:
+    registry = refused_certificate(pki).registry
+    assert total(registry, "muster_extender_certificate_refusals_total") == 1
+
+
+def test_muster_extender_certificate_expiry_timestamp_seconds_moves(pki: Pki) -> None:
+    registry = refused_certificate(pki).registry
+    written = (pki.directory / "tls.crt").stat().st_mtime
+    assert total(registry, "muster_extender_certificate_expiry_timestamp_seconds") > written
+
+
+# ---- what is known
+
+
+def test_muster_extender_synced_moves(watched: Watched) -> None:
+    watched.watches.reflectors = cast(Any, (Told(), Told(synced=False)))
+    assert watched.value("synced") == 0
+    watched.watches.reflectors = cast(Any, (Told(), Told()))
+    assert watched.value("synced") == 1
+
+
+def test_muster_extender_silence_seconds_moves(watched: Watched) -> None:
+    watched.watches.reflectors = cast(Any, (Told(told_until=149.0), Told(told_until=120.0)))
+    assert watched.value("silence_seconds") == 30.0
+
+
+def test_muster_extender_placed_gangs_moves(watched: Watched) -> None:
+    watched.see(as_gang(gang("waits")))
+    assert watched.value("placed_gangs") == 0
+    watched.see(as_gang(gang(seats={"a": 1})))
+    assert watched.value("placed_gangs") == 1
+
+
+def test_muster_extender_reserved_pods_moves(watched: Watched) -> None:
+    watched.see(as_gang(gang(seats={"a": 3})))
+    assert watched.value("reserved_pods") == 3
+
+
+async def test_muster_extender_passed_pods_moves(watched: Watched, served: Served) -> None:
+    _watch_gauges_of(served, watched)
+    await served.post("filter", asked(member(pinned(pod("w", gpu=8), "a")), "a"))
+    assert total(served.metrics.registry, "muster_extender_passed_pods") == 1
+
+
+async def test_muster_extender_refused_pods_moves(watched: Watched, served: Served) -> None:
+    _watch_gauges_of(served, watched)
+    await served.post("filter", asked(pod("p", gpu=1), "a"))
+    assert total(served.metrics.registry, "muster_extender_refused_pods") == 1
+    await served.post("filter", asked(pod("p", gpu=1), "b"))
+    assert total(served.metrics.registry, "muster_extender_refused_pods") == 0
+
+
+def _watch_gauges_of(served: Served, watched: Watched) -> None:
+    _watch_gauges(served.metrics, watched.watches, served.passing, served.refusals)

@@ -1,0 +1,45 @@
+"""Does docs/operating.md name every metric, with its type and its labels, and no other?"""
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from prometheus_client import REGISTRY, CollectorRegistry
+
+import coordinator.metrics
+import extender.metrics
+import webhook.metrics
+from extender.passing import Passing
+from extender.refusals import Refusals
+from extender.serve import _watch_gauges
+from extender.watches import Watches
+from kube.client import Client
+from tests.metrics import Family, families
+from tests.packaging.tree import ROOT
+
+ROW = re.compile(r"^\| `(muster_\w+)` \| (\w+) \|([^|]*)\| [^|]+ \|$", re.MULTILINE)
+
+
+def registries() -> Iterator[CollectorRegistry]:
+    """Those of the programs that serve; certs runs to its end and has none."""
+    assert coordinator.metrics.LEADER
+    yield REGISTRY
+    yield webhook.metrics.Metrics().registry
+    found = extender.metrics.Metrics()
+    passing, refusals = Passing(settle=0.0, keep=30.0, limit=1), Refusals()
+    watches = Watches(cast(Client, None), passing, refusals, silence=90.0)
+    _watch_gauges(found, watches, passing, refusals)
+    yield found.registry
+
+
+def documented() -> dict[str, Family]:
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    rows = [
+        (name, kind, re.findall(r"`(\w+)`", labels)) for name, kind, labels in ROW.findall(text)
+    ]
+    return {name: Family(name, kind, tuple(labels)) for name, kind, labels in rows}
+
+
+def test_the_table_of_metrics_is_complete_and_right() -> None:
+    served = {name: each for registry in registries() for name, each in families(registry).items()}
+    assert documented() == served
