@@ -7,6 +7,7 @@ that could say so. What was told is forgotten with the term: the next leader tel
 from dataclasses import dataclass, field
 
 from coordinator.actions import EmitEvent
+from coordinator.telling import RENEWAL
 from kube.known_keys import unknown_keys
 from kube.objects import RayCluster
 from scheduling.model import GangKey
@@ -53,10 +54,12 @@ class UnknownKeys:
         return [said]
 
     def due_at(self, key: GangKey) -> float | None:
-        """When the owner is to be told; None where there is nothing new to tell."""
+        """When the owner is to be told, or told again; None where there is nothing to tell."""
         said = self._said.get(key)
         told, at = self._told.get(key, (None, float("-inf")))
-        return None if said is None or said == told else at + SPACING
+        if said is None:
+            return None
+        return at + (RENEWAL if said == told else SPACING)
 
     def forget_told(self) -> None:
         """Begin anew with telling."""

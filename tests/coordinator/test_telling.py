@@ -9,7 +9,7 @@ from coordinator.actions import EmitEvent
 from coordinator.telling import BURST, REFILL, RENEWAL, SPACING, SPREAD, Telling, spacing_of
 from kube import names
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
+from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.world import World, key
 
 FORGOTTEN = 3600.0  # seconds after which an API server forgets an Event, by default
@@ -128,6 +128,35 @@ def test_what_holds_for_hours_is_renewed_before_it_is_forgotten() -> None:
     times = [world.api.now, *times_told(world, 4 * FORGOTTEN), world.api.now]
     assert all(later - earlier < FORGOTTEN / 2 for earlier, later in pairwise(times))
     assert len(times) <= 2 + 4 * FORGOTTEN / (0.75 * RENEWAL)
+
+
+def test_surplus_that_waits_is_told_for_as_long_as_it_does() -> None:
+    """The gang runs, and its reason is Running; of the workers that wait the Event speaks."""
+    world = World(node("n1", cpu=3))
+    workers = group("workers", 4, least=2, most=9, cpu=1)
+    world.create(ray_cluster("a", workers, enableInTreeAutoscaling=True))
+    world.settle(seconds=10)
+    assert world.status("a")["reason"] == "Running"
+    began = world.api.now
+    times = [began, *times_told(world, 2 * FORGOTTEN), world.api.now]
+    assert all(later - earlier < FORGOTTEN / 2 for earlier, later in pairwise(times))
+    assert {each.reason for each in world.leader.emitted} == {"InsufficientResources"}
+    assert "2 of 5 pods wait" in told(world)[-1]
+    world.create(node("n2"))
+    world.settle(seconds=10)
+    count = len(told(world))
+    world.settle(seconds=2 * FORGOTTEN)
+    assert len(told(world)) == count
+
+
+def test_keys_without_a_meaning_are_told_for_as_long_as_they_are_there() -> None:
+    """Also of a RayCluster that is no gang, where nothing else says so."""
+    world = World(node("n1"))
+    world.create(gang_of("a", 1, labels={"muster.dev/gan": "true"}))
+    world.settle(seconds=10)
+    times = [world.api.now, *times_told(world, 2 * FORGOTTEN), world.api.now]
+    assert all(later - earlier < FORGOTTEN / 2 for earlier, later in pairwise(times))
+    assert {each.reason for each in world.leader.emitted} == {"UnknownKey"}
 
 
 def test_a_new_leader_says_nothing_twice_and_leaves_no_gap() -> None:
