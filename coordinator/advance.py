@@ -30,6 +30,7 @@ from coordinator.cache import ClusterCache
 from coordinator.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.kept import Kept
 from coordinator.moment import Moment, Patience
+from coordinator.priority import AllowedClasses, Asked, lowest_priority
 from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import NO_PLACEMENT, is_ready, ready_for_release, survey
@@ -45,7 +46,6 @@ from coordinator.status import (
 from coordinator.telling import Telling, share_of
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
-from kube import names
 from kube.codec import (
     InvalidObject,
     created_at,
@@ -63,7 +63,6 @@ from kube.ray import (
     makes_invalid_pods,
     opt_in,
     refused_pods,
-    unknown_priority_class,
     was_provisioned,
 )
 from kube.slots import (
@@ -110,6 +109,8 @@ class Scene:
     sighted: bool
     inherited: frozenset[str]
     """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
+    allowed: AllowedClasses
+    """The priority classes that may raise a gang above its pods."""
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -238,14 +239,16 @@ def _sync_record(view: GangView, scene: Scene) -> list[Action]:
 
 def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> None:
     """Read the terms; a gang that was admitted goes on under its recorded terms if they break."""
-    terms, view.problem = _terms(view, cluster, scene.cache)
+    lowest = lowest_priority(pods)
+    terms, view.problem = _terms(view, cluster, lowest, scene)
     if terms is None and view.placement is not None:
         known = view.record is not None and view.record.spec.pod_sets
         terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
     view.terms = terms
     view.provisioned, view.terminating = was_provisioned(cluster), is_terminating(cluster)
     view.never_made = makes_invalid_pods(cluster)
-    view.priority = _priority(terms, pods, scene.cache)
+    asked = _class_asked(None if view.problem else terms, view.key.namespace, scene)
+    view.priority = asked.priority(lowest)
     if view.placement is not None and terms is not None:
         view.placement = _kept(view.placement, pods, terms, view.targets)
 
@@ -281,15 +284,13 @@ def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
 
 
 def _terms(
-    view: GangView, cluster: RayCluster, cache: ClusterCache
+    view: GangView, cluster: RayCluster, lowest: int | None, scene: Scene
 ) -> tuple[GangTerms | None, str]:
-    terms = _terms_asked(view, cluster, cache)
+    terms = _terms_asked(view, cluster, scene.cache)
     if isinstance(terms, Misconfigured):
         return None, terms.message
-    if terms.priority_class and terms.priority_class not in cache.priority_classes:
-        problem = unknown_priority_class(terms.priority_class, cache.priority_classes)
-        return None, problem.message
-    return terms, ""
+    problem = _class_asked(terms, view.key.namespace, scene).problem(lowest)
+    return (None, problem) if problem else (terms, "")
 
 
 def _terms_asked(
@@ -302,11 +303,10 @@ def _terms_asked(
     return view.read[2]
 
 
-def _priority(terms: GangTerms | None, pods: list[ObservedPod], cache: ClusterCache) -> int:
-    if terms is not None and terms.priority_class in cache.priority_classes:
-        return cache.priority_classes[terms.priority_class].value
-    heads = (p.member for p in pods if p.member and p.member.pod_set == names.RAY_HEAD_GROUP)
-    return max((head.priority for head in heads), default=0)
+def _class_asked(terms: GangTerms | None, namespace: str, scene: Scene) -> Asked:
+    name = terms.priority_class if terms is not None else ""
+    allowed = scene.allowed.within(namespace)
+    return Asked(name, namespace, scene.cache.priority_classes, allowed)
 
 
 # --- where it stands ----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from coordinator.events import Event, Teller
 from coordinator.executor import Executor
 from coordinator.loop import Loop
 from coordinator.moment import Patience
+from coordinator.priority import AllowedClasses
 from coordinator.settings import Settings
 from coordinator.state import CoordinatorState
 from kube.client import Client
@@ -90,7 +91,8 @@ class Coordinator:
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
         )
-        self.loop = Loop(CoordinatorState(patience=patience), settings.debounce)
+        allowed = AllowedClasses(settings.priority_classes)
+        self.loop = Loop(CoordinatorState(patience, allowed), settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)

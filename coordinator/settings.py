@@ -1,5 +1,6 @@
 """What can be set about the coordinator? Environment variables, prefix MUSTER_COORDINATOR_."""
 
+import re
 import socket
 import uuid
 from pathlib import Path
@@ -7,11 +8,16 @@ from pathlib import Path
 from pydantic import Field, Json, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from coordinator.priority import EVERY_NAMESPACE
 from kube import names
 from kube.profiles import SchedulerProfile, named_twice
 from kube.program import ProgramSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CLASS = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
 
 
 def _default_identity() -> str:
@@ -68,6 +74,9 @@ class Settings(ProgramSettings):
     )
     """The schedulers that gangs are decided for, as JSON; the `profiles` of their configuration."""
 
+    priority_classes: Json[dict[str, list[str]]] = Field(default={}, validate_default=False)
+    """Priority classes that may raise a gang above its pods, as JSON: namespace, or *, to names."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 
@@ -82,6 +91,18 @@ class Settings(ProgramSettings):
             fault = f"named twice: {', '.join(twice)}" if twice else "empty"
             raise ValueError(f"{fault}; allowed: one or more profiles, each schedulerName once")
         return profiles
+
+    @field_validator("priority_classes")
+    @classmethod
+    def _named(cls, classes: dict[str, list[str]]) -> dict[str, list[str]]:
+        for namespace, allowed in classes.items():
+            if namespace != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(namespace):
+                fault = f"{namespace!r} is not valid"
+                raise ValueError(f"{fault}; allowed: the name of a namespace, or {EVERY_NAMESPACE}")
+            bad = next((name for name in allowed if not _CLASS.fullmatch(name)), None)
+            if bad is not None:
+                raise ValueError(f"{namespace}: {bad!r} is not valid; allowed: names of classes")
+        return classes
 
     @model_validator(mode="after")
     def _ordered(self) -> "Settings":

@@ -68,6 +68,7 @@ from coordinator.events import (
     WriteEnded,
 )
 from coordinator.moment import Moment, Patience
+from coordinator.priority import AllowedClasses
 from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
 from coordinator.status import QUIET_DELAY, quiet_delay
@@ -97,6 +98,7 @@ class CoordinatorState:
     """All that the coordinator knows, and the one way to change it."""
 
     patience: Patience = field(default_factory=Patience)
+    allowed: AllowedClasses = field(default_factory=AllowedClasses)
     cache: ClusterCache = field(default_factory=ClusterCache)
     views: dict[GangKey, GangView] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
@@ -161,6 +163,7 @@ class CoordinatorState:
             self._quiet,
             not self._blind,
             self._inherited,
+            self.allowed,
         )
         actions: list[Action] = []
         while self._dirty:

@@ -230,9 +230,24 @@ def pods_wanted(cluster: RayCluster) -> int:
     return sum(each.count for each in _pod_sets(cluster, {}))
 
 
-def unknown_priority_class(name: str, known: Collection[str]) -> Misconfigured:
-    """Say that the priority class a RayCluster names does not exist."""
-    return Misconfigured((Problem(names.PRIORITY_CLASS, name, _one_of(known)),))
+def bad_priority_class(
+    name: str, namespace: str, usable: Collection[str], lowest: int | None, setting: str
+) -> Misconfigured:
+    """Say that a RayCluster names a priority class that it may not use, or that does not exist.
+
+    `lowest` is that of the gang's pods, where the class is above it; None where there is no such
+    class. `setting` is where the operator allows classes.
+    """
+    allowed = _one_of(usable)
+    if lowest is None:
+        allowed += "; there is no PriorityClass of that name"
+    else:
+        allowed += (
+            f"; it is above {lowest}, the lowest priority of the gang's pods: name it as "
+            f"priorityClassName in every pod template, where ResourceQuota guards it, or have the "
+            f"operator allow it for namespace {namespace} in {setting}"
+        )
+    return Misconfigured((Problem(names.PRIORITY_CLASS, name, allowed),))
 
 
 def parse_duration(text: str) -> float | None:

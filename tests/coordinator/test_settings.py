@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from coordinator.priority import SETTING
 from coordinator.settings import PREFIX, Settings
 from kube.profiles import STOCK, Profile, profiles_of
 from kube.program import SettingsError, load_settings
@@ -40,4 +41,39 @@ def test_a_bad_profile_is_refused_where_it_is_wrong(
 ) -> None:
     with pytest.raises(SettingsError) as caught:
         profiles(monkeypatch, written)
+    assert line in str(caught.value)
+
+
+def priority_classes(monkeypatch: pytest.MonkeyPatch, written: str) -> object:
+    monkeypatch.setenv(f"{PREFIX}PRIORITY_CLASSES", written)
+    return load_settings(Settings, PREFIX).priority_classes
+
+
+def test_no_class_raises_a_gang_unless_the_operator_allows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert f"{PREFIX}PRIORITY_CLASSES" == SETTING
+    assert load_settings(Settings, PREFIX).priority_classes == {}
+    written = {"team-a": ["urgent"], "*": ["batch.high"], "b": []}
+    assert priority_classes(monkeypatch, json.dumps(written)) == written
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("high", "'high': Invalid JSON"),
+        ('["high"]', "['high']: Input should be a valid dictionary"),
+        ('{"a": "high"}', "'high': Input should be a valid list"),
+        ('{"a": [1]}', "1: Input should be a valid string"),
+        ('{"Team": ["high"]}', "'Team' is not valid; allowed: the name of a namespace, or *"),
+        ('{"": ["high"]}', "'' is not valid; allowed: the name of a namespace, or *"),
+        ('{"a": ["high", ""]}', "a: '' is not valid; allowed: names of classes"),
+        ('{"a": ["*"]}', "a: '*' is not valid; allowed: names of classes"),
+    ],
+)
+def test_a_bad_list_of_priority_classes_is_refused_where_it_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, written: str, line: str
+) -> None:
+    with pytest.raises(SettingsError, match=r"^MUSTER_COORDINATOR_PRIORITY_CLASSES: ") as caught:
+        priority_classes(monkeypatch, written)
     assert line in str(caught.value)

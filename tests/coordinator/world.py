@@ -5,7 +5,7 @@ an API server, and one or more replicas of the coordinator, each driven step by 
 import contextlib
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
@@ -27,6 +27,7 @@ from coordinator.app import (
 from coordinator.events import CycleDue, Event, FactsSeen, TermEnded, TermStarted, TimePassed
 from coordinator.executor import Executor
 from coordinator.moment import Moment
+from coordinator.priority import AllowedClasses
 from coordinator.state import CoordinatorState
 from kube import codec, names, objects
 from kube.client import Client as RealClient
@@ -78,8 +79,9 @@ def event_of(change: Change, reduce: Reduce) -> Event:
 class Replica:
     """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
 
-    def __init__(self, api: Api, reduce: Reduce) -> None:
+    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses) -> None:
         self.api = api
+        self._allowed = allowed
         self._reduce = reduce
         self.client = Client(api)
         self.todo: list[Action] = []
@@ -103,7 +105,7 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState()
+        self.state = CoordinatorState(allowed=self._allowed)
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()
@@ -211,7 +213,13 @@ class Replica:
 class World:
     """The API server and everybody who works on it."""
 
-    def __init__(self, *start: Json, replicas: int = 1, profiles: Profiles = STOCK) -> None:
+    def __init__(
+        self,
+        *start: Json,
+        replicas: int = 1,
+        profiles: Profiles = STOCK,
+        allowed: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
         self.api = Api()
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
@@ -221,7 +229,8 @@ class World:
         for obj in start:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
-        self.replicas = [Replica(self.api, reduce) for _ in range(replicas)]
+        classes = AllowedClasses(allowed or {})
+        self.replicas = [Replica(self.api, reduce, classes) for _ in range(replicas)]
         self.elect(0)
 
     @property

@@ -17,13 +17,13 @@ from kube.ray import (
     OptIn,
     PodSetTerms,
     TopologyTerms,
+    bad_priority_class,
     gang_terms,
     opt_in,
     owner_cluster,
     parse_duration,
     pod_set_of,
     replica_of,
-    unknown_priority_class,
 )
 
 Json = dict[str, Any]
@@ -309,16 +309,23 @@ def test_unknown_queue_lists_those_that_exist() -> None:
     )
 
 
-def test_unknown_priority_class_is_said_alike() -> None:
-    assert unknown_priority_class("top", ["low", "high"]).message == (
-        'muster.dev/priority-class: "top" is not valid; allowed: high, low'
+def test_an_unknown_priority_class_is_said_alike() -> None:
+    assert bad_priority_class("top", "team", ["low", "high"], None, "SETTING").message == (
+        'muster.dev/priority-class: "top" is not valid; allowed: high, low; '
+        "there is no PriorityClass of that name"
     )
+
+
+def test_of_a_class_that_is_too_high_the_two_remedies_are_named() -> None:
+    message = bad_priority_class("top", "team", [], -5, "SETTING").message
+    assert "allowed: (there is none); it is above -5, the lowest priority of the gang's" in message
+    assert "priorityClassName in every pod template" in message
+    assert message.endswith("allow it for namespace team in SETTING")
 
 
 def test_a_long_list_of_what_exists_is_cut() -> None:
-    assert unknown_priority_class("x", [f"c{i:02}" for i in range(13)]).message.endswith(
-        "c09 and 3 more"
-    )
+    usable = [f"c{i:02}" for i in range(13)]
+    assert "c09 and 3 more;" in bad_priority_class("x", "team", usable, None, "").message
 
 
 @pytest.mark.parametrize(
