@@ -620,7 +620,9 @@ def shortage_to_status(refusal: PodSetRefusal) -> dict[str, Any]:
     return {
         "resource": refusal.resource,
         "each": spelled(refusal.each),
+        "needed": spelled(refusal.needed),
         "free": spelled(refusal.free),
+        "left": spelled(refusal.left),
         "largest": spelled(refusal.largest),
         **({"total": spelled(held.total), "holders": holders} if holders else {}),
     }

@@ -134,7 +134,11 @@ class Shortage(_Model):
 
     resource: str = Field(description="The resource that is shortest.")
     each: Quantity = Field(description="What one pod asks for.")
-    free: Quantity = Field(description="What is left on all nodes, once those that fit are placed.")
+    needed: Quantity | None = Field(default=None, description="What the gang asks for in all.")
+    free: Quantity = Field(description="What is free on all nodes, before any of it is placed.")
+    left: Quantity | None = Field(
+        default=None, description="What is left of it, once those that fit are placed."
+    )
     largest: Quantity = Field(description="The most that is left on one node.")
     total: Quantity | None = Field(default=None, description="What there is of it, free or not.")
     holders: Annotated[

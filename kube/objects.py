@@ -604,7 +604,9 @@ class GangShortage(_Part, frozen=True):
 
     resource: str = ""
     each: Quantity = ""
+    needed: Quantity = ""
     free: Quantity = ""
+    left: Quantity = ""
     largest: Quantity = ""
     total: Quantity = ""
     holders: OrNull[tuple[HolderShare, ...]] = ()

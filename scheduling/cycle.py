@@ -34,6 +34,7 @@ from scheduling.neighbours import (
     neighbours,
     promised,
 )
+from scheduling.never import never
 from scheduling.ordering import in_order
 from scheduling.replicas import decide_by_replica
 from scheduling.room import Room
@@ -56,6 +57,9 @@ class Settings:
     """What all searches of a cycle may take together."""
 
 
+CERTAIN = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
+"""Why a gang does not fit; every other reason says that this was not found out."""
+
 Around = Neighbours | str | None
 """What the pods around mean to a gang, all of it, or why that cannot be said; None if nothing.
 
@@ -69,7 +73,7 @@ class Kept:
     """A refusal with all that it follows from but the room, and the steps it might take.
 
     `reachable` says per group whether any node is feasible for it: why a gang does not fit follows
-    from that.
+    from that, and from whether the nodes could hold it if they were empty.
     """
 
     gang: PendingGang
@@ -82,7 +86,7 @@ class Kept:
     @property
     def is_certain(self) -> bool:
         """Say whether the gang did not fit, and no search was given up."""
-        return self.refusal.reason in (Reason.INSUFFICIENT_RESOURCES, Reason.NO_FEASIBLE_NODE)
+        return self.refusal.reason in CERTAIN
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -216,7 +220,7 @@ class _Cycle:
         """
         if same.gang is not gang and same.gang != gang:
             return False
-        if not self._same_nodes and same.reachable != _reachable(gang, room):
+        if not self._same_nodes and not _is_for_the_same(same, gang, room):
             return False
         if same.is_certain and cannot_fit(same.demand, room):
             return True
@@ -236,6 +240,14 @@ class _Cycle:
             return str(problem)
         except AwaitedError:
             return AwaitedError.__name__
+
+
+def _is_for_the_same(same: Kept, gang: PendingGang, room: Room) -> bool:
+    """Say whether other nodes leave the reason what it is, if the gang still does not fit."""
+    if same.reachable != _reachable(gang, room):
+        return False
+    was_never = same.refusal.reason is Reason.NEVER_FITS
+    return was_never == bool(never(same.demand, room.columns))
 
 
 def _reachable(gang: PendingGang, room: Room) -> tuple[bool, ...]:
@@ -369,9 +381,14 @@ class _Surplus:
 def _left_out(units: Sequence[tuple[Group, ...]], surplus: _Surplus) -> Refusal:
     """Explain why the units wait that were not placed."""
     assert surplus.stopped is not None
-    placed = {*surplus.units}
-    rest = tuple(group for at, unit in enumerate(units) if at not in placed for group in unit)
-    return _refused(rest, surplus.stopped, surplus.room)
+    placed, room = {*surplus.units}, surplus.room
+    waiting = [unit for at, unit in enumerate(units) if at not in placed]
+    rest = tuple(group for unit in waiting for group in unit)
+    if isinstance(surplus.stopped, NoFit):
+        return room.remembered(
+            ("no fit", rest, waiting[-1]), lambda: explain.no_fit(rest, room, waiting[-1])
+        )
+    return _refused(rest, surplus.stopped, room)
 
 
 def _with_surplus(

@@ -1,35 +1,37 @@
 """Why does a gang not fit, in numbers that a user can act on?
 
-"2 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; 12 are free, at most 4 on one
-node": after the two that fit, this is what is left on the nodes that the predicates allow. A
-message depends on nothing but the gang and the room, so it stays the same while they do.
+"2 of 4 w fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; 3 are free, and
+those that fit leave 0": as much of the gang is placed as finds room (`attempt`), and the amounts
+are those of the nodes that the predicates allow. What could not run on empty nodes either (`never`)
+is said in another way, for it does not help to wait. A message depends on nothing but the gang and
+the room, so it stays the same while they do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import numpy as np
 
+from scheduling import never
 from scheduling.attach import is_attach
 from scheduling.attach import spoken as attachable
+from scheduling.attempt import Attempt, Part, Wanted, attempted, is_short_alone, per_shape
 from scheduling.columns import Columns
 from scheduling.exclusive import is_exclusive, spoken
 from scheduling.feasibility import Predicate, feasible, rejections
-from scheduling.fit import demand_of, filled, greedy_orders, in_order
+from scheduling.fit import in_order
 from scheduling.holders import Held, Holders
 from scheduling.model import CPU, MEMORY, PODS, Group, PendingGang, PodShape, SpreadConstraint
+from scheduling.never import Never, TooLarge, TooMany, TooScattered
 from scheduling.packing import is_device
 from scheduling.room import Room
-from scheduling.search import Demand
-from scheduling.shortage import Shortage, shortage
+from scheduling.shortage import NO_NODE, shortage
 from scheduling.skew import Lack, Stop
 from scheduling.static import is_static
 from scheduling.static import spoken as by_hand
 from scheduling.unmatched import unmatched
 from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
-
-Wanted = tuple[str, PodShape, int]
-"""A pod set, one shape in it, and how many pods of that shape."""
 
 _SPEAKS_AGAINST = {
     Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
@@ -64,6 +66,7 @@ MOST_HOLDERS = 3
 """How many of those who hold what is short are named."""
 
 _DOMAINS_NAMED = 3
+_OTHERS_NAMED = 3
 
 SHOWN = 80
 """How much of a label's key or value a message shows."""
@@ -101,15 +104,23 @@ def too_many_kinds(gang: PendingGang) -> Refusal | None:
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({remedy})")
 
 
-def no_fit(groups: Iterable[Group], room: Room) -> Refusal:
-    """Explain that a gang certainly does not fit into the room."""
+def no_fit(groups: Iterable[Group], room: Room, unit: Sequence[Group] = ()) -> Refusal:
+    """Explain that a gang certainly does not fit into the room, or not one `unit` of its surplus.
+
+    Of a surplus only the unit must come at once, so never is only what even that could not.
+    """
     wanted = _wanted(groups)
-    numbers = _numbers(wanted, room)
-    short = [at for at, each in enumerate(numbers) if each.fit < each.wanted]
-    barred = any(not numbers[at].resource for at in short)
-    reason = Reason.NO_FEASIBLE_NODE if barred else Reason.INSUFFICIENT_RESOURCES
-    said = [_sentence(wanted[at], numbers[at].fit, room) for at in short]
-    return _refusal(reason, said or [_together(wanted, room)], wanted, room, numbers)
+    attempt = attempted(wanted, room)
+    numbers = _numbers(attempt)
+    said = _sentences(attempt, numbers)
+    if any(not each.resource for each in numbers if each.fit < each.wanted):
+        return _refusal(Reason.NO_FEASIBLE_NODE, said, wanted, room, numbers)
+    at_once = _wanted(unit) if unit else wanted
+    causes = never.never(tuple(per_shape(at_once).items()), room.columns)
+    if causes:
+        said = [_never_said(cause, at_once, room) for cause in causes]
+        return Refusal(Reason.NEVER_FITS, _bounded(said, ". "), numbers)
+    return _refusal(Reason.INSUFFICIENT_RESOURCES, said, wanted, room, numbers)
 
 
 def no_way(
@@ -120,9 +131,9 @@ def no_way(
     `lacks` says per pod set and shape what the best attempt left out.
     """
     wanted = _wanted(groups)
-    numbers = _numbers(wanted, room)
-    if any(each.fit < each.wanted for each in numbers):
+    if is_short_alone(wanted, room):
         return no_fit(groups, room)
+    numbers = _numbers_alone(wanted, room)
     found = [lacks.get((pod_set, shape), Lack(0)) for pod_set, shape, _ in wanted]
     said = [
         f"{count - lack.pods} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: {_why(lack)}"
@@ -210,11 +221,18 @@ def _refusal(
     numbers: tuple[PodSetRefusal, ...],
 ) -> Refusal:
     """Refuse for good, unless nodes could give by classes of devices what they lack otherwise."""
-    open_ways = [way for pod_set, shape, _ in wanted if (way := _by_claim(pod_set, shape, room))]
+    open_ways = _open_ways(wanted, room)
     if open_ways:
         said = ["not supported by Muster", *open_ways, *said]
         return Refusal(Reason.UNSUPPORTED, _bounded(said, "; "), numbers)
     return Refusal(reason, _bounded(said, ". "), numbers)
+
+
+def _open_ways(wanted: Sequence[Wanted], room: Room) -> list[str]:
+    """Name what nodes could give by classes of devices; mostly there are none."""
+    if not room.columns.claimable:
+        return []
+    return [way for pod_set, shape, _ in wanted if (way := _by_claim(pod_set, shape, room))]
 
 
 def _by_claim(pod_set: str, shape: PodShape, room: Room) -> str:
@@ -237,10 +255,11 @@ def _is_lacking(resource: str, shape: PodShape, room: Room) -> bool:
 
 def undecided(groups: Iterable[Group], room: Room) -> Refusal:
     """Explain that the search for a placement was given up before it had an answer."""
-    wanted = _wanted(groups)
+    attempt = attempted(_wanted(groups), room)
+    numbers = _numbers(attempt)
     said = ["no placement found within the bounded search; tried again when room changes"]
-    said.append(_together(wanted, room) or _ALL_FIT_BUT)
-    return Refusal(Reason.UNDECIDED, _bounded(said, ". "), _numbers(wanted, room))
+    said += _sentences(attempt, numbers) or [_ALL_FIT_BUT]
+    return Refusal(Reason.UNDECIDED, _bounded(said, ". "), numbers)
 
 
 WORKERS = "the workers"
@@ -287,7 +306,8 @@ def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:
 class ReplicasShort:
     """How replicas of some pod sets stand whose `pods` pods are to be in one domain.
 
-    `fit` of the `wanted` find one; for the next there is room for `some` of its pods in `domain`.
+    `fit` of the `wanted` find one, `beside` other pod sets; for the next there is room for `some`
+    of its pods in `domain`.
     """
 
     pod_sets: tuple[str, ...]
@@ -296,6 +316,7 @@ class ReplicasShort:
     pods: int
     some: int
     domain: Sequence[str]
+    beside: tuple[str, ...] = ()
 
 
 def replicas_short(
@@ -303,12 +324,13 @@ def replicas_short(
 ) -> Refusal:
     """Explain that there is room for all pods, but not for whole replicas inside domains."""
     noun, verb = ("replica", "fits") if short.wanted == 1 else ("replicas", "fit")
+    beside = f" beside {_listed(short.beside)}" if short.beside else ""
     said = (
-        f"{short.fit} of {short.wanted} {noun} of {', '.join(short.pod_sets)} {verb}: each needs "
-        f"{short.pods} pods inside one {_joined(keys)}; the next finds room for {short.some} in "
-        f"{_joined(short.domain)}"
+        f"{short.fit} of {short.wanted} {noun} of {', '.join(short.pod_sets)} {verb}{beside}: "
+        f"each needs {short.pods} pods inside one {_joined(keys)}; the next finds room for "
+        f"{short.some} in {_joined(short.domain)}"
     )
-    numbers = _numbers(_wanted(groups), room)
+    numbers = _numbers_alone(_wanted(groups), room)
     if len(short.pod_sets) == 1:
         most = short.fit * short.pods
         mine = (each.pod_set in short.pod_sets for each in numbers)
@@ -324,7 +346,9 @@ def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: Room) -
     wanted = _wanted(groups)
     names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
     said = f"{names} fit alone but not together with each replica inside one {_joined(keys)}"
-    return Refusal(Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""), _numbers(wanted, room))
+    return Refusal(
+        Reason.INSUFFICIENT_RESOURCES, _bounded([said], ""), _numbers_alone(wanted, room)
+    )
 
 
 def no_domain_left(keys: Sequence[str], replicas: int, pod_sets: Sequence[str]) -> Refusal:
@@ -413,34 +437,49 @@ def _wanted(groups: Iterable[Group]) -> tuple[Wanted, ...]:
     return tuple((pod_set, shape, n) for (pod_set, shape), n in counts.items() if n)
 
 
-def _pods(shape: PodShape, wanted: Sequence[Wanted]) -> int:
-    """Return how many pods of a shape are wanted over all pod sets."""
-    return sum(count for _, other, count in wanted if other == shape)
+def _numbers(attempt: Attempt) -> tuple[PodSetRefusal, ...]:
+    """Return how each pod set stands in the attempt."""
+    return tuple(_numbers_of(part, attempt) for part in attempt.parts)
 
 
-def _numbers(wanted: Sequence[Wanted], room: Room) -> tuple[PodSetRefusal, ...]:
-    """Return how each pod set stands; those that share a shape get their part of it in order."""
-    left = {shape: room.total(shape) for _, shape, _ in wanted}
-    numbers = []
-    for pod_set, shape, count in wanted:
-        fit = min(count, left[shape])
-        left[shape] -= fit
-        numbers.append(_numbers_of(pod_set, shape, count, fit, room))
-    return tuple(numbers)
+def _numbers_alone(wanted: Sequence[Wanted], room: Room) -> tuple[PodSetRefusal, ...]:
+    """Return how the pod sets stand without each other, all of which fit so."""
+    return tuple(_alone(*each, room) for each in wanted)
 
 
-def _numbers_of(pod_set: str, shape: PodShape, count: int, fit: int, room: Room) -> PodSetRefusal:
+def _alone(pod_set: str, shape: PodShape, count: int, room: Room) -> PodSetRefusal:
     short = shortage(shape, room)
     return PodSetRefusal(
         pod_set=pod_set,
         wanted=count,
-        fit=fit,
+        fit=count,
         requests=shape.requests,
         resource=short.resource,
         each=short.each,
+        needed=0,
         free=short.free,
+        left=short.free,
         largest=short.largest,
         rejections=_rejections(shape, room),
+    )
+
+
+def _numbers_of(part: Part, attempt: Attempt) -> PodSetRefusal:
+    """Return what one more pod lacks beside the others; of a set that fits nothing is short."""
+    short = attempt.shortage(part) if part.missing else NO_NODE
+    counts = short.resource and not is_exclusive(short.resource)
+    return PodSetRefusal(
+        pod_set=part.pod_set,
+        wanted=part.wanted,
+        fit=part.fit,
+        requests=part.shape.requests,
+        resource=short.resource,
+        each=short.each,
+        needed=attempt.needed(short.resource, part.shape) if counts else 0,
+        free=attempt.free(short.resource, part.shape) if counts else short.free,
+        left=short.free,
+        largest=short.largest,
+        rejections=_rejections(part.shape, attempt.before),
     )
 
 
@@ -465,39 +504,133 @@ def _unfit(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
     return counts
 
 
-def _sentence(wanted: Wanted, fit: int, room: Room) -> str:
-    """Say how many of a pod set fit, and what stops the next one."""
-    pod_set, shape, count = wanted
-    verb = "fits" if count == 1 else "fit"
-    return f"{fit} of {count} {pod_set} {verb}: {_stops(shape, count, room)}"
+def _sentences(attempt: Attempt, numbers: Sequence[PodSetRefusal]) -> list[str]:
+    """Say of each pod set that is short how many fit, and what stops the next one."""
+    pairs = zip(attempt.parts, numbers, strict=True)
+    return [_sentence(part, each, attempt) for part, each in pairs if part.missing]
 
 
-def _stops(shape: PodShape, count: int, room: Room) -> str:
-    short = shortage(shape, room)
-    barred = _barred(shape, room)
-    if not short.resource:
-        whom = "it" if count == 1 else "them"
-        said = f"no node is feasible for {whom} ({_nodes(room)}{': ' if barred else ''}{barred})"
-        return "; ".join(filter(None, (said, unmatched(shape, room.columns.traits))))
-    needs = "it needs" if count == 1 else "each needs"
+def _sentence(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
+    verb = "fits" if part.wanted == 1 else "fit"
+    beside = _beside(attempt.beside(numbers.resource, part)) if numbers.resource else ""
+    said = f"{_at_most(part)}{part.fit} of {part.wanted} {part.pod_set} {verb}{beside}"
+    return f"{said}: {_stops(part, numbers, attempt)}"
+
+
+def _at_most(part: Part) -> str:
+    """Fewer may fit where pods mind where the others of the gang are."""
+    minds = part.shape.near or part.shape.apart or part.shape.spread
+    return "at most " if part.fit and minds else ""
+
+
+def _beside(others: Sequence[Part]) -> str:
+    named = [
+        part.pod_set if not part.missing else f"{part.fit} of {part.wanted} {part.pod_set}"
+        for part in others
+    ]
+    if len(named) > _OTHERS_NAMED:
+        named = [*named[:_OTHERS_NAMED], f"{len(named) - _OTHERS_NAMED} more"]
+    return f" beside {_listed(named)}" if named else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _stops(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
+    barred = _barred(part.shape, attempt.before)
+    if not numbers.resource:
+        whom = "it" if part.wanted == 1 else "them"
+        nodes = _nodes(attempt.before)
+        said = f"no node is feasible for {whom} ({nodes}{': ' if barred else ''}{barred})"
+        return "; ".join(filter(None, (said, unmatched(part.shape, attempt.before.columns.traits))))
+    needs = "it needs" if part.wanted == 1 else "each needs"
     aside = f" (left out: {barred})" if barred else ""
-    return f"{needs} {_amount_up(short.resource, short.each)} on one node; {_free(short)}{aside}"
+    each = f"{_amount_up(numbers.resource, numbers.each)} on one node{_in_all(numbers)}"
+    return f"{needs} {each}; {_free(numbers)}{aside}"
 
 
-def _free(short: Shortage) -> str:
-    if is_exclusive(short.resource):
-        nodes = "1 more node has" if short.free == 1 else f"{short.free} more nodes have"
+def _in_all(numbers: PodSetRefusal) -> str:
+    """Say what the gang needs, where that is more than one pod does."""
+    if numbers.needed in (0, numbers.each):
+        return ""
+    return f", the gang {_written(numbers.resource, numbers.needed, up=1)} in all"
+
+
+def _free(numbers: PodSetRefusal) -> str:
+    resource = numbers.resource
+    if is_exclusive(resource):
+        nodes = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
         return f"{nodes} it free"
-    if not short.offered:
-        return "no feasible node offers any"
-    free, largest = (_amount_down(short.resource, n) for n in (short.free, short.largest))
-    verb = "is" if free == "1" else "are"
-    return f"{free} {verb} free, at most {largest} on one node"
+    said = f"{_are(resource, numbers.free)} free"
+    if numbers.free != numbers.left:
+        said += f", and those that fit leave {_amount_down(resource, numbers.left)}"
+    if numbers.largest:
+        said += f", at most {_amount_down(resource, numbers.largest)} on one node"
+    return said
+
+
+def _are(resource: str, amount: int) -> str:
+    said = _amount_down(resource, amount)
+    return f"{said} {'is' if said == '1' else 'are'}"
+
+
+NEW_NODE = "it waits until a node is added or changed"
+
+
+def _never_said(cause: Never, wanted: Sequence[Wanted], room: Room) -> str:
+    """Say why waiting does not help while the nodes are what they are."""
+    match cause:
+        case TooMany(resource, needed, total):
+            said = (
+                f"the gang needs {_amount_up(resource, needed)} in all; the nodes that could run "
+                f"it have {_amount_down(resource, total)} in all when empty"
+            )
+        case TooScattered(shape, count, fit):
+            names = _listed(_sets_of(shape, wanted))
+            said = f"only {fit} of {count} {names} would fit if the nodes were empty"
+        case TooLarge():
+            said = _too_large(cause, wanted)
+        case other:
+            assert_never(other)
+    shapes = [shape for _, shape, _ in wanted] if isinstance(cause, TooMany) else [cause.shape]
+    barred = {_barred_for_long(shape, room) for shape in shapes}
+    aside = f" (left out: {barred.pop()})" if len(barred) == 1 and any(barred) else ""
+    return f"{said}{aside}: {NEW_NODE}"
+
+
+def _too_large(cause: TooLarge, wanted: Sequence[Wanted]) -> str:
+    names = _listed(_sets_of(cause.shape, wanted))
+    count = sum(pods for _, shape, pods in wanted if shape == cause.shape)
+    each = f"{'each ' if count > 1 else ''}{names} needs"
+    if not cause.resource:
+        every = ", ".join(_amount_up(*pair) for pair in cause.shape.requests)
+        return f"{each} {every} on one node; no node that could run it has all of that when empty"
+    said = f"{each} {_amount_up(cause.resource, cause.each)} on one node; "
+    if not cause.largest:
+        return f"{said}no node that could run it offers any"
+    most = _amount_down(cause.resource, cause.largest)
+    return f"{said}the largest node that could run it, {cause.node}, has {most} in all"
+
+
+def _sets_of(shape: PodShape, wanted: Sequence[Wanted]) -> list[str]:
+    return [pod_set for pod_set, other, _ in wanted if other == shape]
+
+
+def _barred_for_long(shape: PodShape, room: Room) -> str:
+    """Say which nodes are ruled out by what does not pass by itself."""
+    lasting = never.patient(shape)
+    return _in_words(_unfit(lasting, room.columns).items(), lasting)
 
 
 def _barred(shape: PodShape, room: Room) -> str:
     """Say which nodes the predicates rule out, room left aside."""
     counts = [(Predicate(name), number) for name, number in _rejections(shape, room)]
+    return _in_words(counts, shape)
+
+
+def _in_words(counts: Iterable[tuple[Predicate, int]], shape: PodShape) -> str:
     said = [
         f"{number} {_says(predicate, shape)[number > 1]}"
         for predicate, number in counts
@@ -518,42 +651,6 @@ def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
 def _nodes(room: Room) -> str:
     count = len(room.columns.names)
     return "1 node" if count == 1 else f"{count} nodes" if count else "there are no nodes"
-
-
-def _together(wanted: Sequence[Wanted], room: Room) -> str:
-    """Say what the best attempt lacked, for pod sets that fit one by one; empty if nothing."""
-    demand = demand_of(Group(pod_set, "", shape, count) for pod_set, shape, count in wanted)
-    attempts = [_attempt(demand, order, room) for order in greedy_orders(demand, room)]
-    missing, left = min(attempts, key=lambda attempt: _severity(attempt[0], demand))
-    names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
-    said = [
-        _sentence((f"{pod_set} beside the others", shape, count), count - missing[shape], left)
-        for pod_set, shape, count in _first_of_each(wanted)
-        if missing[shape]
-    ]
-    return f"{names} fit alone but not together: {'; '.join(said)}" if said else ""
-
-
-def _severity(missing: dict[PodShape, int], demand: Demand) -> tuple[int, int]:
-    """Return how bad an attempt is: all pods missing, then the worst share, in thousandths."""
-    shares = (1000 * missing[shape] // count for shape, count in demand)
-    return sum(missing.values()), max(shares, default=0)
-
-
-def _first_of_each(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Return each shape once, with all its pods, under the first pod set that wants it."""
-    first = {shape: pod_set for pod_set, shape, _ in reversed(wanted)}
-    return [(pod_set, shape, _pods(shape, wanted)) for shape, pod_set in first.items()][::-1]
-
-
-def _attempt(demand: Demand, order: Sequence[int], room: Room) -> tuple[dict[PodShape, int], Room]:
-    """Fill in one order as far as it goes; return what is missing per shape and what is left."""
-    missing: dict[PodShape, int] = {}
-    for shape, count in (demand[at] for at in order):
-        spread = filled(shape, count, room)
-        missing[shape] = count - int(spread.pods.sum())
-        room = room.without(shape, spread)
-    return missing, room
 
 
 def _amount_up(resource: str, amount: int) -> str:

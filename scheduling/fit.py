@@ -237,17 +237,17 @@ def _is_short_alone(demand: Demand, room: Room) -> bool:
 
 def _is_short_in_sum(demand: Demand, room: Room) -> bool:
     return len(demand) > 1 and any(
-        _most_used(resource, demand, room) < amount for resource, amount in _needed(demand).items()
+        _most_used(resource, demand, room) < amount for resource, amount in needed(demand).items()
     )
 
 
-def _needed(demand: Demand) -> dict[str, int]:
+def needed(demand: Demand) -> dict[str, int]:
     """Return what all pods take together, by resource."""
-    needed: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for shape, count in demand:
         for resource, amount in shape.requests:
-            needed[resource] = needed.get(resource, 0) + count * amount
-    return needed
+            amounts[resource] = amounts.get(resource, 0) + count * amount
+    return amounts
 
 
 def _most_used(resource: str, demand: Demand, room: Room) -> int:

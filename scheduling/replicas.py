@@ -212,22 +212,27 @@ class _Allotment:
         return alone and len(self._others) == 1 and self._others[0][1] == 1
 
     def _beside_head(self) -> Sums | None:
+        """Return what domains hold beside the head where it costs least; None if not enough."""
+        beside = self._with_head() if self._is_simple() else None
+        if beside is None or self._kinds[0].fits(beside).sum() < len(self._kinds[0].names):
+            return None
+        return beside
+
+    def _with_head(self) -> Sums | None:
         """Return what domains hold beside the head where it costs least; None if it fits nowhere.
 
         A head on node n costs its domain fits - (sum - pods displaced on n) // pods of a replica.
         """
-        if not self._is_simple():
-            return None
         [kind] = self._kinds
         [(shape, pods)] = kind.demand
         head = self._others[0][0]
         nodes = np.flatnonzero(self._room.counts(head))
+        if not len(nodes):
+            return None
         loss = displaced(shape, head, nodes, self._room)
         at = self._domains.of[nodes]
         fits, sums = kind.fits(self._sums), self._sums[shape]
         cost = np.maximum(fits[at] - (sums[at] - loss) // pods, 0) * (at != ELSEWHERE)
-        if not len(nodes) or cost.min() > self._spare(kind):
-            return None
         best = np.lexsort((nodes, loss, cost))[0]
         beside = sums.copy()
         if at[best] != ELSEWHERE:
@@ -247,7 +252,7 @@ class _Allotment:
             if self._spare(kind) < 0:
                 return self._too_few(kind)
         if self._is_simple() and self._beside_head() is None:
-            return Ruling(explain.replicas_crowded(minimum, self._domains.keys, room), room)
+            return self._too_few(self._kinds[0])
         return None
 
     def _too_few(self, kind: Kind) -> Ruling:
@@ -255,8 +260,11 @@ class _Allotment:
 
         Rather one that could hold one more if nobody else were there.
         """
-        fits = kind.fits(self._sums)
-        left = np.minimum.reduce([self._sums[shape] - fits * n for shape, n in kind.demand])
+        beside = self._with_head() if self._is_simple() else None
+        sums = beside or self._sums
+        others = (group.pod_set for group in self._gang.minimum if not self._is_bound(group))
+        fits = kind.fits(sums)
+        left = np.minimum.reduce([sums[shape] - fits * n for shape, n in kind.demand])
         columns = self._room.columns
         empty = {shape: self._domains.when_empty(shape, columns) for shape, _ in kind.demand}
         hopeless = kind.fits(empty) <= fits
@@ -268,6 +276,7 @@ class _Allotment:
             sum(count for _, count in kind.demand),
             int(left[at]),
             self._domains.names[at],
+            tuple(others) if beside else (),
         )
         keys, minimum = self._domains.keys, self._gang.minimum
         refusal = explain.replicas_short(minimum, keys, short, self._room)

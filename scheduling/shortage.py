@@ -21,18 +21,17 @@ from scheduling.room import At, Room
 class Shortage:
     """Of the shortest resource: what one pod needs, what is left in all and at most on one node.
 
-    `resource` is empty where no node is feasible; `offered` says whether any feasible node has
-    any of it, taken or not. Of a port or disk a pod needs one, and a node has it or not.
+    `resource` is empty where no node is feasible. Of a port or disk a pod needs one, and a node has
+    it or not.
     """
 
     resource: str
     each: int
     free: int
     largest: int
-    offered: bool
 
 
-NO_NODE = Shortage("", 0, 0, 0, offered=False)
+NO_NODE = Shortage("", 0, 0, 0)
 
 
 def shortage(shape: PodShape, room: Room) -> Shortage:
@@ -84,10 +83,9 @@ def _left(resource: str, each: int, room: Room, nodes: At, fitting: Amounts) -> 
     """Return what is left of a resource."""
     row = room.columns.row.get(resource)
     if row is None:
-        return Shortage(resource, each, 0, 0, offered=False)
+        return Shortage(resource, each, 0, 0)
     left = room.free[row, nodes] - fitting * each
     if is_exclusive(resource):
         left, each = (left >= each).astype(np.int64), 1
     np.maximum(left, 0, out=left)
-    offered = bool(room.columns.allocatable[row, nodes].any())
-    return Shortage(resource, each, exact_sum(left), int(left.max()), offered)
+    return Shortage(resource, each, exact_sum(left), int(left.max()))

@@ -208,7 +208,9 @@ class _Search:
         return verdict if isinstance(verdict, Admitted) else self._told_of(at, verdict)
 
     def _told_of(self, at: int, refusal: Refusal) -> Refusal:
-        """Say of which domain a refusal speaks, unless it speaks of others than the workers."""
+        """Say of which domain a refusal speaks, unless it speaks of others, or of all nodes."""
+        if refusal.reason is Reason.NEVER_FITS:
+            return refusal
         short = [each.pod_set for each in refusal.pod_sets if each.fit < each.wanted]
         if short and not set(short) & set(self._bound):
             return refusal

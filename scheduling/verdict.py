@@ -20,6 +20,7 @@ class Reason(StrEnum):
     GANG_INCOMPLETE = "GangIncomplete"
     SUSPENDED = "Suspended"
     INSUFFICIENT_RESOURCES = "InsufficientResources"
+    NEVER_FITS = "NeverFits"
     NO_FEASIBLE_NODE = "NoFeasibleNode"
     UNSUPPORTED = "Unsupported"
     UNDECIDED = "Undecided"
@@ -43,11 +44,12 @@ class Reason(StrEnum):
 class PodSetRefusal:
     """How one pod set (one of its shapes, where it has several) stands, in numbers.
 
-    `fit` of the `wanted` pods find room when no pods of another shape are placed. The rest is
-    about one more pod after all that fit: it needs `each` of `resource`, the one that is
-    shortest; `free` is left over all nodes that the predicates allow, at most `largest` on one.
-    The resource is empty where no node is allowed. `held` says who has what there is of it, where
-    that was asked. `rejections` counts nodes by predicate.
+    `fit` of the `wanted` pods find room beside those of the gang's other pod sets that do. The rest
+    is about one more pod, which needs `each` of `resource`, the one that is shortest. On the nodes
+    that the predicates allow, the gang needs `needed` of it in all and `free` is free before any of
+    it is placed; those of the gang that fit leave `left`, at most `largest` on one node.
+    The resource is empty where no node is allowed, and of a set that fits. `held` says who has what
+    there is of it, where that was asked. `rejections` counts nodes by predicate.
     """
 
     pod_set: str
@@ -56,7 +58,9 @@ class PodSetRefusal:
     requests: tuple[tuple[str, int], ...]
     resource: str
     each: int
+    needed: int
     free: int
+    left: int
     largest: int
     rejections: tuple[tuple[str, int], ...]
     held: Held | None = None

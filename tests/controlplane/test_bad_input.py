@@ -22,7 +22,8 @@ BAD_MINIMUMS = [
 ]
 BAD_MARKS = [
     (names.QUEUE, "nowhere", "a queue that exists: default"),
-    (names.PRIORITY_CLASS, "nobody", "system-cluster-critical"),
+    (names.PRIORITY_CLASS, "nobody", "there is no PriorityClass of that name"),
+    (names.PRIORITY_CLASS, "system-node-critical", "MUSTER_COORDINATOR_PRIORITY_CLASSES"),
     (names.EXPECTED_DURATION, "soon", "a positive duration such as 2h30m"),
     (names.EXPECTED_DURATION, "-2h", "a positive duration such as 2h30m"),
     (names.TOPOLOGY_REQUIRED, "no such/label/key", "the key of a node label"),

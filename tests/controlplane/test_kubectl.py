@@ -51,34 +51,47 @@ def row_of(name: str, phase: str, position: str, ready: str, reason: str) -> dic
 
 def test_the_wide_form_adds_the_message_in_numbers(plot: Plot) -> None:
     """Enough to act on: what is needed, what is free, where."""
-    plot.add_node(3)
+    plot.add_node(5)
+    plot.create(gang("runs", group(replicas=1)))
+    plot.wait_running("runs", 2)
     plot.create(gang("waits", group(replicas=4)))
     plot.wait_phase("waits", "Queued", "InsufficientResources")
     wide = plot.cluster.kubectl("get", "gangs", "-n", plot.name, "-o", "wide")
-    assert "2 of 4 workers fit: each needs 1 cpu on one node; 0 are free" in wide
+    said = "2 of 4 workers fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; "
+    assert f"{said}3 are free, and those that fit leave 0. 2 of 5 cpu are held by" in wide
+    plot.mark("waits", min_replicas="workers=2")
+    plot.wait_phase("waits", "Running")
 
 
 def waiting_gang(name: str, priority_class: str) -> Json:
-    return gang(name, group(replicas=4), head_group=head(priorityClassName=priority_class))
+    workers = group(replicas=4, priorityClassName=priority_class)
+    return gang(name, workers, head_group=head(priorityClassName=priority_class))
 
 
 def test_positions_of_waiting_gangs_go_by_priority_then_age(plot: Plot) -> None:
-    """The head's priority decides, or the annotation; of equals the older stands first.
+    """The pods' priority decides, or a lower annotation; of equals the older stands first.
 
     Each position is read when its gang is first told: numbers that merely move are written later.
+    Of those of one second the first by name stands first.
     """
     low, high = plot.add_priority_class("low", 10_000), plot.add_priority_class("high", 20_000)
     plot.add_node(2)
-    said = gang("said", group(replicas=4), annotations={names.PRIORITY_CLASS: high})
-    gangs = [waiting_gang("low-first", low), waiting_gang("high", high), said]
+    lowered = waiting_gang("low-by-mark", high)
+    lowered["metadata"]["annotations"] = {names.PRIORITY_CLASS: low}
+    gangs = [waiting_gang("low-again", low), waiting_gang("high", high), lowered]
     gangs.append(waiting_gang("low-second", low))
     positions = {}
     for each in gangs:
         name = plot.create(each)["metadata"]["name"]
-        positions[name] = plot.wait_phase(name, "Queued", "InsufficientResources")["position"]
-    assert positions == {"low-first": 1, "high": 1, "said": 2, "low-second": 4}
+        positions[name] = plot.wait_phase(name, "Queued", "NeverFits")["position"]
+    assert positions == {"low-again": 1, "high": 1, "low-by-mark": 3, "low-second": 4}
     priorities = {name: found["spec"]["priority"] for name, found in plot.gangs().items()}
-    assert priorities == {"low-first": 10_000, "high": 20_000, "said": 20_000, "low-second": 10_000}
+    assert priorities == {
+        "low-again": 10_000,
+        "high": 20_000,
+        "low-by-mark": 10_000,
+        "low-second": 10_000,
+    }
 
 
 def test_the_gang_of_higher_priority_starts_first_when_room_comes(plot: Plot) -> None:
@@ -87,7 +100,8 @@ def test_the_gang_of_higher_priority_starts_first_when_room_comes(plot: Plot) ->
     plot.add_node(1)
     plot.create(gang("older", group(replicas=2)))
     plot.wait_phase("older", "Queued")
-    plot.create(gang("higher", group(replicas=2), head_group=head(priorityClassName=high)))
+    workers = group(replicas=2, priorityClassName=high)
+    plot.create(gang("higher", workers, head_group=head(priorityClassName=high)))
     plot.wait_phase("higher", "Queued")
     plot.add_equal_nodes(1, cpus=3)
     plot.wait_running("higher", 3)

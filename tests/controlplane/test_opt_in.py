@@ -89,7 +89,7 @@ def test_a_waiting_gang_that_opts_out_gets_its_pods_back_unpinned(plot: Plot) ->
     """Nothing of ours stays: no gate, no pin, no Gang; kube-scheduler does what it does."""
     plot.add_node(2)
     plot.create(gang("leaves", group(replicas=2)))
-    plot.wait_phase("leaves", "Queued", "InsufficientResources")
+    plot.wait_phase("leaves", "Queued", "NeverFits")
     plot.patch("RayCluster", "leaves", {"metadata": {"labels": NOT_A_GANG}})
     plot.wait_no_gang("leaves")
     plot.wait_unschedulable("leaves")
@@ -163,7 +163,7 @@ def test_the_ray_cluster_of_a_labelled_job_or_service_is_the_gang(
     plot.add_node(2)
     plot.create(make("owner", group(replicas=2), labels=GANG))
     name = cluster_made_for(plot, "owner")
-    status = plot.wait_phase(name, "Queued", "InsufficientResources")
+    status = plot.wait_phase(name, "Queued", "NeverFits")
     assert condition(status, "Admitted")["status"] == "False"
     assert all(is_held(pod) for pod in plot.wait_pods(name, 3))
     plot.add_equal_nodes(1, cpus=2)

@@ -77,7 +77,7 @@ def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) 
     )
     plot.create(on_second("large", 4))
     said = "1 does not match the affinity that the scheduler adds"
-    plot.wait_phase("large", "Queued", "InsufficientResources", said)
+    plot.wait_phase("large", "Queued", "NeverFits", said)
     assert all(is_held(pod) for pod in plot.wait_pods("large", 5))
     plot.create(on_second("small", 2))
     plot.wait_running("small", 3)
@@ -85,13 +85,16 @@ def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) 
 
 
 def test_workers_that_a_service_selects_are_spread_over_zones(plot: Plot) -> None:
-    """Neither they nor the Service say so: the profile does."""
+    """Neither they nor the Service say so: the profile does. The node that is not ready yet makes
+    the gang one that waits."""
+    coming = ["node.cloudprovider.kubernetes.io/uninitialized:NoSchedule"]
     plot.add_nodes(
         NodeSpec("bare", cpus=1, labels=RAY_NODES),
         NodeSpec("east1", cpus=1, labels=in_zone("east")),
+        NodeSpec("new", cpus=9, labels=RAY_NODES, taints=coming),
     )
     plot.create(on_second("spread", 4))
-    plot.wait_message("spread", "2 of 4 workers fit")
+    plot.wait_message("spread", "1 of 4 workers fit beside headgroup")
     plot.create(service("workers", {"ray.io/cluster": "spread", "ray.io/group": "workers"}))
     plot.wait_message("spread", "1 is in no domain of a topology spread constraint")
     plot.add_nodes(

@@ -53,8 +53,7 @@ def test_side_cars_and_init_containers_count_as_kube_scheduler_counts_them(
     if fits:
         plot.wait_running("gang", 2)
     else:
-        said = "headgroup, workers fit alone but not together"
-        plot.wait_phase("gang", "Queued", "InsufficientResources", said)
+        plot.wait_phase("gang", "Queued", "NeverFits", "the gang needs")
 
 
 def test_restartable_init_containers_and_overhead_of_several_containers_add_up(plot: Plot) -> None:
@@ -64,7 +63,7 @@ def test_restartable_init_containers_and_overhead_of_several_containers_add_up(p
     made["template"] = template("ray-head", initContainers=[side])
     plot.add_node("1999m")
     plot.create(gang("side", head_group=made))
-    plot.wait_phase("side", "Queued", "InsufficientResources")
+    plot.wait_phase("side", "Queued", "NeverFits")
     plot.add_equal_nodes(1, cpus=2)
     plot.wait_running("side", 1)
 
@@ -73,8 +72,10 @@ def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
     """Four GPUs on each of two nodes are no eight GPUs; the message says so in numbers."""
     plot.add_nodes(*copies(NodeSpec("four", cpus=8, gpus=4), 2))
     plot.create(gang("wide", group(replicas=1, resources=requests(**{GPU: "8"}))))
-    said = f"it needs 8 {GPU} on one node; 8 are free, at most 4 on one node"
-    plot.wait_phase("wide", "Queued", "InsufficientResources", said)
+    largest = plot.node("four-0")
+    said = f"workers needs 8 {GPU} on one node; the largest node that could run it, {largest}, has"
+    plot.wait_phase("wide", "Queued", "NeverFits", said)
+    plot.wait_event("wide", "NeverFits", said)
     plot.add_nodes(NodeSpec("eight", cpus=8, gpus=8))
     plot.wait_running("wide", 2)
     assert list(plot.bound("wide", "worker").values()) == ["eight"]
@@ -96,6 +97,6 @@ def test_pod_slots_count(plot: Plot) -> None:
     """A node with CPUs to spare and no slot left takes nobody."""
     plot.add_node(8, pods=2)
     plot.create(gang("many", group(replicas=2)))
-    plot.wait_phase("many", "Queued", "InsufficientResources", "pod slot")
+    plot.wait_phase("many", "Queued", "NeverFits", "the gang needs 3 pod slots in all")
     plot.add_equal_nodes(1, cpus=8)
     plot.wait_running("many", 3)

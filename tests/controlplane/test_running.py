@@ -74,7 +74,7 @@ def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
     """Room for the head and one worker is no room for a minimum of two."""
     plot.add_node(2)
     plot.create(gang("waits", group(replicas=3), annotations=at_least("workers=2")))
-    plot.wait_phase("waits", "Queued", "InsufficientResources")
+    plot.wait_phase("waits", "Queued", "NeverFits")
     assert held(plot, "waits") == len(plot.wait_pods("waits", 4)) == 4
     plot.add_equal_nodes(1, cpus=1)
     plot.wait_phase("waits", "Running")
@@ -198,7 +198,7 @@ def test_a_minimum_of_several_hosts_counts_pods(plot: Plot, cpus: int) -> None:
     """Two replicas of two hosts and a head are five pods."""
     plot.add_node(cpus)
     plot.create(hosts(2))
-    plot.wait_phase("slices", "Queued", "InsufficientResources")
+    plot.wait_phase("slices", "Queued", "NeverFits")
     assert held(plot, "slices") == len(plot.wait_pods("slices", 5)) == 5
     plot.add_equal_nodes(5 - cpus, cpus=1)
     plot.wait_running("slices", 5)

@@ -75,7 +75,7 @@ def test_who_finds_no_zone_is_told_of_the_best_and_starts_when_it_grows(plot: Pl
     add_zone(plot, "zone-c", 1)
     plot.create(gang("waits", group(replicas=4), annotations=within(ZONE)))
     said = f"no single {ZONE} holds the workers; zone-b comes closest: 3 of 4 workers fit: "
-    numbers = f"{said}each needs 1 cpu on one node; 0 are free"
+    numbers = f"{said}each needs 1 cpu on one node, the gang 4 in all; 3 are free"
     status = plot.wait_phase("waits", "Queued", "InsufficientResources", numbers)
     assert condition(status, "Admitted")["message"].startswith(numbers)
     assert all(is_held(pod) for pod in plot.wait_pods("waits", 5))
@@ -142,6 +142,6 @@ def test_replicas_that_no_rack_holds_wait(plot: Plot) -> None:
     add_rack(plot, "rack-b", 1)
     add_rack(plot, "rack-c", 1)
     plot.create(of_two_hosts("waits", 2))
-    said = f"1 of 2 replicas of workers fit: each needs 2 pods inside one {RACK}"
+    said = f"1 of 2 replicas of workers fit beside headgroup: each needs 2 pods inside one {RACK}"
     assert plot.wait_message("waits", said)["reason"] == "InsufficientResources"
     assert all(is_held(pod) for pod in plot.wait_pods("waits", 5))

@@ -38,7 +38,14 @@ def test_a_gang_that_does_not_fit_holds_nothing_says_why_and_starts_whole_when_r
     status = world.status("b")
     assert (status["phase"], status["position"]) == ("Queued", 1)
     assert status["reason"] == "InsufficientResources"
-    assert status["message"].startswith("2 of 4 workers fit: each needs 1 cpu on one node;")
+    assert status["message"] == (
+        "2 of 4 workers fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; "
+        "3 are free, and those that fit leave 0. 5 of 8 cpu are held by RayCluster team/a"
+    )
+    [workers] = [each for each in status["podSets"] if each["name"] == "workers"]
+    assert workers["message"] == "2 of 4 fit"
+    amounts = {key: workers["shortage"].get(key) for key in ("each", "needed", "free", "left")}
+    assert amounts == {"each": "1000m", "needed": "5000m", "free": "3000m", "left": "0m"}
     assert "placement" not in status
 
     world.delete("rayclusters", "a")
@@ -63,7 +70,9 @@ def test_free_but_scattered_gpus_start_nobody() -> None:
     assert workers["shortage"] == {
         "resource": GPU,
         "each": "8",
+        "needed": "8",
         "free": "8",
+        "left": "8",
         "largest": "4",
         "total": "16",
         "holders": [{"kind": "Namespace", "name": "others", "amount": "8"}],
@@ -86,7 +95,7 @@ def test_a_gang_that_waits_for_another_names_it_and_is_not_written_again_for_not
 
 
 def test_gangs_start_by_priority_then_first_come_and_a_small_one_may_pass() -> None:
-    world = World(node("n1", cpu=4))
+    world = World(node("n1", cpu=4), allowed={TEAM: ["high"]})
     world.create({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
     world.create(gang_of("running", 3))
     world.settle(seconds=2)
@@ -105,13 +114,6 @@ def test_gangs_start_by_priority_then_first_come_and_a_small_one_may_pass() -> N
         world.settle(seconds=2)
         order.append({name_of(pod).split("-")[0] for pod in world.pods() if not is_gated(pod)})
     assert order == [{"urgent"}, {"first"}, {"second"}]
-
-
-def test_the_priority_is_that_of_the_head_where_no_class_is_named() -> None:
-    world = World(node("n1"))
-    world.create(gang_of("a", 1, head=template(cpu=1, priority=7)))
-    world.settle(seconds=5)
-    assert world.gang("a")["spec"]["priority"] == 7
 
 
 def test_pods_with_gates_of_others_are_waited_for_and_only_our_gate_is_taken_off() -> None:
@@ -238,7 +240,7 @@ def test_what_cannot_be_understood_waits_for_ever_says_so_and_holds_nobody_up(
 
 
 def test_a_mended_annotation_lets_the_gang_start() -> None:
-    world = World(node("n1"))
+    world = World(node("n1"), allowed={"*": ["high"]})
     world.create(gang_of("a", 2, annotations={names.PRIORITY_CLASS: "high"}))
     world.settle(seconds=30)
     world.create({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000})
@@ -397,7 +399,7 @@ def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
     world = World(node("n1"))
     world.create(ray_cluster("a", group("workers", 1, gpu=1)))
     world.settle(seconds=60)
-    assert world.status("a")["reason"] == "InsufficientResources"
+    assert world.status("a")["reason"] == "NeverFits"
     named = {"extendedResourceName": GPU}
     world.create({"kind": "DeviceClass", "metadata": {"name": "gpu.example.com"}, "spec": named})
     world.settle(seconds=60)
@@ -406,7 +408,7 @@ def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
     assert "workers: nvidia.com/gpu through a DeviceClass" in status["message"]
     world.delete("deviceclasses", "gpu.example.com", namespace="")
     world.settle(seconds=60)
-    assert world.status("a")["reason"] == "InsufficientResources"
+    assert world.status("a")["reason"] == "NeverFits"
     world.create({"kind": "DeviceClass", "metadata": {"name": "gpu.example.com"}, "spec": named})
     world.create(node("n2", gpu=1))
     world.settle(seconds=60)

@@ -11,7 +11,7 @@ from coordinator.actions import (
 )
 from coordinator.status import GATHER_DELAY, QUIET_DELAY, SETTLE_DELAY
 from tests.coordinator.api import Outcome, key_of
-from tests.coordinator.builders import GPU, gang_of, group, node, ray_cluster, template
+from tests.coordinator.builders import GPU, foreign_pod, gang_of, group, node, ray_cluster, template
 from tests.coordinator.world import World
 
 
@@ -150,7 +150,7 @@ def test_a_gang_waits_for_all_of_its_pods_and_says_how_many_exist() -> None:
 
 def test_numbers_of_a_waiting_gang_that_move_are_written_once_per_quiet_time() -> None:
     """Eight gangs start beside it, two in each quiet time; what would have fit becomes none."""
-    world = World(node("n1"), node("n2"))
+    world = World(node("n1"), node("n2"), node("n3", cpu=9), foreign_pod("x", "n3", cpu=8))
     world.create(gang_of("a", 12, cpu=2))
     world.settle()
     for number in range(8):

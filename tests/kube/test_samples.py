@@ -101,8 +101,10 @@ def test_a_gang_gets_whole_nodes_and_not_one_worker_more(
     assert placed["workers"] == {each.name: 1 for each in world}
     more = verdict(world, head, worker, len(world) + 1)
     assert not isinstance(more, Admitted)
-    assert more.reason is Reason.INSUFFICIENT_RESOURCES
-    assert f"each needs {count} {device} on one node; 0 are free" in more.message
+    assert more.reason is Reason.NEVER_FITS
+    asked, there = count * (len(world) + 1), count * len(world)
+    assert f"the gang needs {asked} {device} in all; the nodes that could" in more.message
+    assert f"have {there} in all when empty" in more.message
 
 
 @pytest.mark.parametrize(("name", "device", "count", "taint"), NODES)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
-from scheduling.model import GangKey, Group, Node, Occupied, PendingGang, PodShape, Topology
+from scheduling.model import (
+    GangKey,
+    Group,
+    Node,
+    Occupied,
+    PendingGang,
+    PodShape,
+    Taint,
+    Topology,
+)
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 
 Pod = tuple[str, str, PodShape]
@@ -195,7 +204,7 @@ def test_names_order_and_useless_nodes_make_no_difference(data: st.DataObject) -
     groups = data.draw(any_gangs())
     found = _verdict(groups, topology, cluster)
     labels = data.draw(st.sampled_from(cluster)).labels  # another domain would be news
-    useless = Node("zz", labels, (), True, {"cpu": 9, "gpu": 9, "pods": 9})
+    useless = Node("zz", labels, (RESERVED,), False, {"cpu": 9, "gpu": 9, "pods": 9})
     shuffled = data.draw(st.permutations([*cluster, useless]))
     again = _verdict(tuple(data.draw(st.permutations(groups))), topology, shuffled)
     assert _without_counts(again) == _without_counts(found)
@@ -205,14 +214,46 @@ def test_names_order_and_useless_nodes_make_no_difference(data: st.DataObject) -
     assert _spelled(other, "x") == _spelled(found, "")
 
 
+@st.composite
+def plain_gangs(draw: st.DrawFn) -> tuple[Group, ...]:
+    """A head and two groups whose pods are no replicas of several."""
+    return _minimum(draw, 1, draw(st.integers(1, 4)), 1, draw(st.integers(0, 2)))
+
+
+@given(plain_gangs(), nodes(5))
+@settings(max_examples=300, deadline=None)
+def test_a_gang_of_the_size_that_is_told_starts_in_one_domain(
+    groups: tuple[Group, ...], cluster: list[Node]
+) -> None:
+    topology = Topology(("workers", "others"), "zone")
+    found = _verdict(groups, topology, cluster)
+    assume(isinstance(found, Refusal) and found.pod_sets)
+    assert isinstance(found, Refusal)
+    fit = Counter({each.pod_set: each.fit for each in found.pod_sets})
+    asked = [(name, shape, n) for (name, shape), n in _sets(groups).items()]
+    fewer = tuple(Group(name, "", shape, fit[name]) for name, shape, _ in asked if fit[name])
+    assert isinstance(_verdict(fewer, topology, cluster), Admitted)
+
+
+def _sets(groups: tuple[Group, ...]) -> Counter[tuple[str, PodShape]]:
+    counts: Counter[tuple[str, PodShape]] = Counter()
+    for group in groups:
+        counts[group.pod_set, group.shape] += group.count
+    return counts
+
+
+RESERVED = Taint("reserved", "", "NoSchedule")
+
+
 def _without_counts(found: Verdict) -> object:
     """What is said of nodes that are left out counts the useless one too."""
     return found if isinstance(found, Admitted) else found.reason
 
 
 def _spelled(found: Verdict, prefix: str) -> Mapping[object, object] | Refusal:
+    """Return what is said but for the names of nodes, of which one is named that is too small."""
     if isinstance(found, Refusal):
-        return found
+        return replace(found, message="") if found.reason is Reason.NEVER_FITS else found
     return {
         (each.pod_set, each.replica): [(name.removeprefix(prefix), n) for name, n in each.nodes]
         for each in found.placement.assignments

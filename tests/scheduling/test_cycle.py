@@ -45,7 +45,7 @@ def test_a_refused_gang_does_not_block_those_behind_it() -> None:
     large = gang("large", group("w", 9, CPU), created=1)
     small = gang("small", group("w", 2, CPU), created=2)
     assert answers(columns(node("n", cpu=8)), small, large) == {
-        "large": Reason.INSUFFICIENT_RESOURCES,
+        "large": Reason.NEVER_FITS,
         "small": "Admitted",
     }
 

@@ -18,50 +18,55 @@ def refusal(world: Columns, *groups: Group) -> Refusal:
     return decision.verdict
 
 
+def gpus_used(**amounts: int) -> dict[str, dict[str, int]]:
+    """Return how many GPUs are in use by node."""
+    return {name: {GPU: amount} for name, amount in amounts.items()}
+
+
 @pytest.mark.parametrize(
     ("world", "groups", "message"),
     [
         pytest.param(
-            columns(node("a", gpu=8), node("b", gpu=8), *(node(n, gpu=4) for n in "cde")),
+            columns(*(node(n, gpu=8) for n in "abcde"), used=gpus_used(c=4, d=4, e=4)),
             [WORKERS],
-            "2 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
-            "12 are free, at most 4 on one node",
+            "2 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node, the gang 32 in all; "
+            "28 are free, and those that fit leave 12, at most 4 on one node",
             id="some fit, and the rest is scattered",
         ),
         pytest.param(
-            columns(node("a", cpu=2, gpu=1), node("b", cpu=1, gpu=1)),
+            columns(node("a", cpu=8), used={"a": {"cpu": 5_000}}),
+            [group("headgroup", 1, shape(cpu=1)), group("w", 4, shape(cpu=1))],
+            "2 of 4 w fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; "
+            "3 are free, and those that fit leave 0",
+            id="the head is counted",
+        ),
+        pytest.param(
+            columns(node("a", cpu=2), node("b", cpu=2), used={"b": {"cpu": 1_000}}),
             [group("workers", 2, shape(cpu="1500m"))],
-            "1 of 2 workers fit: each needs 1500m cpu on one node; "
-            "1500m are free, at most 1 on one node",
+            "1 of 2 workers fit: each needs 1500m cpu on one node, the gang 3 in all; "
+            "3 are free, and those that fit leave 1500m, at most 1 on one node",
             id="cpu is written in milli where it is not whole",
         ),
         pytest.param(
-            columns(node("a", memory="16000Mi")),
+            columns(node("a", memory="16Gi"), used={"a": {"memory": 384 * 2**20}}),
             [group("head", 1, shape(memory="16Gi"))],
             "0 of 1 head fits: it needs 16Gi memory on one node; "
             "15.6Gi are free, at most 15.6Gi on one node",
             id="memory is written in Gi, what is free rounded down",
         ),
         pytest.param(
-            columns(node("a", memory="16Gi")),
+            columns(node("a", memory="17Gi"), used={"a": {"memory": 2**30}}),
             [group("head", 1, shape(memory=2**34 + 1))],
             "0 of 1 head fits: it needs 16.1Gi memory on one node; "
             "16Gi are free, at most 16Gi on one node",
             id="what is needed is rounded up",
         ),
         pytest.param(
-            columns(node("a", pods=3)),
+            columns(node("a", pods=5), used={"a": {"pods": 2}}),
             [group("workers", 5, shape(cpu="1m"))],
-            "3 of 5 workers fit: each needs 1 pod slot on one node; "
-            "0 are free, at most 0 on one node",
+            "3 of 5 workers fit: each needs 1 pod slot on one node, the gang 5 in all; "
+            "3 are free, and those that fit leave 0",
             id="pod slots are named",
-        ),
-        pytest.param(
-            columns(node("a"), node("b")),
-            [WORKERS],
-            "0 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
-            "no feasible node offers any",
-            id="nobody offers the device",
         ),
         pytest.param(
             columns(
@@ -82,29 +87,34 @@ def refusal(world: Columns, *groups: Group) -> Refusal:
             id="there are no nodes",
         ),
         pytest.param(
-            columns(node("a", gpu=4), node("b", gpu=8, unschedulable=True)),
-            [WORKERS],
-            "0 of 4 gpu-workers fit: each needs 8 nvidia.com/gpu on one node; "
+            columns(node("a", gpu=8), node("b", gpu=8, unschedulable=True), used=gpus_used(a=4)),
+            [group("gpu-workers", 2, GPUS)],
+            "0 of 2 gpu-workers fit: each needs 8 nvidia.com/gpu on one node, the gang 16 in all; "
             "4 are free, at most 4 on one node (left out: 1 is cordoned)",
             id="nodes left out are counted",
         ),
         pytest.param(
-            columns(node("a", cpu=4, gpu=1)),
+            columns(node("a", cpu=8, gpu=2), used={"a": {"cpu": 4_000, GPU: 1}}),
             [group("head", 1, shape(cpu=8)), group("gpu-workers", 2, shape(gpu=1))],
-            "1 of 2 gpu-workers fit: each needs 1 nvidia.com/gpu on one node; "
-            "0 are free, at most 0 on one node. "
+            "1 of 2 gpu-workers fit: each needs 1 nvidia.com/gpu on one node, the gang 2 in all; "
+            "1 is free, and those that fit leave 0. "
             "0 of 1 head fits: it needs 8 cpu on one node; 4 are free, at most 4 on one node",
             id="every pod set that is short has its sentence",
         ),
         pytest.param(
-            columns(node("a", cpu=8)),
+            columns(node("a", cpu=10), used={"a": {"cpu": 2_000}}),
             [group("head", 1, shape(cpu=4)), group("workers", 2, shape(cpu=3))],
-            "head, workers fit alone but not together: 1 of 2 workers beside the others fit: "
-            "each needs 3 cpu on one node; 1 is free, at most 1 on one node",
+            "1 of 2 workers fit beside head: each needs 3 cpu on one node, the gang 10 in all; "
+            "8 are free, and those that fit leave 1, at most 1 on one node",
             id="they fit alone but not together",
         ),
         pytest.param(
-            columns(node("a", cpu=8, gpu=3), node("b", cpu=1, gpu=3), node("c", cpu=1, gpu=3)),
+            columns(
+                node("a", cpu=8, gpu=4),
+                node("b", cpu=8, gpu=3),
+                node("c", cpu=1, gpu=3),
+                used=gpus_used(a=1),
+            ),
             [group("workers", 1, shape(cpu=8, gpu=4))],
             "0 of 1 workers fits: it needs 4 nvidia.com/gpu on one node; "
             "9 are free, at most 3 on one node",
@@ -117,10 +127,31 @@ def refusal(world: Columns, *groups: Group) -> Refusal:
             id="an overcommitted node takes nothing from what others have free",
         ),
         pytest.param(
-            columns(node("a", cpu=3)),
+            columns(node("a", cpu=4), used={"a": {"cpu": 1_000}}),
             [group("x", 2, shape(cpu=1)), group("y", 2, shape(cpu=1))],
-            "1 of 2 y fit: each needs 1 cpu on one node; 0 are free, at most 0 on one node",
+            "1 of 2 y fit beside x: each needs 1 cpu on one node, the gang 4 in all; "
+            "3 are free, and those that fit leave 0",
             id="pod sets of one shape share what fits in order of name",
+        ),
+        pytest.param(
+            columns(
+                node("a", cpu=9, labels={"pool": "x"}), node("b", cpu=9), used={"a": {"cpu": 6_000}}
+            ),
+            [group("head", 1, shape(cpu=1)), group("w", 4, shape(cpu=1, selector={"pool": "x"}))],
+            "3 of 4 w fit: each needs 1 cpu on one node, the gang 4 in all; 3 are free, and those "
+            "that fit leave 0 (left out: 1 does not match the node selector)",
+            id="what goes to other nodes is not counted",
+        ),
+        pytest.param(
+            columns(node("a", cpu=16), used={"a": {"cpu": 10_000}}),
+            [group(name, 2, shape(cpu=1, memory=at)) for at, name in enumerate("abcdef")],
+            "0 of 2 d fit beside a, b and c: each needs 1 cpu on one node, the gang 12 in all; "
+            "6 are free, and those that fit leave 0. "
+            "0 of 2 e fit beside a, b and c: each needs 1 cpu on one node, the gang 12 in all; "
+            "6 are free, and those that fit leave 0. "
+            "0 of 2 f fit beside a, b and c: each needs 1 cpu on one node, the gang 12 in all; "
+            "6 are free, and those that fit leave 0",
+            id="several sets are short beside the others",
         ),
     ],
 )
@@ -131,8 +162,9 @@ def test_message(world: Columns, groups: list[Group], message: str) -> None:
 
 def test_numbers_stand_beside_the_message() -> None:
     """Per pod set, for status and for tools."""
-    world = columns(node("a", gpu=12), node("b", gpu=4), node("c", unschedulable=True))
-    verdict = refusal(world, group("head", 1, shape(cpu=1)), WORKERS)
+    nodes = (node("a", gpu=32), node("b", gpu=8), node("c", unschedulable=True))
+    world = columns(*nodes, used=gpus_used(a=20, b=4))
+    verdict = refusal(world, group("head", 1, shape(cpu=1, gpu=1)), WORKERS)
     assert verdict.reason == Reason.INSUFFICIENT_RESOURCES
     assert [(each.pod_set, each.fit, each.wanted) for each in verdict.pod_sets] == [
         ("gpu-workers", 1, 4),
@@ -145,7 +177,9 @@ def test_numbers_stand_beside_the_message() -> None:
         requests=GPUS.requests,
         resource=GPU,
         each=8,
-        free=8,
+        needed=33,
+        free=16,
+        left=7,
         largest=4,
         rejections=(("NodeUnschedulable", 1), ("NodeResourcesFit", 1)),
     )
@@ -200,16 +234,17 @@ def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
     assert said.message == (
         "not supported by Muster; workers: nvidia.com/gpu through a DeviceClass (only devices in a "
         "node's status.allocatable are counted: add nodes with such); "
-        "1 of 2 workers fit: each needs 4 nvidia.com/gpu on one node; "
-        "0 are free, at most 0 on one node"
+        "1 of 2 workers fit: each needs 4 nvidia.com/gpu on one node, the gang 8 in all; "
+        "4 are free, and those that fit leave 0"
     )
     assert said.pod_sets[0].fit == 1
     for world in (
-        with_claims(columns(plugin, bare), "example.com/other"),
         with_claims(columns(plugin, node("bare", taints=(taint("reserved"),))), GPU),
         with_claims(columns(plugin), GPU),
     ):
         assert refusal(world, workers).reason is Reason.INSUFFICIENT_RESOURCES
+    of_others = with_claims(columns(plugin, bare), "example.com/other")
+    assert refusal(of_others, workers).reason is Reason.NEVER_FITS
     assert refusal(with_claims(columns(bare), GPU), workers).reason is Reason.UNSUPPORTED
 
 

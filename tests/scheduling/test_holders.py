@@ -148,9 +148,23 @@ def test_of_a_head_that_is_short_the_holders_are_named_wherever_they_are() -> No
 
 
 def test_nobody_is_named_where_nobody_holds_anything() -> None:
-    found = World(node("a", gpu=2)).refusal(gang("g", group("workers", 1, GPUS)))
+    world = World(node("a", gpu=4))
+    world.table.use("a", [(GPU, 2)], +1)
+    found = world.refusal(gang("g", group("workers", 1, GPUS)))
     assert found.message.endswith("2 are free, at most 2 on one node")
-    assert found.pod_sets[0].held == Held(2)
+    assert found.pod_sets[0].held == Held(4)
+
+
+def test_of_what_no_node_could_ever_hold_no_holder_is_blamed() -> None:
+    """It would not help to free what they have."""
+    world = World(node("a", gpu=2), node("b", gpu=3))
+    world.hold(JOB, "a", gpu=2)
+    found = world.refusal(gang("g", group("workers", 1, GPUS)))
+    assert found.message == (
+        "workers needs 4 nvidia.com/gpu on one node; the largest node that could run it, b, has 3 "
+        "in all: it waits until a node is added or changed"
+    )
+    assert found.pod_sets[0].held is None
 
 
 def test_names_that_are_too_long_are_left_out_of_the_message_only() -> None:

@@ -88,7 +88,7 @@ def test_a_refusal_says_how_many_volumes_there_are() -> None:
     known = table(*claims, STATIC, disk("v", "a1"), disk("w", "a1"), disk("x", "b1"))
     assert why(decide(known, group("w", 4, ephemeral("s")), nodes=HOSTS, mounts=own)) == (
         'InsufficientResources: 3 of 4 w fit: each needs 1 free volume of storage class "wait" '
-        "(VolumeBinding) on one node; 0 are free, at most 0 on one node"
+        "(VolumeBinding) on one node, the gang 4 in all; 3 are free, and those that fit leave 0"
     )
     few = decide(known, group("w", 3, ephemeral("s")), nodes=HOSTS, mounts=own)
     assert where(few) == {"a1", "b1"}

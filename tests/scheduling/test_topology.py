@@ -101,7 +101,7 @@ def test_a_refusal_names_the_closest_domain_and_what_it_lacks() -> None:
     assert found.reason == Reason.INSUFFICIENT_RESOURCES
     assert found.message == (
         f"no single {ZONE} holds the workers; zone-b comes closest: 3 of 4 workers fit: each needs "
-        "8 nvidia.com/gpu on one node; 0 are free, at most 0 on one node "
+        "8 nvidia.com/gpu on one node, the gang 32 in all; 24 are free, and those that fit leave 0 "
         "(left out: 3 are in other domains)"
     )
     [numbers] = [each for each in found.pod_sets if each.pod_set == "workers"]
@@ -125,8 +125,16 @@ def test_a_domain_that_could_never_hold_them_comes_closest_only_where_none_could
 
 
 def test_a_head_that_fits_nowhere_is_not_blamed_on_a_domain() -> None:
-    found = refusal(decided(zoned("a", 8, 8, cpu=0), 2, required()))
-    assert found.message.startswith("0 of 1 headgroup fits: it needs 1 cpu on one node")
+    asked = gang("a", group("headgroup", 1, HEAD), group("workers", 2, WORKER))
+    busy = {name: {"cpu": 8_000} for name in ("a-0", "a-1")}
+    found = refusal(verdict(asked, zoned("a", 8, 8), required(), used=busy))
+    assert found.message == "0 of 1 headgroup fits: it needs 1 cpu on one node; 0 are free"
+
+
+def test_what_no_node_could_ever_hold_is_not_blamed_on_a_domain() -> None:
+    found = refusal(decided([*zoned("a", 8, 8), *zoned("b", 8)], 4, required()))
+    assert found.reason == Reason.NEVER_FITS
+    assert found.message.startswith("the gang needs 32 nvidia.com/gpu in all; the nodes that could")
 
 
 def test_a_label_that_no_node_has_is_said() -> None:
@@ -187,7 +195,10 @@ def test_a_preferred_domain_is_taken_where_there_is_one() -> None:
     nodes = [*zoned("a", 8, 8, 8), *zoned("b", 8, 8)]
     assert where(decided(nodes, 2, topology)) == {"b-0": 1, "b-1": 1}
     assert len(where(decided(nodes, 5, topology))) == 5
-    assert refusal(decided(nodes, 6, topology)).message.startswith("5 of 6 workers fit: ")
+    spare = [*nodes, *zoned("c", 8)]
+    asked = gang("a", group("headgroup", 1, HEAD), group("workers", 6, WORKER))
+    found = refusal(verdict(asked, spare, topology, used={"c-0": {GPU: 1}}))
+    assert found.message.startswith("5 of 6 workers fit: ")
 
 
 def test_surplus_that_the_preferred_domain_does_not_hold_goes_elsewhere_when_it_asks_alone() -> (
@@ -314,7 +325,8 @@ def test_pods_that_fit_but_not_as_replicas_are_refused_in_numbers() -> None:
 
 
 def test_pods_that_do_not_fit_at_all_are_refused_as_ever() -> None:
-    found = refusal(verdict(gang("a", *replicas(2)), racked("a", 8, 8, 8), RACKED))
+    nodes, busy = racked("a", 8, 8, 8, 8), {"a-3": {GPU: 8}}
+    found = refusal(verdict(gang("a", *replicas(2)), nodes, RACKED, used=busy))
     assert found.message.startswith("3 of 4 workers fit: each needs 8 nvidia.com/gpu")
 
 
@@ -328,10 +340,11 @@ def test_the_head_goes_where_it_costs_no_replica(cpu: int) -> None:
     found = verdict(asked, nodes, RACKED)
     assert {name[0] for name in where(found, "headgroup")} == {"b"}
     crowded = [*racked("a", 8, 8, cpu=2), *racked("b", 8, 8, cpu=2)]
-    assert (
-        "not together with each replica inside one rack"
-        in refusal(verdict(asked, crowded, RACKED)).message
+    assert refusal(verdict(asked, crowded, RACKED)).message == (
+        "1 of 2 replicas of workers fit beside headgroup: each needs 2 pods inside one rack; the "
+        "next finds room for 1 in a"
     )
+    assert isinstance(verdict(gang("a", *asked.minimum[:2]), crowded, RACKED), Admitted)
 
 
 def test_the_rack_that_the_head_needs_is_left_out_also_among_many() -> None:

@@ -110,8 +110,9 @@ def test_a_bound_claim_leaves_the_nodes_that_its_volume_can_be_reached_from() ->
     known = table(bound(), Volume("pv", terms=IN_B))
     assert where(decide(known, group("w", 4, mounting("data")))) == {"b1"}
     assert why(decide(known, group("w", 5, mounting("data")))) == (
-        "InsufficientResources: 4 of 5 w fit: each needs 1 cpu on one node; 0 are free, at most 0 "
-        'on one node (left out: 2 are ruled out by VolumeBinding: volume claim "data")'
+        "InsufficientResources: 4 of 5 w fit: each needs 1 cpu on one node, the gang 5 in all; "
+        "4 are free, and those that fit leave 0 "
+        '(left out: 2 are ruled out by VolumeBinding: volume claim "data")'
     )
 
 
@@ -306,8 +307,8 @@ def test_pods_that_share_a_claim_go_where_the_first_of_them_leaves_them() -> Non
     zoned = table(waiting(), WAITING, *on_all(ZONE))
     assert why(decide(zoned, pods)) == (
         "InsufficientResources: no single topology.kubernetes.io/zone holds the pods that share "
-        'volume claim "data"; a comes closest: 8 of 10 w fit: each needs 1 cpu on one node; 0 are '
-        "free, at most 0 on one node (left out: 1 is in another domain)"
+        'volume claim "data"; a comes closest: 8 of 10 w fit: each needs 1 cpu on one node, the '
+        "gang 10 in all; 8 are free, and those that fit leave 0 (left out: 1 is in another domain)"
     )
     six = group("w", 6, mounting("data"))
     assert together(decide(zoned, six)) == [(0, "a1", 4), (1, "a2", 2)]
@@ -465,7 +466,7 @@ def test_disks_of_a_driver_fit_only_as_often_as_the_node_attaches_them() -> None
     assert dict(placed.requests)["attach:disk.example"] == 1
     assert why(decide(known, group("w", 4, pods), mounts={"w": own})) == (
         "InsufficientResources: 3 of 4 w fit: each needs 1 attachable disk.example "
-        "(NodeVolumeLimits) on one node; 0 are free, at most 0 on one node"
+        "(NodeVolumeLimits) on one node, the gang 4 in all; 3 are free, and those that fit leave 0"
     )
 
 
@@ -522,8 +523,9 @@ def test_a_disk_that_all_pods_share_takes_one_place_on_each_node() -> None:
     pods = group("w", 8, mounting("data"))
     assert where(decide(known, pods)) == {"a1", "a2"}
     assert why(decide(known, group("w", 9, mounting("data")))) == (
-        "InsufficientResources: 8 of 9 w fit: each needs 1 cpu on one node; 0 are free, at most 0 "
-        "on one node (left out: 1 is ruled out by NodeVolumeLimits: attachable disk.example)"
+        "InsufficientResources: 8 of 9 w fit: each needs 1 cpu on one node, the gang 9 in all; "
+        "8 are free, and those that fit leave 0 "
+        "(left out: 1 is ruled out by NodeVolumeLimits: attachable disk.example)"
     )
 
 

@@ -1,0 +1,220 @@
+"""How much of a gang that does not fit as a whole would find room?
+
+Placed pod set after pod set, as the gang would be: single pods first, for a gang does not start
+without its head, each where it costs the others least; then groups, each as often as it fits
+beside those before it. So the numbers that are told could start if they were asked for. Where all
+sets fit alone several orders are tried, and the one counts that leaves out the least.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.columns import Amounts, Mask, Positions
+from scheduling.counting import exact_sum
+from scheduling.exclusive import is_exclusive
+from scheduling.feasibility import feasible, is_feasible_everywhere
+from scheduling.fit import displaced, filled, greedy_orders
+from scheduling.model import PodShape
+from scheduling.room import Room, Spread
+from scheduling.shortage import Shortage, shortage
+
+Counts = Sequence[tuple[PodShape, int]]
+Wanted = tuple[str, PodShape, int]
+"""A pod set, one shape in it, and how many pods of that shape."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """Of the wanted pods of one pod set and shape those that found room, and where."""
+
+    pod_set: str
+    shape: PodShape
+    wanted: int
+    fit: int
+    spread: Spread
+
+    @property
+    def missing(self) -> int:
+        """Return how many found none."""
+        return self.wanted - self.fit
+
+    def asks(self, resource: str) -> int:
+        """Return what one pod takes of a resource."""
+        return next((amount for name, amount in self.shape.requests if name == resource), 0)
+
+    def takes(self, resource: str, nodes: Mask | None) -> int:
+        """Return what those that found room take of a resource, on some of the nodes."""
+        amount = self.asks(resource)
+        if not amount or not self.fit or nodes is None:
+            return amount * self.fit
+        return amount * int(self.spread.pods[nodes[self.spread.nodes]].sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Attempt:
+    """What found room of each pod set, in the order of what was wanted, and the room left.
+
+    What a part takes that is short is not taken off where no other is and it came last: that is
+    all that fits.
+    """
+
+    parts: tuple[Part, ...]
+    before: Room
+    left: Room
+
+    def needed(self, resource: str, shape: PodShape) -> int:
+        """Return what the gang needs of a resource on the nodes that may run the shape.
+
+        That is all it needs, less what found room elsewhere.
+        """
+        nodes = _nodes_of(shape, self.before)
+        return sum(
+            part.takes(resource, nodes) + part.missing * part.asks(resource)
+            for part in self.parts
+            if not part.missing or nodes is None or _may_share(part.shape, nodes, self.before)
+        )
+
+    def free(self, resource: str, shape: PodShape) -> int:
+        """Return what is free of a resource on the nodes that may run the shape, before all."""
+        key = "free", resource, shape.told_apart_by
+        return self.before.remembered(key, lambda: self._free(resource, shape))
+
+    def _free(self, resource: str, shape: PodShape) -> int:
+        row, nodes = self.before.columns.row.get(resource), _nodes_of(shape, self.before)
+        if row is None:
+            return 0
+        free = self.before.free[row] if nodes is None else self.before.free[row][nodes]
+        return exact_sum(np.maximum(free, 0))
+
+    def shortage(self, part: Part) -> Shortage:
+        """Return what stops the next pod of the part, beside all that found room."""
+        others = [other for other in self.parts if other is not part and other.fit]
+        if any(_disturbs(other, part.shape, self.before) for other in others):
+            return shortage(part.shape, self.left)
+        return self._less(shortage(part.shape, self.before), part, others)
+
+    def _less(self, short: Shortage, part: Part, others: Sequence[Part]) -> Shortage:
+        """Take off what is short what others took where no pod of the part would fit anyway."""
+        nodes = _nodes_of(part.shape, self.before)
+        taken = sum(other.takes(short.resource, nodes) for other in others)
+        if not taken:
+            return short
+        free = self.before.free[self.before.columns.row[short.resource]]
+        largest = (free[other.spread.nodes] >= short.largest for other in others)
+        if is_exclusive(short.resource) or any(map(np.any, largest)):
+            return shortage(part.shape, self.left)
+        return replace(short, free=short.free - taken)
+
+    def beside(self, resource: str, part: Part) -> list[Part]:
+        """Return the other parts that take of the resource where pods of this one may run."""
+        nodes = _nodes_of(part.shape, self.before)
+        return [other for other in self.parts if other is not part and other.takes(resource, nodes)]
+
+
+def attempted(wanted: Sequence[Wanted], room: Room) -> Attempt:
+    """Place as much of what is wanted as finds room."""
+    attempts = (_attempt(wanted, order, room) for order in _orders(wanted, room))
+    return min(attempts, key=_severity)
+
+
+def is_short_alone(wanted: Sequence[Wanted], room: Room) -> bool:
+    """Say whether the pods of some shape do not even fit without the others."""
+    return any(room.total(shape) < count for shape, count in per_shape(wanted).items())
+
+
+def per_shape(wanted: Sequence[Wanted]) -> dict[PodShape, int]:
+    """Return how many pods of each shape are wanted."""
+    counts: dict[PodShape, int] = {}
+    for _, shape, count in wanted:
+        counts[shape] = counts.get(shape, 0) + count
+    return counts
+
+
+def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
+    """Yield the orders to try: one where a set is short anyway, such sets last."""
+    short = {shape for shape, count in per_shape(wanted).items() if room.total(shape) < count}
+    if not short:
+        yield from greedy_orders(tuple((shape, count) for _, shape, count in wanted), room)
+        return
+
+    def place(at: int) -> tuple[bool, bool, int]:
+        _, shape, count = wanted[at]
+        return count > 1, shape in short, at
+
+    yield sorted(range(len(wanted)), key=place)
+
+
+def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Attempt:
+    parts: dict[int, Part] = {}
+    left, is_short = room, False
+    for turn, at in enumerate(order):
+        pod_set, shape, count = wanted[at]
+        others = [(wanted[each][1], wanted[each][2]) for each in order[turn + 1 :]]
+        disturbed = any(_disturbs(part, shape, room) for part in parts.values())
+        now = left if disturbed else room
+        fit = min(now.total(shape), count)
+        parts[at] = part = Part(pod_set, shape, count, fit, _spread(shape, count, others, now))
+        if fit and (others or is_short or fit == count):
+            left = left.without(shape, part.spread)
+        is_short = is_short or fit < count
+    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left)
+
+
+def _disturbs(part: Part, shape: PodShape, room: Room) -> bool:
+    """Say whether what found room took any from where pods of the shape fit."""
+    return bool(room.counts(shape)[part.spread.nodes].any())
+
+
+def _spread(shape: PodShape, count: int, others: Counts, room: Room) -> Spread:
+    if room.total(shape) <= count:
+        nodes = room.takers(shape)
+        return Spread(nodes, room.counts(shape)[nodes])
+    if count > 1 or not others:
+        return filled(shape, count, room)
+    return Spread(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))
+
+
+def _cheapest(shape: PodShape, others: Counts, room: Room) -> Positions:
+    """Return a node where one pod costs the others the fewest pods, the first such by name.
+
+    Where none of them fits it costs none, which is known without a look at what each node has.
+    """
+    idle = room.counts(shape) > 0
+    for other, _ in others:
+        idle &= room.counts(other) == 0
+    first = int(idle.argmax())
+    if idle[first]:
+        return np.array([first], dtype=np.intp)
+    nodes = room.takers(shape)
+    lost = np.zeros(len(nodes), dtype=np.int64)
+    for other, _ in others:
+        lost += _displaced(other, shape, nodes, room)
+    at = int(lost.argmin())
+    return nodes[at : at + 1]
+
+
+def _displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:
+    """Return how many pods of the shape lose their place to the head on each of its nodes."""
+    key = "displaced", shape.fitting, head.fitting
+    return room.remembered(key, lambda: displaced(shape, head, nodes, room))
+
+
+def _severity(attempt: Attempt) -> tuple[int, int, int]:
+    """Return how bad it is: single pods missing, all pods missing, the worst share of a set."""
+    missing = [(part.missing, part.wanted) for part in attempt.parts]
+    single = sum(each for each, wanted in missing if wanted == 1)
+    shares = (1000 * each // wanted for each, wanted in missing)
+    return single, sum(each for each, _ in missing), max(shares, default=0)
+
+
+def _nodes_of(shape: PodShape, room: Room) -> Mask | None:
+    """Return the nodes that may run pods of the shape; None for all nodes."""
+    everywhere = is_feasible_everywhere(shape, room.columns)
+    return None if everywhere else feasible(shape, room.columns)
+
+
+def _may_share(shape: PodShape, nodes: Mask, room: Room) -> bool:
+    """Say whether pods of the shape may run on one of the nodes."""
+    return bool((feasible(shape, room.columns) & nodes).any())
