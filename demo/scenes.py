@@ -20,7 +20,7 @@ from testbed.api import Json
 from testbed.history import Gang
 from testbed.nodes import NodeSpec, copies
 
-_NUMBERS = re.compile(r"\d+ of \d+ .*fits?: .*\d+ (is|are) free")
+_NUMBERS = re.compile(r"\d+ of \d+ .*fits?( beside .*)?: .*\d+ (is|are) free")
 _SCATTERED = re.compile(r"needs 8 nvidia\.com/gpu on one node; 8 are free, at most 4 on one node")
 
 _GANGS = 20

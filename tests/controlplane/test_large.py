@@ -17,7 +17,7 @@ def test_a_gang_of_a_thousand_workers_starts_whole(plot: Plot) -> None:
     plot.add_nodes(*copies(NodeSpec("n", cpus=10, memory=PLENTY), NODES))
     plot.create(gang("large", group(replicas=WORKERS, most=WORKERS)))
     plot.wait(
-        lambda: plot.status("large").get("reason") == "InsufficientResources",
+        lambda: plot.status("large").get("reason") == "NeverFits",
         "the gang to be refused",
         300,
     )

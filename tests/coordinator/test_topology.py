@@ -153,7 +153,7 @@ def test_replicas_that_no_rack_holds_wait_in_numbers() -> None:
     world.create(gang("one", 2, hosts=2, replica_topology_required=RACK))
     world.settle(seconds=30)
     assert world.status("one")["message"].startswith(
-        "1 of 2 replicas of workers fit: each needs 2 pods inside one rack"
+        "1 of 2 replicas of workers fit beside headgroup: each needs 2 pods inside one rack"
     )
 
 

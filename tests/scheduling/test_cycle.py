@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import Settings, run_cycle
 from scheduling.model import Assignment, PendingGang
@@ -182,3 +184,17 @@ def explained(one: PendingGang, world: Columns) -> int:
     [decision] = run_cycle([replace(one, minimum=(many,))], world)
     assert isinstance(decision.verdict, Refusal)
     return decision.verdict.pod_sets[0].fit
+
+
+@pytest.mark.parametrize(
+    ("cpus", "reason"), [(2, Reason.INSUFFICIENT_RESOURCES), (9, Reason.NEVER_FITS)]
+)
+def test_of_a_surplus_only_what_one_unit_needs_can_be_said_never_to_fit(
+    cpus: int, reason: Reason
+) -> None:
+    """Units come one by one: that all of them are more than the nodes hold is no news."""
+    units = tuple((group("w", 1, shape(cpu=cpus)),) for _ in range(9))
+    asked = gang("a", group("head", 1, CPU), surplus=units)
+    found = admitted(columns(node("n", cpu=8)), asked)
+    assert found.left_out is not None
+    assert found.left_out.reason is reason
