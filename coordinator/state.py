@@ -288,7 +288,7 @@ class CoordinatorState:
         self.cache.reserve(view.key, taken)
         self.cycle_wanted |= any(n < 0 for n in change.values())
         for node in {node for node, _ in before} - {node for node, _ in room}:
-            self._holders[node].discard(view.key)
+            self._let_go(node, view.key)
         for node, _ in room:
             self._holders[node].add(view.key)
 
@@ -298,8 +298,14 @@ class CoordinatorState:
             return False
         self.cache.reserve(view.key, [(pod.holds, pod.used, -1)])
         if not view.reserved.keeps(pod.holds):
-            self._holders[pod.holds].discard(view.key)
+            self._let_go(pod.holds, view.key)
         return True
+
+    def _let_go(self, node: str, gang: GangKey) -> None:
+        """Note that a gang keeps nothing on a node any more."""
+        self._holders[node].discard(gang)
+        if not self._holders[node]:
+            del self._holders[node]
 
     # --- deciding ---------------------------------------------------------------------------
 

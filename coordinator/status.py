@@ -7,7 +7,6 @@ wait, so that a queue of hundreds does not write hundreds of times for each gang
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from kube.codec import placement_to_status, shortage_to_status
 from kube.objects import GangStatus
 from kube.ray import pods_wanted
 from kube.slots import is_released, turn_count
+from scheduling.bounded import while_alive
 from scheduling.model import Placement
 from scheduling.verdict import MESSAGE_LIMIT, Reason
 
@@ -157,10 +157,15 @@ def _counted(view: GangView) -> tuple[int, int]:
     return ready, sum(each.terms.count for each in view.standing)
 
 
-@lru_cache(maxsize=4096)
 def placement_json(placement: Placement, epoch: int) -> Status:
-    """The placement as the record holds it; cached, because it seldom changes and may be long."""
-    found: Status = pruned(placement_to_status(placement, epoch))
+    """The placement as the record holds it, with the epoch of the term that decided it."""
+    return _filled({"epoch": epoch}) | _places_json(placement)
+
+
+@while_alive
+def _places_json(placement: Placement) -> Status:
+    """The same without the epoch; kept, because it seldom changes and may be long."""
+    found: Status = pruned(placement_to_status(placement, 0))
     return found
 
 

@@ -9,16 +9,21 @@ from collections.abc import Iterable
 from extender.filter import Recall, filter_nodes
 from extender.lists import NodeList
 from extender.snapshot import Seen, Snapshot
+from scheduling.bounded import MIB, BoundedCache
 
 LIMIT = 10_000
-"""More refused pods than this are not told apart: any room that comes free then wakes them."""
+BYTES = 32 * MIB
+"""More refused pods than this are not told apart: any room that comes free then wakes the oldest.
+
+One may be gone before it is noted here, so that nobody tells of its end; it ends as the oldest.
+"""
 
 
 class Refusals:
     """The pods that were refused everywhere at their last attempt."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, Seen] = {}
+        self._pods: BoundedCache[str, Seen] = BoundedCache(BYTES, most=LIMIT)
         self._unknown = True  # whom an earlier process refused
 
     def __len__(self) -> int:
@@ -26,14 +31,11 @@ class Refusals:
 
     def note(self, asked: Seen) -> None:
         """The pod got no node."""
-        if asked.pod.uid in self._pods or len(self._pods) < LIMIT:
-            self._pods[asked.pod.uid] = asked
-        else:
-            self._unknown = True
+        self._unknown |= not self._pods.keep(asked.pod.uid, asked)
 
     def forget(self, uid: str) -> None:
         """The pod got a node, was bound, or is gone."""
-        self._pods.pop(uid, None)
+        self._pods.forget(uid)
 
     def woken(self) -> None:
         """All were made to try again."""

@@ -235,7 +235,8 @@ class Ledger:
     def _keep(self, name: str, amounts: Amounts, sign: int) -> None:
         """Count what others may not have there."""
         self._guarded.use(name, amounts, sign)
-        self._rooms.change(name)
+        if name in self._nodes:  # pods may name nodes that nobody has
+            self._rooms.change(name)
 
     def _seat(self, pod: ObservedPod) -> None:
         if pod.member is not None:

@@ -1,13 +1,12 @@
 """What does Muster keep of a pod that it saw?
 
 A cluster has tens of thousands of pods and Muster needs little of each: where it is
-and how much it takes. Of pods that belong to a Ray cluster it needs more, and the whole
-object only while our gate is on, because the release patch is built from it.
+and how much it takes. Of pods that belong to a Ray cluster it needs more, and what patches
+are built from only while our gate is on.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import chain
 
 from kube import names
 from kube.codec import (
@@ -20,9 +19,10 @@ from kube.codec import (
     room_on,
 )
 from kube.objects import ObjectMeta, Pod
-from kube.patches import pinned_node
+from kube.patches import for_patches, pinned_node
 from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
+from scheduling.bounded import MIB, Interned
 from scheduling.company import Kind, Stay
 from scheduling.holders import Holder
 from scheduling.model import PODS, GangKey, Mount, NodeTerm, PodShape, PodTerm, Requirement
@@ -36,9 +36,21 @@ TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of it
 
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
-# Labels that are interned outlive their pods; real pods have a dozen, one may have 500 kB of them.
-_LABELS_INTERNED = 64
-_CHARACTERS_INTERNED = 4096
+OF_A_LABEL = 220
+"""Bytes that a label takes as two strings in a pair, beside its characters."""
+
+
+def _weight_of_kind(kind: Kind) -> int:
+    labels = kind[1]
+    return OF_A_LABEL * len(labels) + len("".join(chain.from_iterable(labels)))
+
+
+# 50,000 pods have a few dozen sets of amounts, and the pods of a controller equal labels, or nearly
+# so. What is kept once outlives its pods, so it is bounded.
+AMOUNTS: Interned[Amounts] = Interned(2 * MIB)
+HOLDERS: Interned[Holder] = Interned(2 * MIB)
+KINDS: Interned[Kind] = Interned(8 * MIB, _weight_of_kind)
+SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +70,13 @@ class Membership:
     gates: tuple[str, ...]
     pinned: str
     fence: str
-    labels: Mapping[str, str]
     priority: int
     invalid: str
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod reduced to what decisions need; `raw` only while our gate is on it.
+    """A pod reduced to what decisions need; what patches need is `raw`, while our gate is on it.
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where it may lose that room to a pod of a higher one; None where
@@ -165,22 +176,17 @@ def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
         used=_used(pod),
         kind=_kind(pod),
         anti_affinity=anti_affinity_terms(pod),
-        holder=_interned_holder(_holder(pod.metadata)),
+        holder=HOLDERS(_holder(pod.metadata)),
         mounts=mounts(pod),
         member=member,
-        raw=pod if gated else None,
+        raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
     )
 
 
 def _kind(pod: Pod) -> Kind:
-    """Say what others' affinity knows of a pod; only small ones are kept beyond their pods."""
-    labels = pod.metadata.labels
-    kind = (pod.metadata.namespace, tuple(sorted(labels.items())))
-    if len(labels) > _LABELS_INTERNED:
-        return kind
-    size = sum(len(key) + len(value) for key, value in labels.items())
-    return _interned_kind(kind) if size <= _CHARACTERS_INTERNED else kind
+    """Say what others' affinity knows of a pod."""
+    return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
 
 
 def _holder(metadata: ObjectMeta) -> Holder:
@@ -197,33 +203,9 @@ def _holder(metadata: ObjectMeta) -> Holder:
 
 def _used(pod: Pod) -> Amounts:
     try:
-        return _interned_amounts(tuple(sorted(pod_used(pod).items())))
+        return AMOUNTS(tuple(sorted(pod_used(pod).items())))
     except InvalidObject:
         return UNREADABLE
-
-
-@lru_cache(maxsize=65_536)
-def _interned_amounts(amounts: Amounts) -> Amounts:
-    """Keep one copy of each value: 50,000 pods have a few dozen sets of amounts."""
-    return amounts
-
-
-@lru_cache(maxsize=65_536)
-def _interned_holder(holder: Holder) -> Holder:
-    """Keep one copy of each: a controller has many pods."""
-    return holder
-
-
-@lru_cache(maxsize=65_536)
-def _interned_kind(kind: Kind) -> Kind:
-    """Keep one copy of each: the pods of a controller have equal labels, or nearly so."""
-    return kind
-
-
-@lru_cache(maxsize=65_536)
-def _interned_shape(shape: PodShape) -> PodShape:
-    """Keep one copy of each shape: its key is then worked out once."""
-    return shape
 
 
 def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
@@ -239,11 +221,10 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         cluster_uid=owner.uid,
         pod_set=pod_set_of(pod.metadata.labels),
         replica=replica_of(pod.metadata.labels),
-        shape=_interned_shape(without_pin(shape, pinned)) if shape and ours else shape,
+        shape=SHAPES(without_pin(shape, pinned)) if shape and ours else shape,
         gates=gates,
         pinned=pinned,
         fence=pod.metadata.annotations.get(names.FENCE, ""),
-        labels=pod.metadata.labels,
         priority=pod.spec.priority or 0,
         invalid=invalid,
     )
@@ -251,7 +232,7 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
 
 def _shape(pod: Pod, profiles: Profiles) -> tuple[PodShape | None, str]:
     try:
-        return _interned_shape(pod_shape(pod, profiles)), ""
+        return SHAPES(pod_shape(pod, profiles)), ""
     except InvalidObject as error:
         return None, str(error)
 

@@ -14,7 +14,15 @@ from typing import Any
 
 from kube import names
 from kube.codec import InvalidObject
-from kube.objects import NodeAffinity, NodeSelectorTerm, Pod
+from kube.objects import (
+    Affinity,
+    Labels,
+    NodeAffinity,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+)
 
 Operation = dict[str, Any]
 JsonPatch = list[Operation]
@@ -27,6 +35,37 @@ _REQUIRED = f"{_NODE_AFFINITY}/{_REQUIRED_KEY}"
 _TERMS = f"{_REQUIRED}/nodeSelectorTerms"
 _ANNOTATIONS = "/metadata/annotations"
 _NODE_FIELD = "metadata.name"
+
+_SOME: Labels = {"": ""}
+"""Annotations of which no more is known than that there are some."""
+
+
+def for_patches(pod: Pod) -> Pod:
+    """Return of a pod what the patches of an existing pod look at, which is little of it.
+
+    Of its annotations only the fence, and whether there are any.
+    """
+    meta, affinity = pod.metadata, pod.spec.affinity
+    return Pod(
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            annotations=_marks(meta.annotations),
+        ),
+        spec=PodSpec(
+            scheduling_gates=pod.spec.scheduling_gates,
+            affinity=None if affinity is None else Affinity(affinity.node_affinity),
+        ),
+    )
+
+
+def _marks(annotations: Labels) -> Labels:
+    fence = annotations.get(names.FENCE)
+    if fence is not None:
+        return {names.FENCE: fence}
+    return _SOME if annotations else {}
 
 
 def gate_patch(pod: Mapping[str, Any]) -> JsonPatch:

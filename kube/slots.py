@@ -10,10 +10,10 @@ coordinator, which is what lets another leader complete exactly what the last on
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from kube.observed import Amounts, ObservedPod
+from scheduling.bounded import while_alive
 from scheduling.model import Assignment, Placement
 
 
@@ -40,7 +40,7 @@ def slots_of(placement: Placement) -> Slots:
     return Counter(_promised(placement))
 
 
-@lru_cache(maxsize=8192)
+@while_alive
 def _promised(placement: Placement) -> Mapping[Slot, int]:
     """The places by slot; kept, because a placement is asked for them at every event."""
     found: Slots = Counter()
@@ -58,7 +58,7 @@ def turns_of(placement: Placement) -> Mapping[Slot, int]:
     return _turns(placement) if any(each.turn for each in placement.assignments) else {}
 
 
-@lru_cache(maxsize=8192)
+@while_alive
 def _turns(placement: Placement) -> Mapping[Slot, int]:
     found: dict[Slot, int] = {}
     for assignment in sorted(placement.assignments, key=lambda each: each.turn):
@@ -342,7 +342,7 @@ def handed_on(placement: Placement, pods: Sequence[ObservedPod]) -> Placement:
     return _renamed(placement, heirs)
 
 
-@lru_cache(maxsize=8192)
+@while_alive
 def _named(placement: Placement) -> Mapping[Replica, Counter[str]]:
     """The replicas of several pods that a placement names."""
     return _by_replica((slot.kind, count) for slot, count in _promised(placement).items())

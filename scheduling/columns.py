@@ -15,11 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.bounded import MIB, BoundedCache
 from scheduling.exclusive import is_exclusive, offered
 from scheduling.model import NODE_NAME, Node, Taint
 
@@ -31,15 +32,17 @@ Cells = Mapping[tuple[int, int], int]
 
 T = TypeVar("T")
 
+MANY = 64
+"""More resources than pods have, unless somebody invents them."""
+
 LIMIT = 2**52
 """Amounts are cut off here in the columns (4 Pi), so that a thousand add up in 64 bits."""
 
-MASKS_KEPT = 1024
-"""Masks kept per set of nodes: 5 MB at 5,000 nodes; gangs of one cluster share a few dozen."""
+MASKS_BYTES = LABELS_BYTES = 8 * MIB
+"""What masks, and columns of labels, may take per set of nodes, with the constraints that they
+answer: so much, and `NODE_BYTES` for each node. Gangs of one cluster share a few dozen."""
 
-LABELS_KEPT = 1024
-"""Columns of labels kept per set of nodes: 40 MB at 5,000 nodes, where a few dozen are used."""
-
+NODE_BYTES = 4096
 
 EXCLUSIVE_ROWS = 128
 """Host ports and disks that have rows at a time: 5 MB an array at 5,000 nodes, copied per gang.
@@ -58,8 +61,9 @@ class Traits:
         self.nodes = nodes
         self.names = tuple(node.name for node in nodes)
         self.index: Mapping[str, int] = {name: at for at, name in enumerate(self.names)}
-        self._labels: dict[str, LabelColumn] = {}
-        self._remembered: dict[Hashable, object] = {}
+        more = NODE_BYTES * len(nodes)
+        self._labels: BoundedCache[str, LabelColumn] = BoundedCache(LABELS_BYTES + more)
+        self._remembered: BoundedCache[Hashable, Any] = BoundedCache(MASKS_BYTES + more)
 
     @cached_property
     def taints(self) -> "TaintClasses":
@@ -70,20 +74,12 @@ class Traits:
 
     def label(self, key: str) -> "LabelColumn":
         """Return the values of one label over all nodes."""
-        column = self._labels.get(key)
-        if column is None:
-            if len(self._labels) >= LABELS_KEPT:
-                self._labels.clear()
-            column = self._labels[key] = LabelColumn.of_nodes(key, self.nodes)
-        return column
+        return self._labels.remembered(key, lambda: LabelColumn.of_nodes(key, self.nodes))
 
     def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return what `derive` said for this key, calling it only the first time."""
-        if key not in self._remembered:
-            if len(self._remembered) >= MASKS_KEPT:
-                self._remembered.clear()
-            self._remembered[key] = derive()
-        return self._remembered[key]  # type: ignore[return-value] # a key names one derivation
+        found: T = self._remembered.remembered(key, derive)  # a key names one derivation
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +226,7 @@ class NodeTable:
     reused as they go, and at a look after that they are brought into the order of names, and rows
     into that of resources, so that until then a view is a part of the arrays. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
-    the pods of nodes that are not known (yet, or any more). A resource has a row once a node
+    the pods of nodes that are not known (yet, or any more). A resource has a row while a node
     has it, host ports and disks while somebody asks for them, `EXCLUSIVE_ROWS` at most; what pods
     use of others, whose names anybody can invent, stays in the sums, and a pod that asks for it
     fits nowhere.
@@ -242,6 +238,7 @@ class NodeTable:
         self._free_slots: list[int] = []
         self._rows: dict[str, int] = {}
         self._free_rows: list[int] = []
+        self._offered: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._exclusive_rows = 0
         self._rowless: dict[str, None] = {}
@@ -263,29 +260,45 @@ class NodeTable:
         slot = self._slots[node.name] if known else self._new_slot(node.name)
         self._nodes[node.name] = node
         self._write(slot, node)
+        self._offered.update(node.allocatable.keys())
+        if known is not None:
+            self._withdraw(known)
         self._traits = self._view = self._snapshot = None
 
     def remove_node(self, name: str) -> None:
         """Forget a node; what is used on it stays counted for the case that it comes back."""
-        if self._nodes.pop(name, None) is not None:
+        known = self._nodes.pop(name, None)
+        if known is not None:
             self._free_slots.append(self._slots.pop(name))
+            self._withdraw(known)
             self._traits = self._view = self._snapshot = None
+
+    def _withdraw(self, node: Node) -> None:
+        """Give up the rows of what only this node had."""
+        self._offered.subtract(node.allocatable.keys())
+        for resource in node.allocatable:
+            if not self._offered[resource]:
+                del self._offered[resource]
+                if not is_exclusive(resource):
+                    self._drop_row(resource)
 
     def use(self, node: str, amounts: Iterable[tuple[str, int]], sign: int) -> None:
         """Add (+1) or take back (-1) amounts on a node, known or not."""
         sums = self._used.setdefault(node, {})
-        slot = self._slots.get(node)
+        slot, gone = self._slots.get(node), 0
         for resource, amount in amounts:
             total = sums.get(resource, 0) + sign * amount
             if total:
                 sums[resource] = total
             else:
-                sums.pop(resource, None)
+                gone += sums.pop(resource, None) is not None
             row = self._rows.get(resource)
             if slot is not None and row is not None:
                 self._take(row, slot, total)
         if not sums:
             del self._used[node]
+        elif gone > MANY:
+            self._used[node] = dict(sums)  # a table that was large does not shrink by itself
         if slot is not None:
             self._snapshot = None
 
@@ -433,12 +446,15 @@ class NodeTable:
             del self._rowless[resource]
             return
         self._exclusive_rows -= 1
-        self._free_rows.append(self._rows.pop(resource))
-        self._view = self._snapshot = None
+        self._drop_row(resource)
         if self._rowless:
             following = next(iter(self._rowless))
             del self._rowless[following]
             self._add_exclusive(following)
+
+    def _drop_row(self, resource: str) -> None:
+        self._free_rows.append(self._rows.pop(resource))
+        self._view = self._snapshot = None
 
     def _new_slot(self, name: str) -> int:
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)

@@ -13,6 +13,7 @@ from enum import Enum
 from itertools import chain
 from typing import TypeVar
 
+from scheduling.bounded import MIB, BoundedCache, weight
 from scheduling.model import LOWEST_PRIORITY, PodTerm, Requirement
 
 Labels = tuple[tuple[str, str], ...]
@@ -23,6 +24,9 @@ K = TypeVar("K", bound=Hashable)
 
 TERMS_KEPT = 256
 """Answers kept; a pod event is compared with each of them."""
+
+TERMS_BYTES = 16 * MIB
+"""What the terms that they answer may take; the answers are counts by node."""
 
 
 class Stay(Enum):
@@ -82,7 +86,8 @@ class CompanyTable:
         self._nodes: dict[tuple[Stay, str], dict[Kind, Counter[str]]] = {}
         self._apart: dict[PodTerm, Counter[str]] = {}
         self._yielding: Counter[Yielding] = Counter()
-        self._answers: dict[tuple[PodTerm, ...], dict[Stay, Counter[str]]] = {}
+        self._answers: BoundedCache[tuple[PodTerm, ...], dict[Stay, Counter[str]]]
+        self._answers = BoundedCache(TERMS_BYTES, _weight_of_terms, TERMS_KEPT)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         """Take in the labels of a namespace; None where it is gone."""
@@ -149,13 +154,9 @@ class CompanyTable:
 
     def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Stay, Counter[str]]:
         """Count the pods per node that all of the terms pick; the answer is not yours to write."""
-        answer = self._answers.get(terms)
-        if answer is None:
-            if len(self._answers) >= TERMS_KEPT:
-                self._answers.clear()
-            answer = {stay: self._looked_up(terms, stay) for stay in Stay}
-            self._answers[terms] = answer
-        return answer
+        return self._answers.remembered(
+            terms, lambda: {stay: self._looked_up(terms, stay) for stay in Stay}
+        )
 
     def keepers(self) -> Mapping[PodTerm, Counter[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
@@ -184,6 +185,10 @@ class CompanyTable:
         if term.namespace_selector is None:
             return False
         return selects(term.namespace_selector, self._namespaces.get(namespace, {}))
+
+
+def _weight_of_terms(terms: tuple[PodTerm, ...], _: object) -> int:
+    return weight(terms, TERMS_BYTES)
 
 
 def _count(counts: dict[K, Counter[str]], key: K, node: str, sign: int) -> None:

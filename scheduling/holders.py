@@ -3,7 +3,7 @@
 A holder is whom a user can talk to about it: a Ray cluster, another controller, or a namespace for
 its pods without one. The table is kept from events by one owner, summed up per holder and node; an
 answer costs a look at those sums, not at pods. It only explains, so what is absurdly large is cut
-off, and names of resources beyond `MOST_RESOURCES` are left out.
+off, and of more than `MOST_RESOURCES` resources in use at a time the later ones are left out.
 """
 
 from collections import Counter
@@ -93,7 +93,8 @@ class HolderTable:
         self._rows: _Ids[tuple[int, int]] = _Ids()
         self._holders: _Ids[Holder] = _Ids()
         self._nodes: _Ids[str] = _Ids()
-        self._resources: dict[str, int] = {}
+        self._resources: _Ids[str] = _Ids()
+        self._rowless: Counter[str] = Counter()
         self._pairs = np.zeros((2, 64), dtype=np.intp)
         self._sums = np.zeros((8, 64), dtype=np.int64)
 
@@ -105,11 +106,11 @@ class HolderTable:
         if not known:
             self._begin(row, pair)
         for resource, amount in amounts:
-            at = self._resources.get(resource)
-            if at is None:
-                at = self._new_resource(resource)
-            if at < MOST_RESOURCES:
+            if self._has_row(resource):
+                at = self._row_of(resource, pods)
                 self._sums[at, row] += pods * min(amount, LIMIT)
+            else:
+                self._do_without(resource, pods)
 
     def _begin(self, row: int, pair: tuple[int, int]) -> None:
         if row >= self._sums.shape[1]:
@@ -117,17 +118,28 @@ class HolderTable:
             self._sums = np.pad(self._sums, ((0, 0), (0, row)))
         self._pairs[:, row] = pair
 
-    def _new_resource(self, resource: str) -> int:
-        at = len(self._resources)
-        if at < MOST_RESOURCES:
-            self._resources[resource] = at
-            if at >= len(self._sums):
-                self._sums = np.pad(self._sums, ((0, at), (0, 0)))
+    def _has_row(self, resource: str) -> bool:
+        """Say whether it is summed up; which began without is not, for as long as it is in use."""
+        rows = self._resources.of
+        free = len(rows) < MOST_RESOURCES and resource not in self._rowless
+        return free or resource in rows
+
+    def _row_of(self, resource: str, pods: int) -> int:
+        at = self._resources.use(resource, pods)
+        if at >= len(self._sums):
+            self._sums = np.pad(self._sums, ((0, at), (0, 0)))
         return at
+
+    def _do_without(self, resource: str, pods: int) -> None:
+        self._rowless[resource] += pods
+        if not self._rowless[resource]:
+            del self._rowless[resource]
+        if not self._rowless:
+            self._rowless = Counter()  # a table that was large does not shrink by itself
 
     def held(self, resource: str, nodes: Sequence[str]) -> "Sums":
         """Return what each holder has of a resource on the nodes."""
-        at, rows = self._resources.get(resource), len(self._rows.keys)
+        at, rows = self._resources.of.get(resource), len(self._rows.keys)
         if at is None or not self._nodes.keys:
             return Sums(self._holders, np.zeros(0, dtype=np.int64))
         wanted = np.zeros(len(self._nodes.keys) + 1, dtype=np.bool_)

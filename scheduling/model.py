@@ -375,8 +375,11 @@ class Assignment:
     turn: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Placement:
-    """The assignments of a whole gang; written down, it is the gang's reservation."""
+    """The assignments of a whole gang; written down, it is the gang's reservation.
+
+    What is worked out of one is kept for as long as it lives (`bounded.while_alive`).
+    """
 
     assignments: tuple[Assignment, ...] = field(default=())

@@ -291,7 +291,7 @@ def _devices(room: Room) -> tuple[int, ...]:
     return _device_rows(room.columns.resources)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1)
 def _device_rows(resources: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(at for at, resource in enumerate(resources) if is_device(resource))
 
@@ -360,7 +360,6 @@ def sample(nodes: int) -> Positions:
     return at
 
 
-@lru_cache(maxsize=1024)
 def is_device(resource: str) -> bool:
     """Say whether the resource is an extended one, as device plugins offer them."""
     domain, slash, _ = resource.partition("/")

@@ -22,6 +22,18 @@ MAX_AMOUNT = 2**63 - 1
 MAX_TEXT = 128
 """Longer texts are refused unread; the canonical form an API server stores has some 30 at most."""
 
+LARGEST_SIZE = 10**36
+"""Sizes of volumes are cut off here, where no two are told apart any more."""
+
+TEXTS_KEPT = 4096
+"""Amounts kept by their text, which is of at most `MAX_TEXT` characters: 2 MiB.
+
+Whatever the resource is called, so that no name of one outlives its pods.
+"""
+
+_MILLI = 3
+_MOST_POWER = 36  # digits are at least 1, so what is beyond exceeds every bound here
+
 _GRAMMAR = re.compile(
     r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]*))?|\.(?P<bare>[0-9]+))"
     r"(?:(?P<binary>[KMGTPE])i|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
@@ -41,39 +53,74 @@ class BadQuantity(ValueError):  # noqa: N818 # a fault of the input, named as su
         super().__init__(f"{resource}: {text[:MAX_TEXT]!r} {fault}; {_ALLOWED}")
 
 
-@lru_cache(maxsize=65536)
 def request_amount(resource: str, text: str) -> int:
     """Return what a pod asks for, rounded up; raise BadQuantity where the text is no amount."""
-    amount, remainder = _amount_and_remainder(resource, text)
-    return _within_range(resource, text, amount + (remainder > 0))
+    try:
+        return _rounded_up(text, _MILLI if resource == CPU else 0)
+    except _Fault as fault:
+        raise BadQuantity(resource, text, str(fault)) from None
 
 
-@lru_cache(maxsize=65536)
 def allocatable_amount(resource: str, text: str) -> int:
     """Return what a node offers, rounded down; raise BadQuantity where the text is no amount."""
-    amount, _ = _amount_and_remainder(resource, text)
-    return _within_range(resource, text, amount)
+    try:
+        return _rounded_down(text, _MILLI if resource == CPU else 0)
+    except _Fault as fault:
+        raise BadQuantity(resource, text, str(fault)) from None
 
 
-def _amount_and_remainder(resource: str, text: str) -> tuple[int, int]:
-    """Return the whole amount in the resource's unit and something positive if a part is left."""
+def size_amount(text: str) -> int:
+    """Return a size in bytes, rounded up; only beyond `LARGEST_SIZE` it is cut off.
+
+    Sizes of volumes are compared exactly and never added up, so they may be beyond 64 bits.
+    """
+    try:
+        amount, remainder = _amount_and_remainder(text, 0)
+    except _TooLarge:
+        return LARGEST_SIZE
+    except _Fault as fault:
+        raise BadQuantity("storage", text, str(fault)) from None
+    return min(amount + (remainder > 0), LARGEST_SIZE)
+
+
+class _Fault(ValueError):  # noqa: N818 # what is wrong with a text, whatever it is an amount of
+    """Why a text is no amount."""
+
+
+class _TooLarge(_Fault):
+    """It is one that has no end in sight."""
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _rounded_up(text: str, power: int) -> int:
+    amount, remainder = _amount_and_remainder(text, power)
+    return _within_range(amount + (remainder > 0))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _rounded_down(text: str, power: int) -> int:
+    return _within_range(_amount_and_remainder(text, power)[0])
+
+
+def _amount_and_remainder(text: str, power: int) -> tuple[int, int]:
+    """Return the whole amount, times 10^power, and something positive if a part is left."""
     match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_TEXT else None
     if match is None:
-        raise BadQuantity(resource, text, "is not a Kubernetes quantity")
+        raise _Fault("is not a Kubernetes quantity")
     fraction = match["fraction"] or match["bare"] or ""
     digits = int((match["whole"] or "") + fraction) * _BINARY.get(match["binary"], 1)
     if digits == 0:
         return 0, 0
     if match["sign"] == "-":
-        raise BadQuantity(resource, text, "is negative")
-    power = _DECIMAL.get(match["decimal"], 0) + int(match["exponent"] or 0)
-    return _shifted(resource, text, digits, power - len(fraction) + (3 if resource == CPU else 0))
+        raise _Fault("is negative")
+    power += _DECIMAL.get(match["decimal"], 0) + int(match["exponent"] or 0)
+    return _shifted(digits, power - len(fraction))
 
 
-def _shifted(resource: str, text: str, digits: int, power: int) -> tuple[int, int]:
+def _shifted(digits: int, power: int) -> tuple[int, int]:
     """Return digits x 10^power as amount and remainder, without ever computing a huge power."""
-    if power > 18:  # 10^19 > 2^63, and digits is at least 1
-        raise BadQuantity(resource, text, "is too large")
+    if power > _MOST_POWER:
+        raise _TooLarge("is too large")
     if power >= 0:
         return digits * 10**power, 0
     if -power > MAX_TEXT + 20:  # digits < 10^MAX_TEXT x 2^60: nothing whole can be left
@@ -82,9 +129,9 @@ def _shifted(resource: str, text: str, digits: int, power: int) -> tuple[int, in
     return divmod(digits, unit)
 
 
-def _within_range(resource: str, text: str, amount: int) -> int:
+def _within_range(amount: int) -> int:
     if amount > MAX_AMOUNT:
-        raise BadQuantity(resource, text, "is too large")
+        raise _Fault("is too large")
     return amount
 
 

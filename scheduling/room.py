@@ -7,13 +7,14 @@ of the next cycle, and brought up to date only at the nodes that changed; what h
 (a sum, why a gang does not fit) is remembered in the room.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.bounded import MIB, weight
 from scheduling.columns import LIMIT, Amounts, Columns, Positions
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import bounded, feasible, is_feasible_everywhere
@@ -30,6 +31,9 @@ BLOCK = 8192
 KNOWN_KEPT = 256
 """Answers for all nodes that are handed on to the next cycle: 10 MB at 5,000 nodes."""
 
+ASKED_BYTES = 8 * MIB
+"""What the shapes that they are for may take; if they take more, no answer is handed on."""
+
 CHANGES_KEPT = 256
 """Changes of a view that are followed before all is worked out anew."""
 
@@ -44,6 +48,14 @@ class Spread:
     pods: Amounts
 
 
+class _Known(NamedTuple):
+    """What is known of each node, how many changes it has seen, and the bytes of its key."""
+
+    of: NDArray[Any]
+    seen: int
+    size: int
+
+
 class Room:
     """The free amounts, what is known of each node, and which nodes changed since it was learnt.
 
@@ -55,7 +67,7 @@ class Room:
         self.grown = grown
         self._free: Amounts | _Taken = free
         self._changed: tuple[Positions, ...] = ()
-        self._known: dict[Hashable, tuple[NDArray[Any], int]] = {}
+        self._known: dict[Hashable, _Known] = {}
         self._asked: dict[Hashable, None] = {}
         self._remembered: dict[Hashable, object] = {}
         self._rank = 0
@@ -120,12 +132,14 @@ class Room:
         What it says may depend on the node and its free amounts alone, and on nothing that the
         key does not name: it is handed on to rooms with other nodes. The array is shared.
         """
-        known, seen = self._known.get(key, (None, 0))
-        if known is None:
-            known = self._derived(derive)
-        elif seen < len(self._changed):
-            known = self._renewed(known, self._changed[seen:], derive)
-        self._known[key] = known, len(self._changed)
+        before = self._known.get(key)
+        if before is None:
+            known, size = self._derived(derive), weight(key, ASKED_BYTES)
+        else:
+            known, seen, size = before
+            if seen < len(self._changed):
+                known = self._renewed(known, self._changed[seen:], derive)
+        self._known[key] = _Known(known, len(self._changed), size)
         self._asked[key] = None
         return known
 
@@ -189,7 +203,8 @@ class Room:
 
         What was known before too many changes is worked out anew.
         """
-        if len(self._changed) >= CHANGES_KEPT or len(self._known) > KNOWN_KEPT:
+        too_much = len(self._known) > KNOWN_KEPT or self._is_too_large(self._known)
+        if len(self._changed) >= CHANGES_KEPT or too_much:
             return Room.of(self.columns)
         return self._changed_to(self.columns.free, at, self._rank, None)
 
@@ -210,14 +225,19 @@ class Room:
         expected = columns.nominated(), same.found(self.columns.nominated())
         moved = Room(columns, columns.free, same.others_and(more, *expected))
         asked = [key for key in self._asked if key in self._known][-KNOWN_KEPT:]
-        seen = {key: self._known[key][1] for key in asked}
+        asked = [] if self._is_too_large(asked) else asked
+        seen = {key: self._known[key].seen for key in asked}
         oldest = min(seen.values(), default=len(self._changed))
         before = (same.found(each) for each in self._changed[oldest:])
         moved._changed = (*before, same.others_and(changed))
         moved._known = {
-            key: (same.carried(self._known[key][0]), seen[key] - oldest) for key in asked
+            key: _Known(same.carried(known.of), seen[key] - oldest, known.size)
+            for key, known in ((key, self._known[key]) for key in asked)
         }
         return moved
+
+    def _is_too_large(self, keys: Iterable[Hashable]) -> bool:
+        return sum(self._known[key].size for key in keys) > ASKED_BYTES
 
     def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return what `derive` said for this key in this room, calling it only the first time."""

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from scheduling.bounded import MIB, BoundedCache
 from scheduling.company import Labels
 from scheduling.model import GangKey, PendingGang, PodShape, PodTerm, Requirement
 
@@ -26,7 +27,7 @@ TOLD_APART = (
 )
 
 
-SELECTORS_KEPT = 10_000
+SELECTORS_BYTES = 4 * MIB
 """Answers kept until a Service changes: equal pods are asked about thousands of times."""
 
 
@@ -47,7 +48,7 @@ class ServiceTable:
         self._by_label: defaultdict[tuple[str, tuple[str, str]], dict[str, Service]]
         self._by_label = defaultdict(dict)
         self._keys: Mapping[str, Set[str]] | None = None
-        self._selectors: dict[tuple[str, Labels], Selector] = {}
+        self._selectors: BoundedCache[tuple[str, Labels], Selector] = BoundedCache(SELECTORS_BYTES)
         self._asked: Mapping[GangKey, tuple[PendingGang, PendingGang]] = {}
 
     def put(self, service: Service) -> bool:
@@ -63,7 +64,8 @@ class ServiceTable:
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Service; an unknown one is no matter."""
-        self._asked, self._selectors, self._keys = {}, {}, None
+        self._asked, self._keys = {}, None
+        self._selectors.clear()
         known = self._known.pop((namespace, name), None)
         if known is not None and known.selector:
             alike = self._by_label[namespace, known.selector[0]]
@@ -79,12 +81,9 @@ class ServiceTable:
         self._keys = self._keys_asked_for() if self._keys is None else self._keys
         keys = self._keys.get(namespace, ())
         told = tuple(label for label in labels if label[0] in keys)
-        found = self._selectors.get((namespace, told))
-        if found is None:
-            if len(self._selectors) >= SELECTORS_KEPT:
-                self._selectors.clear()
-            found = self._selectors[namespace, told] = self._asked_together(namespace, told)
-        return found
+        return self._selectors.remembered(
+            (namespace, told), lambda: self._asked_together(namespace, told)
+        )
 
     def _keys_asked_for(self) -> Mapping[str, Set[str]]:
         found: defaultdict[str, set[str]] = defaultdict(set)

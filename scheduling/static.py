@@ -142,6 +142,12 @@ class Lot:
         self._sizes, self._numbers = np.array([sizes, numbers], dtype=np.int64)
 
     @property
+    def weight(self) -> int:
+        """Return about how many bytes it takes; what volumes say themselves is kept elsewhere."""
+        wide = sum(len(amounts) for amounts in self.wide.values())
+        return 24 * len(self._nodes) + 400 * (len(self.pools) + len(self.wide) + wide)
+
+    @property
     def is_local(self) -> bool:
         """Say whether any node has volumes of its own."""
         return bool(len(self._nodes))

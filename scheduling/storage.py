@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+from scheduling.bounded import MIB, BoundedCache, weight
 from scheduling.columns import Traits
 from scheduling.model import Mount, NodeNames, NodeTerm, Requirement
 from scheduling.static import Lot, Places, Pool, Terms, Want, Whereabouts
@@ -204,6 +205,9 @@ T = TypeVar("T")
 DERIVED_KEPT = 64
 """What follows from capacities: a list of alternatives for each class and amount that differs."""
 
+LOTS_BYTES = 32 * MIB
+"""What the free volumes that suit a want may take, as long as no volume changes, with the want."""
+
 KINDS: tuple[type[Fact], ...] = (
     *(Claim, Volume, StorageClass, Driver),
     *(Capacity, Limits, Attachment),
@@ -239,7 +243,7 @@ class StorageTable:
         self._keys: dict[str, tuple[str, ...] | None] = {}
         self._free: defaultdict[str, dict[Pool, dict[Terms, Counter[int]]]] = defaultdict(dict)
         self._kept: dict[tuple[str, str], Counter[str]] = {}
-        self._lots: dict[Want, Lot] = {}
+        self._lots: BoundedCache[Want, Lot] = BoundedCache(LOTS_BYTES, _weight_of_lot)
         self._where = Whereabouts(Traits(()))
         self._taking: dict[str, Counter[str]] | None = None
         self._disks: dict[str, set[Disk]] | None = None
@@ -278,6 +282,8 @@ class StorageTable:
                 del places[fact.terms]
             if not places:
                 del pools[fact.pool]
+            if not pools:
+                del self._free[fact.storage_class]
         if fact.claim is not None:
             _count(self._kept.setdefault(fact.claim, Counter()), fact.name, sign)
             if not self._kept[fact.claim]:
@@ -348,11 +354,7 @@ class StorageTable:
         if self._where.traits is not traits:
             self._where = Whereabouts(traits)
             self._lots.clear()
-        if want not in self._lots:
-            if len(self._lots) >= DERIVED_KEPT:
-                self._lots.clear()
-            self._lots[want] = Lot(self._suiting(want), self._where)
-        return self._lots[want]
+        return self._lots.remembered(want, lambda: Lot(self._suiting(want), self._where))
 
     def has_free(self, want: Want) -> bool:
         """Say whether any free volume suits a want, wherever it is."""
@@ -461,6 +463,10 @@ class StorageTable:
         of_class = self.find(StorageClass, claim.storage_class)
         driver = of_class.driver if of_class else ""
         return (driver, f"{namespace}/{claim.name}") if driver else None
+
+
+def _weight_of_lot(want: Want, lot: Lot) -> int:
+    return weight(want) + lot.weight
 
 
 def _count(counts: Counter[K], key: K, sign: int) -> None:

@@ -1,11 +1,12 @@
 """The table of nodes and what it draws."""
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 
-from scheduling.columns import LABELS_KEPT, LIMIT, MASKS_KEPT, Columns, NodeTable, Traits
+from scheduling.columns import LABELS_BYTES, LIMIT, MASKS_BYTES, Columns, NodeTable, Traits
 from scheduling.counting import pods_per_node
 from scheduling.model import Node
 from tests.builders import GPU, columns, node, shape
@@ -131,9 +132,11 @@ def test_more_ports_may_be_asked_for_than_there_are_rows() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     """Nodes may stay unchanged for weeks while gangs with ever new constraints pass."""
     traits = Traits(())
-    for number in range(MASKS_KEPT + 10):
-        assert traits.remembered(number, partial(int, number)) == number
-    assert len(traits._remembered) <= MASKS_KEPT
+    for number in range(40):
+        constraint = f"{number}" + "x" * (MASKS_BYTES // 20)
+        assert traits.remembered(constraint, partial(int, number)) == number
+        assert traits._remembered.taken <= MASKS_BYTES
+    assert len(traits._remembered) > 10
 
 
 def test_labels_asked_for_are_bounded() -> None:
@@ -141,9 +144,36 @@ def test_labels_asked_for_are_bounded() -> None:
     traits = table("a").snapshot().traits
     kept = traits.label("zone")
     assert traits.label("zone") is kept
-    for number in range(LABELS_KEPT + 10):
-        assert traits.label(f"key{number}").values == (None,)
-    assert len(traits._labels) <= LABELS_KEPT
+    for number in range(40):
+        assert traits.label(f"{number}" + "x" * (LABELS_BYTES // 20)).values == (None,)
+    assert traits._labels.taken <= LABELS_BYTES + 4096
+    assert len(traits._labels) > 10
+
+
+def test_rows_go_with_the_last_node_that_has_the_resource() -> None:
+    """And come back with the next, with all that is used of it by then."""
+    made = table("a")
+    made.put_node(node("b", extra={"example.com/x": 4}))
+    made.put_node(node("c", extra={"example.com/x": 2}))
+    made.use("b", [("example.com/x", 1)], +1)
+    made.put_node(node("c"))
+    assert "example.com/x" in made.snapshot().row
+    made.remove_node("b")
+    assert set(made.snapshot().row) == set(table("a").snapshot().row)
+    made.put_node(node("b", extra={"example.com/x": 4}))
+    assert cell(made.snapshot(), "free", "example.com/x", "b") == 3
+
+
+def test_names_that_no_node_offers_leave_nothing_behind() -> None:
+    """Pods that name a resource each take no more once they are gone; the others stay counted."""
+    made = table("a")
+    made.use("a", [("cpu", 2000)], +1)
+    invented = [(f"example.com/{number}", 1) for number in range(10_000)]
+    made.use("a", invented, +1)
+    made.use("a", invented, -1)
+    assert sys.getsizeof(made._used["a"]) < 1000
+    assert cell(made.snapshot(), "used", "cpu", "a") == 2000
+    assert set(made.snapshot().row) == set(table("a").snapshot().row)
 
 
 def test_a_snapshot_never_changes() -> None:
