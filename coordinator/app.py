@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import structlog
 
@@ -22,10 +22,13 @@ from coordinator.priority import AllowedClasses
 from coordinator.settings import Settings
 from coordinator.state import CoordinatorState
 from kube.client import Client
+from kube.codec import whole_node
 from kube.errors import Timeout
 from kube.leader import Election, Term, Timing
 from kube.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects import (
+    BareNode,
+    BarePod,
     DeviceClass,
     Gang,
     Namespace,
@@ -57,6 +60,7 @@ from kube.watch import (
     Sighted,
     Sink,
     Synced,
+    Unreadable,
     Watched,
     WatchEvent,
     settle_heap,
@@ -96,9 +100,11 @@ class Coordinator:
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
-        self._ray_pods = self._pods("raypods", event, Selection(label_selector=RAY_PODS))
+        self._ray_pods = self._pods(
+            "raypods", event, Selection(label_selector=RAY_PODS, bare=BarePod)
+        )
         # Ended pods hold nothing: they never travel.
-        others = Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED)
+        others = Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED, bare=BarePod)
         self.reflectors: dict[str, Reflector[Any]] = {
             "gangs": self._gangs,
             "raypods": self._ray_pods,
@@ -132,7 +138,14 @@ class Coordinator:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
         client, feed = self._client, self.loop.feed
         return {
-            "nodes": Reflector(client, NODES, Node, _sink(feed, "nodes", _node_event)),
+            "nodes": Reflector(
+                client,
+                NODES,
+                Node,
+                _sink(feed, "nodes", _node_event),
+                project=whole_node,
+                selection=Selection(bare=BareNode),
+            ),
             "rayclusters": Reflector(
                 client, RAY_CLUSTERS, RayCluster, _sink(feed, "rayclusters", _cluster_event)
             ),
@@ -261,15 +274,24 @@ def _sink(
 
 
 def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:
-    translate = partial(_fact_event, kind=kind)
+    """One fact that cannot be read is as bad as a watch that is down, until a list has none.
+
+    It may be a disk that nobody would count.
+    """
+    unread = False
 
     def sink(batch: list[WatchEvent[ObservedFact]]) -> None:
-        feed([event for told in batch if (event := translate(told)) is not None])
+        nonlocal unread
+        is_list = any(isinstance(told, Synced) for told in batch)
+        unread = any(isinstance(told, Unreadable) for told in batch) or (unread and not is_list)
+        events = [_fact_event(told, kind) for told in batch]
+        lost = happened.FactsLost(kind)
+        feed([lost if unread and event == happened.FactsSeen(kind) else event for event in events])
 
     return sink
 
 
-def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event | None:
+def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event:
     match told:
         case Changed(obj=seen):
             return happened.FactSeen(seen.fact)
@@ -277,10 +299,10 @@ def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event | Non
             return happened.FactGone(seen.fact)
         case Synced() | Sighted():
             return happened.FactsSeen(kind)
-        case Blind():
+        case Blind() | Unreadable():
             return happened.FactsLost(kind)
         case _:
-            return None
+            assert_never(told)
 
 
 def _pod_event(told: WatchEvent[ObservedPod], teller: Teller = Teller.POD_WATCH) -> Event | None:

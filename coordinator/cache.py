@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from coordinator.events import Teller
 from kube import objects
-from kube.codec import InvalidObject, node, resources_of_class
+from kube.codec import node, resources_of_class
 from kube.objects import DeviceClass, Gang, Namespace, PriorityClass, RayCluster
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns, NodeTable
@@ -155,13 +155,9 @@ class ClusterCache:
 
         Kubelets report every few seconds; nearly all of it is nothing to a decision.
         """
-        new = _readable(seen)
-        known = self.nodes.get(seen.metadata.name)
-        if known == new:
+        new = node(seen)
+        if self.nodes.get(new.name) == new:
             return False
-        if new is None:
-            self.remove_node(seen.metadata.name)
-            return True
         self.nodes[new.name] = new
         self.table.put_node(new)
         return True
@@ -240,14 +236,6 @@ def _minds(pod: ObservedPod) -> bool:
     if shape is None:
         return bool(pod.anti_affinity)
     return bool(pod.anti_affinity or shape.near or shape.spread or shape.spread_by_default)
-
-
-def _readable(seen: objects.Node) -> Node | None:
-    """The node in the words of the core; one whose amounts cannot be read offers nothing."""
-    try:
-        return node(seen)
-    except InvalidObject:
-        return None
 
 
 def _older(pod: ObservedPod, known: ObservedPod) -> bool:

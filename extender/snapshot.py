@@ -19,12 +19,12 @@ import numpy as np
 
 from kube import objects
 from kube.codec import InvalidObject, node, placement_from_status
-from kube.objects import Gang, Pod
+from kube.objects import BarePod, Gang, Pod
 from kube.observed import Amounts, ObservedPod, observe
 from kube.slots import reserved_room
 from scheduling.columns import Amounts as Column
 from scheduling.columns import Columns, Mask, NodeTable
-from scheduling.model import PODS, Assignment, GangKey, Node, Placement
+from scheduling.model import HIGHEST_PRIORITY, PODS, Assignment, GangKey, Node, Placement
 from scheduling.room import Room
 
 
@@ -41,9 +41,10 @@ class Seen:
         return self.pod
 
 
-def see(pod: Pod) -> Seen:
-    """Reduce a pod to what is kept of it."""
-    return Seen(observe(pod), pod.spec.priority or 0)
+def see(pod: Pod | BarePod) -> Seen:
+    """Reduce a pod to what is kept of it; one of which hardly anything can be read is the first."""
+    priority = HIGHEST_PRIORITY if isinstance(pod, BarePod) else pod.spec.priority or 0
+    return Seen(observe(pod), priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,8 @@ class Ledger:
     # ---- nodes
 
     def put_node(self, seen: objects.Node) -> None:
-        """Take in a node; one whose amounts cannot be read offers nothing."""
-        try:
-            found = node(seen)
-        except InvalidObject:
-            self.remove_node(seen.metadata.name)
-            return
+        """Take in a node."""
+        found = node(seen)
         if self._nodes.get(found.name) == found:
             return  # kubelets report every few seconds; nearly all of it is nothing to us
         self._nodes[found.name] = found

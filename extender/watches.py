@@ -8,7 +8,8 @@ from extender.passing import Passing
 from extender.refusals import Refusals
 from extender.snapshot import Ledger, Seen, see
 from kube.client import Client
-from kube.objects import Gang, Node, Pod
+from kube.codec import whole_node
+from kube.objects import BareNode, BarePod, Gang, Node, Pod
 from kube.resources import GANGS, NODES, PODS
 from kube.watch import Changed, Deleted, Reflector, Selection, Watched, WatchEvent
 
@@ -43,9 +44,16 @@ class Watches:
                 Pod,
                 self._sink(self._pod, self._pod_gone),
                 project=see,
-                selection=Selection(field_selector=NOT_ENDED),
+                selection=Selection(field_selector=NOT_ENDED, bare=BarePod),
             ),
-            Reflector(client, NODES, Node, self._sink(self._node, self._node_gone)),
+            Reflector(
+                client,
+                NODES,
+                Node,
+                self._sink(self._node, self._node_gone),
+                project=whole_node,
+                selection=Selection(bare=BareNode),
+            ),
             Reflector(client, GANGS, Gang, self._sink(self._gang, self._gang_gone)),
         )
 

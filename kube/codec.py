@@ -12,6 +12,7 @@ from typing import Any
 from kube import objects
 from kube.in_tree import TAKEN_OVER, handle_of, named_disks
 from kube.objects import (
+    BareNode,
     Container,
     ContainerStatus,
     Pod,
@@ -54,6 +55,9 @@ from scheduling.resources import (
 )
 from scheduling.services import Service
 from scheduling.verdict import PodSetRefusal
+
+AFTER_ALL = 253402300800.0
+"""The first second of the year 10000."""
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
@@ -184,15 +188,17 @@ def _unschedulable(pod: Pod) -> bool:
 
 
 def created_at(metadata: objects.ObjectMeta) -> float:
-    """Give the creation time in seconds since the epoch; 0 where there is none yet."""
+    """Give the creation time in seconds since the epoch; 0 where there is none yet.
+
+    Who has one that cannot be read comes after all others.
+    """
     text = metadata.creation_timestamp
     if not text:
         return 0.0
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
-        allowed = "a time such as 2026-01-31T12:00:00Z"
-        raise InvalidObject("metadata.creationTimestamp", text, allowed) from None
+        return AFTER_ALL
 
 
 # ---- requests
@@ -202,11 +208,9 @@ def _amounts(quantities: Quantities, field: str) -> Amounts:
     return {name: _amount(name, text, field) for name, text in quantities.items()}
 
 
-def _amount(
-    name: str, text: Quantity, field: str, read: Callable[[str, str], int] = request_amount
-) -> int:
+def _amount(name: str, text: Quantity, field: str) -> int:
     try:
-        return read(name, str(text))
+        return request_amount(name, str(text))
     except BadQuantity:
         raise InvalidObject(f"{field}[{name}]", text, _QUANTITY_ALLOWED) from None
 
@@ -553,19 +557,36 @@ _NOTHING = Requirement("", "In", ())
 # ---- nodes
 
 
+def whole_node(found: objects.Node | BareNode) -> objects.Node:
+    """Return a node that can be read; where the rest of one cannot, it is full and cordoned."""
+    if isinstance(found, objects.Node):
+        return found
+    return objects.Node(metadata=found.metadata, spec=objects.NodeSpec(unschedulable=True))
+
+
 def node(found: objects.Node) -> model.Node:
-    """Read a node; one that has not said yet what it has offers nothing."""
+    """Read a node; of what it has not said, or not in words that can be read, it offers nothing.
+
+    It is there all the same: it is in its domains, and pods may be on it.
+    """
     return model.Node(
         name=found.metadata.name,
         labels=found.metadata.labels,
         taints=tuple(model.Taint(t.key, t.value, t.effect) for t in found.spec.taints),
         unschedulable=found.spec.unschedulable,
         allocatable={
-            name: _amount(name, text, "status.allocatable", allocatable_amount)
-            for name, text in found.status.allocatable.items()
+            name: _offered(name, str(text)) for name, text in found.status.allocatable.items()
         },
         features=frozenset(found.status.declared_features),
     )
+
+
+def _offered(resource: str, text: str) -> int:
+    """Read an amount; one beyond 64 bits is less than nothing to kube-scheduler."""
+    try:
+        return allocatable_amount(resource, text)
+    except BadQuantity:
+        return 0
 
 
 # ---- classes of devices

@@ -280,6 +280,33 @@ class Pod(Slim, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class Place(Slim, frozen=True):
+    """Where a pod is."""
+
+    node_name: str = ""
+
+
+class Stage(Slim, frozen=True):
+    """How far a pod has come."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+
+
+class BarePod(Slim, frozen=True):
+    """What must be known of a pod even where the rest of it cannot be read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Place = Place()
+    status: Stage = Stage()
+
+
+class BareNode(Slim, frozen=True):
+    """The same of a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class NodeTaint(Slim, frozen=True):
     """A taint as stored."""
 

@@ -18,7 +18,15 @@ from kube.codec import (
     pod_used,
     room_on,
 )
-from kube.objects import ObjectMeta, Pod
+from kube.objects import (
+    BarePod,
+    Container,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from kube.patches import for_patches, pinned_node
 from kube.profiles import STOCK, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
@@ -154,12 +162,13 @@ class ObservedPod:
         return tuple(gate for gate in gates if gate != names.GATE)
 
 
-def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
+def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
     """Reduce a pod; gangs are decided for the schedulers of the profiles.
 
-    One whose amounts cannot be read takes room that no node has: its node counts as full, which is
-    the side to err on.
+    One whose amounts cannot be read, or hardly anything, takes room that no node has: its node
+    counts as full, which is the side to err on.
     """
+    pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
     member = _membership(pod, profiles)
     gated = member is not None and names.GATE in member.gates
     return ObservedPod(
@@ -181,6 +190,15 @@ def observe(pod: Pod, profiles: Profiles = STOCK) -> ObservedPod:
         member=member,
         raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
+    )
+
+
+def _with_amounts_unread(bare: BarePod) -> Pod:
+    requests = ResourceRequirements({PODS: "not read"})
+    return Pod(
+        bare.metadata,
+        PodSpec(node_name=bare.spec.node_name, containers=(Container(resources=requests),)),
+        PodStatus(phase=bare.status.phase, nominated_node_name=bare.status.nominated_node_name),
     )
 
 

@@ -1,7 +1,8 @@
 """What do the objects of storage mean in the words of the core?
 
 Each watch tells of one kind of object, and each object is reduced to one fact. A quantity that
-cannot be read makes its object unreadable.
+cannot be read leaves no object out: its disk still counts where it is attached. A claim then asks
+for more than any volume has, a volume is empty, and of a capacity there is none.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,13 @@ from kube.codec import node_terms, selector
 from kube.in_tree import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.objects import ObjectMeta
 from scheduling.model import NodeTerm, Requirement
-from scheduling.resources import allocatable_amount, request_amount
+from scheduling.resources import (
+    LARGEST_SIZE,
+    BadQuantity,
+    allocatable_amount,
+    offered_size,
+    requested_size,
+)
 from scheduling.storage import (
     IN_TREE_DRIVERS,
     Attachment,
@@ -67,7 +74,7 @@ def claim(found: objects.PersistentVolumeClaim) -> Claim:
         deleted=meta.deletion_timestamp is not None,
         once=ONE_POD in spec.access_modes,
         selected=meta.annotations.get(SELECTED_NODE, ""),
-        size=_size(spec.resources.requests.get("storage")),
+        size=_asked(spec.resources.requests.get("storage")),
         uid=meta.uid,
         modes=tuple(sorted(set(spec.access_modes))),
         kind=spec.volume_mode or FILE_SYSTEM,
@@ -128,7 +135,7 @@ def capacity(found: objects.CSIStorageCapacity) -> Capacity:
         namespace=found.metadata.namespace,
         name=found.metadata.name,
         storage_class=found.storage_class_name,
-        size=_size(found.capacity if largest is None else largest),
+        size=_published(found.capacity if largest is None else largest),
         selector=None if found.node_topology is None else selector(found.node_topology),
     )
 
@@ -190,13 +197,27 @@ def _class_of(meta: ObjectMeta, named: str | None) -> str:
     return meta.annotations.get(CLASS_BEFORE, named or "")
 
 
-def _size(quantity: objects.Quantity | None) -> int | None:
-    return None if quantity is None else request_amount("storage", str(quantity))
+def _asked(quantity: objects.Quantity | None) -> int | None:
+    try:
+        return None if quantity is None else requested_size(str(quantity))
+    except BadQuantity:
+        return LARGEST_SIZE
 
 
 def _capacity(offered: objects.Quantities) -> int:
-    """Read how large a volume is, rounded down; one that does not say it is empty."""
-    return allocatable_amount("storage", str(offered.get("storage", 0)))
+    """Read how large a volume is; one that does not say it is empty."""
+    try:
+        return offered_size(str(offered.get("storage", 0)))
+    except BadQuantity:
+        return 0
+
+
+def _published(quantity: objects.Quantity | None) -> int | None:
+    """Read how large a volume may become; beyond 64 bits kube-scheduler reads no more than 0."""
+    try:
+        return None if quantity is None else allocatable_amount("storage", str(quantity))
+    except BadQuantity:
+        return None
 
 
 def _reachable(found: objects.VolumeNodeAffinity | None) -> tuple[NodeTerm, ...] | None:

@@ -134,7 +134,7 @@ class Selection:
     """Which objects of the resource, and how much of each.
 
     `may_be_absent`: a server that does not know the resource has none of it, and is asked again
-    in a while.
+    in a while. `bare` is a type that asks for less: what is not of its kind is read as that.
     """
 
     namespace: str | None = None
@@ -142,6 +142,7 @@ class Selection:
     field_selector: str = ""
     metadata_only: bool = False
     may_be_absent: bool = False
+    bare: type[Any] | None = None
 
 
 _BACKOFF = Backoff(initial=0.8, maximum=30.0, factor=2.0, jitter=1.0)
@@ -326,7 +327,7 @@ class _Failed(msgspec.Struct, tag_field="type", tag="ERROR"):
 
 class _Envelope(msgspec.Struct):
     type: str
-    object: _Partial
+    object: msgspec.Raw
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -344,7 +345,8 @@ _Told: TypeAlias = _Added[R] | _Modified[R] | _Removed | _Bookmark | _Failed | U
 class _Wire(Generic[R]):
     """Decode events and pages in one pass, and look twice only at what does not fit."""
 
-    def __init__(self, kind: type[R]) -> None:
+    def __init__(self, kind: type[R], bare: type[Any] | None = None) -> None:
+        self._bare = None if bare is None else msgspec.json.Decoder(bare)
         # mypy has no words for a type that is made at run time.
         made: Any = kind
         union: Any = Union[_Added[made], _Modified[made], _Removed, _Bookmark, _Failed]  # noqa: UP007
@@ -359,7 +361,8 @@ class _Wire(Generic[R]):
             envelope = _decoded(line, _Envelope)
             if envelope.type not in ("ADDED", "MODIFIED"):
                 raise Garbled(f"{error} in {line[:200]!r}") from error
-            return _unreadable(envelope.object.metadata, error)
+            found = self._lesser(envelope.object, error)
+            return found if isinstance(found, Unreadable) else _Modified(found)
         except msgspec.DecodeError as error:
             raise Garbled(f"{error} in {line[:200]!r}") from error
 
@@ -373,7 +376,15 @@ class _Wire(Generic[R]):
         try:
             return self._item.decode(item)
         except msgspec.ValidationError as error:
-            return _unreadable(_decoded(item, _Partial).metadata, error)
+            return self._lesser(item, error)
+
+    def _lesser(self, item: msgspec.Raw, error: msgspec.ValidationError) -> R | Unreadable:
+        """Return the little that can be read of an object that is not of its type."""
+        if self._bare is not None:
+            with contextlib.suppress(msgspec.ValidationError):
+                lesser: R = self._bare.decode(item)
+                return lesser
+        return _unreadable(_decoded(item, _Partial).metadata, error)
 
 
 D = TypeVar("D")
@@ -442,7 +453,7 @@ class Reflector(Generic[T]):
         self._path = resource.path(selection.namespace)
         self._selection = selection
         self._selectors = selectors(selection.label_selector, selection.field_selector)
-        self._wire: _Wire[Any] = _Wire(kind)
+        self._wire: _Wire[Any] = _Wire(kind, selection.bare)
         self._project = project
         self._sink = sink
         self._pace = pace

@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 TERMS_KEPT = 256
 """Answers kept; a pod event is compared with each of them."""
 
-TERMS_BYTES = 16 * MIB
+TERMS_BYTES = 4 * MIB
 """What the terms that they answer may take; the answers are counts by node."""
 
 

@@ -268,7 +268,7 @@ def _labelled(requirement: Requirement, traits: Traits) -> Mask:
 
 def _parses(requirement: Requirement) -> bool:
     values = requirement.values
-    match requirement.operator:
+    match requirement.operator if requirement.key else "":
         case "In" | "NotIn":
             return bool(values) and all(_LABEL_VALUE.fullmatch(value) for value in values)
         case "Exists" | "DoesNotExist":

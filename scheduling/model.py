@@ -18,7 +18,7 @@ CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
 
-LOWEST_PRIORITY = -(2**31)
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -(2**31), 2**31 - 1
 """Priorities are of 32 bits."""
 
 
@@ -44,8 +44,8 @@ class Toleration:
     effect: str
 
 
-NODE_NAME = ""
-"""In a bound: the name of the node, and not one of its labels, whose keys are never empty."""
+NODE_NAME = "the name of the node"
+"""In a bound: that, and not one of its labels, whose keys have no blanks."""
 
 
 @dataclass(frozen=True, slots=True)

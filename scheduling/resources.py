@@ -23,7 +23,7 @@ MAX_TEXT = 128
 """Longer texts are refused unread; the canonical form an API server stores has some 30 at most."""
 
 LARGEST_SIZE = 10**36
-"""Sizes of volumes are cut off here, where no two are told apart any more."""
+"""Sizes of claims and volumes are cut off here: no two beyond are told apart."""
 
 TEXTS_KEPT = 4096
 """Amounts kept by their text, which is of at most `MAX_TEXT` characters: 2 MiB.
@@ -69,18 +69,27 @@ def allocatable_amount(resource: str, text: str) -> int:
         raise BadQuantity(resource, text, str(fault)) from None
 
 
-def size_amount(text: str) -> int:
-    """Return a size in bytes, rounded up; only beyond `LARGEST_SIZE` it is cut off.
+def requested_size(text: str) -> int:
+    """Return the size in bytes that a claim asks for, rounded up, at most `LARGEST_SIZE`.
 
-    Sizes of volumes are compared exactly and never added up, so they may be beyond 64 bits.
+    Sizes are compared and never added up: kube-scheduler does it exactly, beyond 64 bits too.
     """
+    amount, remainder = _size(text)
+    return min(amount + (remainder > 0), LARGEST_SIZE)
+
+
+def offered_size(text: str) -> int:
+    """Return the size in bytes that a volume has, rounded down, at most `LARGEST_SIZE`."""
+    return min(_size(text)[0], LARGEST_SIZE)
+
+
+def _size(text: str) -> tuple[int, int]:
     try:
-        amount, remainder = _amount_and_remainder(text, 0)
+        return _amount_and_remainder(text, 0)
     except _TooLarge:
-        return LARGEST_SIZE
+        return LARGEST_SIZE, 0
     except _Fault as fault:
         raise BadQuantity("storage", text, str(fault)) from None
-    return min(amount + (remainder > 0), LARGEST_SIZE)
 
 
 class _Fault(ValueError):  # noqa: N818 # what is wrong with a text, whatever it is an amount of

@@ -27,11 +27,12 @@ from scheduling.columns import LIMIT, Amounts, Positions, Traits
 from scheduling.company import selects
 from scheduling.feasibility import matches
 from scheduling.model import NODE_NAME, NodeTerm, Requirement
+from scheduling.resources import LARGEST_SIZE, MAX_AMOUNT
 
 PREFIX = "volume:"
 """What the names of all rows of volumes begin with."""
 
-MOST_DIGITS = 20
+MOST_DIGITS = 1 + len(str(LARGEST_SIZE))
 """Of a size in the name of a row, its sign included; what somebody wrote there is none."""
 
 Terms = tuple[NodeTerm, ...] | None
@@ -139,7 +140,8 @@ class Lot:
                     sizes += amounts
                     numbers += amounts.values()
         self._nodes: Positions = np.array(nodes, dtype=np.intp)
-        self._sizes, self._numbers = np.array([sizes, numbers], dtype=np.int64)
+        within = [min(size, MAX_AMOUNT) for size in sizes]  # enough for claims up to there
+        self._sizes, self._numbers = np.array([within, numbers], dtype=np.int64)
 
     @property
     def weight(self) -> int:
@@ -154,6 +156,8 @@ class Lot:
 
     def counts(self, size: int) -> Amounts:
         """Return how many volumes of this size or above each node has for itself."""
+        if size > MAX_AMOUNT:
+            return np.zeros(self._count, dtype=np.int64)
         enough = self._sizes >= size
         sums = np.bincount(self._nodes[enough], self._numbers[enough], self._count)
         return np.minimum(sums, LIMIT).astype(np.int64)

@@ -133,3 +133,19 @@ def test_a_gang_waits_until_pods_that_are_spread_by_default_are_bound() -> None:
     assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"
     released = [action.gang.name for action in world.leader.log if isinstance(action, ReleasePod)]
     assert released == ["first"] * 3 + ["second"] * 3
+
+
+@pytest.mark.parametrize("amounts", [{"pods": "lots"}, {"pods": "10E"}])
+def test_a_node_whose_amounts_cannot_be_read_is_full_and_its_zone_counts(amounts: Json) -> None:
+    """kube-scheduler counts the zone: with nobody in it, two elsewhere are too many."""
+    broken = zone("c1")
+    broken["status"]["allocatable"].update(amounts)
+    world = World(zone("a1"), broken)
+    world.create(counted("one", "a1"))
+    world.create(counted("other", "a1"))
+    world.create(spread_workers("gang", 1, spread("x", "y")))
+    world.settle(seconds=5)
+    assert not world.leader.releases()
+    world.api.change(broken, lambda obj: obj["status"]["allocatable"].update(pods="110"))
+    world.settle(seconds=5)
+    assert world.bound("gang") == {"c1": 1, "a1": 1} or world.bound("gang") == {"c1": 2}

@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from coordinator.events import FactSeen, FactsLost, FactsSeen
+import pytest
+
+from coordinator.app import _fact_sink
+from coordinator.events import Event, FactSeen, FactsLost, FactsSeen
+from kube.watch import Sighted, Synced, Unreadable
 from scheduling.storage import Volume
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (
@@ -135,6 +139,34 @@ def test_disks_that_are_attached_or_promised_leave_no_place_for_more() -> None:
     world.delete("rayclusters", "first")
     world.settle(seconds=1)
     assert sum(world.bound("second").values()) == 1
+
+
+@pytest.mark.parametrize("size", ["10E", "1e19", "lots"])
+def test_a_disk_counts_whatever_its_size_is_said_to_be(size: str) -> None:
+    """And the gang whose disk it is starts."""
+    ours, theirs = [claim("mine"), volume("mine")], [claim("yours"), volume("yours")]
+    for bound, made in (ours, theirs):
+        bound["spec"]["resources"] = {"requests": {"storage": size}}
+        made["spec"]["capacity"] = {"storage": size}
+    world = World(node("a1"), limit("a1", 1), *ours, *theirs)
+    for name, of in (("first", "mine"), ("second", "yours")):
+        world.create(ray_cluster(name, head=template(**mounts(of))))
+        world.settle(seconds=1)
+    assert (sum(world.bound("first").values()), sum(world.bound("second").values())) == (1, 0)
+    assert "1 attachable disk" in world.status("second")["message"]
+
+
+def test_where_a_fact_cannot_be_read_volumes_cannot_be_watched_until_a_list_can() -> None:
+    told: list[Event] = []
+    sink = _fact_sink(told.extend, Volume)
+    bad, seen = Unreadable("", "pv", "u", "no volume"), FactsSeen(Volume)
+    sink([Synced()])
+    sink([bad])
+    sink([Sighted()])
+    sink([bad, Synced()])
+    assert told == [seen, *[FactsLost(Volume)] * 4]
+    sink([Synced()])
+    assert told[-1] == seen
 
 
 def test_disks_of_others_count_as_soon_as_their_claim_is_known() -> None:

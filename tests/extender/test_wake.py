@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from extender import refusals as module
 from extender.filter import NOTHING_PASSED, Recall
 from extender.metrics import Metrics
 from extender.passing import Passing
@@ -71,6 +72,32 @@ def test_what_an_earlier_process_refused_is_woken_once(known: Ledger) -> None:
     assert fits(refusals, known)
     refusals.woken()
     assert not fits(refusals, known)
+
+
+def test_of_too_many_the_oldest_are_woken_by_any_room(known: Ledger) -> None:
+    """One may be gone before it is noted, and nobody tells of its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LIMIT", 2)
+        refusals = Refusals()
+    refusals.woken()
+    for name in ("o", "p", "q"):
+        refusals.note(as_seen(pod(name, gpu=9)))
+    assert len(refusals) == 2
+    known.put_gang(as_gang(gang(seats={"a": 1})))
+    assert fits(refusals, known)
+    refusals.woken()
+    assert not fits(refusals, known)
+
+
+def test_refused_pods_take_no_more_than_so_much(known: Ledger) -> None:
+    refusals = Refusals()
+    refusals.woken()
+    for number in range(40):
+        labels = {f"{number}-{at}": "x" * 60 for at in range(5000)}
+        made = pod(f"p{number}", gpu=9)
+        refusals.note(as_seen({**made, "metadata": {**made["metadata"], "labels": labels}}))
+    assert 0 < len(refusals) < 40
+    assert fits(refusals, known)
 
 
 # ---- the loop

@@ -6,12 +6,13 @@ import msgspec
 import orjson
 import pytest
 
-from kube.objects import Pod
-from kube.observed import observe
-from scheduling.company import Kind
+from kube.objects import BarePod, Pod
+from kube.observed import KINDS, UNREADABLE, observe
+from scheduling.company import Kind, Stay
 from scheduling.holders import Holder, ray_cluster
 from scheduling.model import GangKey
 
+Json = dict[str, Any]
 BORDER = {f"k{at:02}": "v" * 61 for at in range(64)}  # 64 labels of 64 characters each
 
 
@@ -26,18 +27,59 @@ def test_equal_labels_are_kept_once(labels: dict[str, str]) -> None:
     assert kind(labels) is kind(dict(labels))
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        {f"k{at}": "" for at in range(65)},
-        {**BORDER, "k00": "v" * 62},
-        {"k" * 200_000: "v"},
-    ],
-)
-def test_labels_that_are_large_go_with_their_pod(labels: dict[str, str]) -> None:
-    """What is interned outlives the pod: thousands of such sets would fill the memory."""
+@pytest.mark.parametrize("size", [1, 10, 500])
+def test_labels_of_any_size_take_no_more_than_so_much(size: int) -> None:
+    """What is kept once outlives the pod: thousands of large sets would fill the memory."""
+    for number in range(20_000 // size):
+        labels = {f"{at}-{number}": "v" * 63 for at in range(size)}
+        assert kind(labels) == ("ns", tuple(sorted(labels.items())))
+        assert KINDS.taken <= KINDS.limit
+    found = sum(len(k) + len(v) for (_, labels), _ in KINDS.items() for k, v in labels)
+    assert found < KINDS.taken
+
+
+def test_labels_that_are_large_go_with_their_pod() -> None:
+    labels = {"k" * 2_000_000: "v"}
     assert kind(labels) == ("ns", tuple(sorted(labels.items())))
     assert kind(labels) is not kind(dict(labels))
+
+
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+NOMINATED = {"nominatedNodeName": "a"}
+PREEMPTING = {
+    **NOMINATED,
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec", "status", "expected"),
+    [
+        ({}, {"nodeName": "a"}, {}, Stay.BOUND),
+        (ENDING, {"nodeName": "a"}, {}, Stay.LEAVING),
+        ({}, {}, NOMINATED, Stay.NOMINATED),
+        (ENDING, {}, NOMINATED, Stay.NOMINATED),
+        ({}, {}, PREEMPTING, Stay.YIELDING),
+    ],
+)
+def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Stay) -> None:
+    """Spread constraints leave out whoever is being deleted."""
+    pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
+    assert observe(pod).stay is expected
+
+
+def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
+    raw = {
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {"nodeName": "a", "containers": "none"},
+        "status": {"phase": "Running", "conditions": 7},
+    }
+    seen = observe(msgspec.convert(raw, BarePod))
+    assert (seen.name, seen.uid, seen.holds, seen.used) == ("p", "u", "a", UNREADABLE)
+    ended = msgspec.convert({**raw, "status": {"phase": "Failed"}}, BarePod)
+    assert observe(ended).holds == ""
+    nominated = msgspec.convert({"spec": {}, "status": {"nominatedNodeName": "b"}}, BarePod)
+    assert (observe(nominated).holds, observe(nominated).nominated) == ("b", None)
 
 
 @pytest.mark.parametrize(

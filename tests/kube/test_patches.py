@@ -19,6 +19,7 @@ from kube.objects import Pod
 from kube.patches import (
     Operation,
     fence_patch,
+    for_patches,
     gate_patch,
     pinned_node,
     release_patch,
@@ -262,6 +263,28 @@ def test_release_of_the_ordinary_pod_in_full() -> None:
             },
         },
     ]
+
+
+# ---- what is kept for them
+
+
+@given(pods(), st.sampled_from([{}, {"annotations": {names.FENCE: "1.0", "x": "y"}}]))
+def test_patches_are_the_same_with_what_is_kept_for_them(pod: Json, more: Json) -> None:
+    pod["metadata"] |= more
+    whole, kept = slim(pod), for_patches(slim(pod))
+    assert release_patch(kept, "n1") == release_patch(whole, "n1")
+    assert unpinned_release_patch(kept) == unpinned_release_patch(whole)
+    for mark in ("1.0", "2.0"):
+        assert fence_patch(kept, mark) == fence_patch(whole, mark)
+    assert for_patches(kept) == kept
+
+
+def test_of_what_patches_do_not_look_at_nothing_is_kept() -> None:
+    pod = recorded_worker()
+    pod["metadata"]["annotations"] = {"k" * 300: "x" * 100_000}
+    kept = for_patches(slim(pod))
+    assert kept.metadata.annotations == {"": ""}
+    assert (kept.metadata.labels, kept.spec.containers, kept.status.phase) == ({}, (), "")
 
 
 # ---- the fence

@@ -10,6 +10,7 @@ from kube.codec import mounts, pod_shape
 from kube.in_tree import MIGRATED
 from kube.storage import WATCHES
 from scheduling.model import Mount, NodeTerm, Requirement
+from scheduling.resources import LARGEST_SIZE
 from scheduling.storage import (
     KINDS,
     Attachment,
@@ -76,10 +77,56 @@ def test_a_claim() -> None:
     assert fact("PersistentVolumeClaim", before).storage_class == "old"  # type: ignore[union-attr]
 
 
-def test_a_claim_whose_size_is_none_is_unreadable() -> None:
-    bad = {"metadata": {"name": "x"}, "spec": {"resources": {"requests": {"storage": "much"}}}}
-    with pytest.raises(ValueError, match="storage"):
-        fact("PersistentVolumeClaim", bad)
+def claim_of(size: str) -> Claim:
+    spec = {"resources": {"requests": {"storage": size}}}
+    found = fact("PersistentVolumeClaim", {"metadata": {"name": "x"}, "spec": spec})
+    assert isinstance(found, Claim)
+    return found
+
+
+def volume_of(size: str) -> Volume:
+    spec = {"capacity": {"storage": size}, "csi": {"driver": "disk", "volumeHandle": "h"}}
+    found = fact("PersistentVolume", {"metadata": {"name": "x"}, "spec": spec})
+    assert isinstance(found, Volume)
+    return found
+
+
+def capacity_of(size: str) -> int | None:
+    found = fact("CSIStorageCapacity", {"metadata": {"name": "x"}, "capacity": size})
+    assert isinstance(found, Capacity)
+    return found.size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("9223372036854775807", 2**63 - 1),
+        ("10E", 10**19),
+        ("1e19", 10**19),
+        ("16Ei", 2**64),
+        ("1e36", LARGEST_SIZE),
+        ("1e999999999", LARGEST_SIZE),
+        ("9" * 100, LARGEST_SIZE),
+    ],
+)
+def test_sizes_beyond_64_bits_are_sizes(text: str, size: int) -> None:
+    """A volume that was left out would be a disk that nobody counts."""
+    assert (claim_of(text).size, volume_of(text).size) == (size, size)
+    assert volume_of(text).handle == "h"
+
+
+@pytest.mark.parametrize("text", ["much", "-1", ""])
+def test_what_has_no_size_that_can_be_read_is_there_and_suits_nobody(text: str) -> None:
+    assert (claim_of(text).size, volume_of(text).size) == (LARGEST_SIZE, 0)
+    assert volume_of(text).handle == "h"
+    assert capacity_of(text) is None
+
+
+def test_capacities_beyond_64_bits_are_none() -> None:
+    """So kube-scheduler reads them (Quantity.Value)."""
+    assert capacity_of("8E") == 8 * 10**18
+    assert capacity_of("10E") is None
+    assert capacity_of("9223372036854775808") is None
 
 
 def test_a_volume() -> None:

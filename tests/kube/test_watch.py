@@ -389,6 +389,37 @@ async def test_an_odd_object_is_told_and_stops_nothing(either: FakeApi, client: 
         await eventually(running.has(odd=2, next=3))
 
 
+class Bare(msgspec.Struct):
+    """The least of a pod."""
+
+    metadata: Meta
+
+
+async def test_what_is_not_of_its_type_is_read_as_the_lesser_one(
+    either: FakeApi, client: Client
+) -> None:
+    """In a list and in a watch; what is not even that is told."""
+
+    def read(seen: Pod | Bare) -> Pod:
+        return seen if isinstance(seen, Pod) else Pod(seen.metadata, value=-1)
+
+    either.put("pods", "odd", value="text")
+    mirror = Mirror()
+    reflector = Reflector(
+        client, PODS, Pod, mirror, project=read, selection=Selection(bare=Bare), pace=FAST
+    )
+    task = asyncio.create_task(reflector.run())
+    await wait_synced(reflector, timeout=PATIENCE)
+    assert {key: seen.value for key, seen in mirror.objects.items()} == {("ns", "odd"): -1}
+    either.put("pods", "new", value="text")
+    await eventually(lambda: ("ns", "new") in mirror.objects)
+    assert mirror.objects["ns", "new"].value == -1
+    either.put("pods", "odd", value=3)
+    await eventually(lambda: mirror.objects["ns", "odd"].value == 3)
+    assert reflector.counters.unreadable == 0
+    task.cancel()
+
+
 async def test_a_line_that_is_no_event_is_a_failure(fake: FakeApi, client: Client) -> None:
     fake.put("pods", "a", value=1)
     fake.fail("watch", passes, streams(b"<html>oops</html>\n"), streams(b'{"type": "NEWS"}\n'))

@@ -60,6 +60,7 @@ def test_a_reused_slot_holds_nothing_of_the_node_before() -> None:
     """The slot of a removed node starts clean, in resources the new one lacks as well."""
     made = NodeTable()
     made.put_node(node("a", gpu=8))
+    made.put_node(node("c", gpu=8))
     made.use("a", shape(gpu=3).requests, +1)
     made.remove_node("a")
     made.put_node(node("b", cpu=1))

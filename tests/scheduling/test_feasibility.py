@@ -4,11 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.feasibility import Predicate, feasible, rejections, tolerates
-from scheduling.model import Node, NodeTerm, PodShape, Requirement, Taint, Toleration
+from scheduling.feasibility import Predicate, feasible, matches, rejections, tolerates
+from scheduling.model import NODE_NAME, Node, NodeTerm, PodShape, Requirement, Taint, Toleration
 from tests.builders import columns, node, require, shape, taint, toleration
 
 DRAIN = "node.kubernetes.io/unschedulable"
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
+def test_a_label_without_a_key_is_no_label_and_not_the_name_of_a_node(operator: str) -> None:
+    """kube-scheduler cannot parse it, so the whole term matches nothing."""
+    on = columns(node("a"), node("b"))
+    values = ("a",) if operator.endswith("In") else ()
+    asked = shape(affinity=(NodeTerm((Requirement("", operator, values),)),))
+    assert not feasible(asked, on).any()
+    assert not matches(NodeTerm((Requirement("", operator, values),)), on.nodes[0])
+    assert on.traits.label("").values == (None,)
+    assert on.traits.label(NODE_NAME).values == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,21 @@ def test_invented_resources_take_no_more_than_so_much_memory() -> None:
     assert table.held(names[-1], ["a"]).largest(3) == ()
 
 
+def test_invented_resources_take_no_rows_for_good() -> None:
+    """Once the pods that named them are gone, others are summed up; until then what began without
+    a row goes without, whoever else has gone."""
+    table = HolderTable()
+    names = [f"example.com/{at}" for at in range(2 * MOST_RESOURCES)]
+    table.use(WEB, "a", [(name, 1) for name in names], +1)
+    table.use(JOB, "a", [(GPU, 1)], +1)
+    table.use(WEB, "a", [(name, 1) for name in names], -1)
+    table.use(JOB, "a", [(GPU, 1)], +1)
+    assert table.held(GPU, ["a"]).largest(3) == ()
+    table.use(JOB, "a", [(GPU, 1)], -2)
+    table.use(JOB, "a", [(GPU, 3)], +1)
+    assert table.held(GPU, ["a"]).largest(3) == (Share(JOB, 3),)
+
+
 def test_what_is_judged_with_its_volumes_is_told_of_all_the_same() -> None:
     """The refusal then has more requests than the pod; what is made up for them is nobody's."""
     world = World(node("a", gpu=4))

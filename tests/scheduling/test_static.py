@@ -1,12 +1,13 @@
 """Claims that wait for volumes made by hand: what suits them, and what is taken already."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from scheduling.cycle import run_cycle
 from scheduling.model import Mount, NodeTerm
+from scheduling.resources import LARGEST_SIZE
 from scheduling.static import Pool, Want, own_size
 from scheduling.stock import MOST_OF_GANG, MOST_ROWS
 from scheduling.storage import Claim, Fact, Volume
@@ -273,3 +274,26 @@ def test_the_kinds_of_claims_of_all_gangs_are_bounded() -> None:
     assert where(decisions[0].verdict) == {"a1"}
     said = ["too many kinds" in why(each.verdict) for each in decisions[1:]]
     assert said == [False] * (MOST_ROWS - 1) + [True]
+
+
+HUGE = 10**19  # more than 64 bits hold
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "fits"),
+    [(HUGE, 5, True), (HUGE, 2**63 - 1, True), (5, HUGE, False), (HUGE, HUGE + 1, False)],
+)
+@pytest.mark.parametrize(
+    "make", [lambda size: disk("v", "a2", size), lambda size: shared("v", size)]
+)
+def test_sizes_beyond_64_bits_are_compared(
+    make: Callable[[int], Volume], there: int, asked: int, fits: bool
+) -> None:
+    verdict = decide(table(asking(size=asked), STATIC, make(there)), HEAD, nodes=HOSTS)
+    assert isinstance(verdict, Admitted) == fits
+
+
+def test_a_claim_beyond_64_bits_that_is_promised_a_volume_is_counted() -> None:
+    want = Want("wait", HERE)
+    assert own_size(want.own_row(HUGE)) == HUGE
+    assert own_size(want.own_row(LARGEST_SIZE)) == LARGEST_SIZE
