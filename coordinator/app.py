@@ -40,6 +40,7 @@ from kube.objects import (
 )
 from kube.observed import ObservedPod, observe
 from kube.profiles import profiles_of
+from kube.ray import essential
 from kube.resources import (
     DEVICE_CLASSES,
     GANGS,
@@ -147,7 +148,11 @@ class Coordinator:
                 selection=Selection(bare=BareNode),
             ),
             "rayclusters": Reflector(
-                client, RAY_CLUSTERS, RayCluster, _sink(feed, "rayclusters", _cluster_event)
+                client,
+                RAY_CLUSTERS,
+                RayCluster,
+                _sink(feed, "rayclusters", _cluster_event),
+                project=essential,
             ),
             "namespaces": Reflector(
                 client, NAMESPACES, Namespace, _sink(feed, "namespaces", _namespace_event)

@@ -43,7 +43,7 @@ _SOME: Labels = {"": ""}
 def for_patches(pod: Pod) -> Pod:
     """Return of a pod what the patches of an existing pod look at, which is little of it.
 
-    Of its annotations only the fence, and whether there are any.
+    Of its annotations only whether there are any.
     """
     meta, affinity = pod.metadata, pod.spec.affinity
     return Pod(
@@ -52,20 +52,13 @@ def for_patches(pod: Pod) -> Pod:
             namespace=meta.namespace,
             uid=meta.uid,
             resource_version=meta.resource_version,
-            annotations=_marks(meta.annotations),
+            annotations=_SOME if meta.annotations else {},
         ),
         spec=PodSpec(
             scheduling_gates=pod.spec.scheduling_gates,
             affinity=None if affinity is None else Affinity(affinity.node_affinity),
         ),
     )
-
-
-def _marks(annotations: Labels) -> Labels:
-    fence = annotations.get(names.FENCE)
-    if fence is not None:
-        return {names.FENCE: fence}
-    return _SOME if annotations else {}
 
 
 def gate_patch(pod: Mapping[str, Any]) -> JsonPatch:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kube import names
 from kube.objects import Labels, ObjectMeta, OwnerReference, RayCluster, WorkerGroup
 
@@ -31,6 +33,8 @@ _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
 _PROVISIONED = "RayClusterProvisioned"
 _READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
 
+_OURS = f"{names.GROUP}/"
+LONGEST_VALUE = 8192  # minimums for some hundred groups; what is longer is cut
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
@@ -130,6 +134,21 @@ class GangTerms:
     pod_sets: tuple[PodSetTerms, ...]
     expected_duration: float | None = None
     topology: TopologyTerms | None = None
+
+
+def essential(cluster: RayCluster) -> RayCluster:
+    """Return a RayCluster without the labels and annotations that are not ours.
+
+    A value that is too long for any use is cut, to one that cannot be used either.
+    """
+    meta = cluster.metadata
+    kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
+    return replace(cluster, metadata=replace(meta, **kept))
+
+
+def _ours(written: Labels) -> Labels:
+    found = ((key, value) for key, value in written.items() if key.startswith(_OURS))
+    return {key: v if len(v) <= LONGEST_VALUE else f"{v[:LONGEST_VALUE]}..." for key, v in found}
 
 
 def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:

@@ -156,8 +156,6 @@ class Lot:
 
     def counts(self, size: int) -> Amounts:
         """Return how many volumes of this size or above each node has for itself."""
-        if size > MAX_AMOUNT:
-            return np.zeros(self._count, dtype=np.int64)
         enough = self._sizes >= size
         sums = np.bincount(self._nodes[enough], self._numbers[enough], self._count)
         return np.minimum(sums, LIMIT).astype(np.int64)

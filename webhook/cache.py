@@ -29,10 +29,20 @@ from webhook.review import GONE, ClusterKey, Gone, Key, Marks, NamespaceKey
 SILENCE_SECONDS: Final = 90.0
 
 
+_LONGEST: Final = 63  # as long as a label may be; an annotation may be of 256 KiB
+
+
 class _Mark(msgspec.Struct, frozen=True, gc=False):
-    """The one label or annotation that is read; the others are not even kept."""
+    """The one label or annotation that is read; the others are not even kept.
+
+    Nor is more of a long value than tells it from those that have a meaning.
+    """
 
     gang: str | None = msgspec.field(default=None, name=OPT_IN)
+
+    def __post_init__(self) -> None:
+        if self.gang is not None and len(self.gang) > _LONGEST:
+            msgspec.structs.force_setattr(self, "gang", self.gang[:_LONGEST])
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -71,3 +71,14 @@ def test_a_gang_without_a_ray_cluster_reserves_nothing() -> None:
     assert left.reservations == 1
     left.put_gang(as_gang(orphan))
     assert (left.reservations, left.placed_gangs) == (0, 0)
+
+
+def test_nodes_that_only_pods_name_leave_nothing_behind() -> None:
+    """Whoever may create pods may name any node."""
+    known = ledger(node("a"))
+    before = set(known._rooms._changed)
+    for number in range(10):
+        seen = as_seen(pod(f"p{number}", on=f"no-such-node-{number}"))
+        known.put_pod(seen)
+        known.remove_pod(seen.pod.uid)
+    assert known._rooms._changed == before

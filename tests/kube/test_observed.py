@@ -6,8 +6,10 @@ import msgspec
 import orjson
 import pytest
 
+from kube.names import GATE
 from kube.objects import BarePod, Pod
 from kube.observed import KINDS, UNREADABLE, observe
+from kube.patches import for_patches
 from scheduling.company import Kind, Stay
 from scheduling.holders import Holder, ray_cluster
 from scheduling.model import GangKey
@@ -66,6 +68,16 @@ def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected
     """Spread constraints leave out whoever is being deleted."""
     pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
     assert observe(pod).stay is expected
+
+
+def test_of_a_gated_pod_only_what_patches_need_is_kept() -> None:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
+    raw = {
+        "metadata": {"name": "p", "annotations": {"a": "x" * 9}, "ownerReferences": [owner]},
+        "spec": {"schedulingGates": [{"name": GATE}], "containers": [{"name": "c"}]},
+    }
+    pod = msgspec.convert(raw, Pod)
+    assert observe(pod).raw == for_patches(pod) != pod
 
 
 def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import names, ray
-from kube.objects import ObjectMeta, OwnerReference, RayCluster, WorkerGroup
+from kube.objects import ObjectMeta, OwnerReference, RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray import (
+    LONGEST_VALUE,
     Answer,
     GangTerms,
     Misconfigured,
@@ -18,6 +19,7 @@ from kube.ray import (
     PodSetTerms,
     TopologyTerms,
     bad_priority_class,
+    essential,
     gang_terms,
     opt_in,
     owner_cluster,
@@ -283,6 +285,26 @@ def test_a_cluster_without_worker_groups_says_that_there_are_none() -> None:
 
 
 # ---- the rest of what tenants write
+
+
+LONG = "workergroup=" + "1" * LONGEST_VALUE
+
+
+@pytest.mark.parametrize("key", [names.OPT_IN, names.MIN_REPLICAS, names.QUEUE])
+def test_of_a_cluster_only_our_annotations_are_kept_and_nothing_long(key: str) -> None:
+    """What is cut was of no use, and is not taken for something else."""
+    others = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 200_000}
+    meta = ObjectMeta("a", "team", "u", annotations={key: LONG, names.TOPOLOGY_REQUIRED: "z"})
+    whole = msgspec.structs.replace(
+        meta, annotations={**meta.annotations, **others}, labels={"app": "x", names.QUEUE: "q"}
+    )
+    kept = essential(RayCluster(whole)).metadata
+    assert kept.annotations.keys() == meta.annotations.keys()
+    assert len(kept.annotations[key]) == LONGEST_VALUE + 3
+    assert (kept.labels, kept.uid, kept.namespace) == ({names.QUEUE: "q"}, "u", "team")
+    group = WorkerGroup("workergroup", replicas=1, max_replicas=9)
+    made = RayCluster(kept, RayClusterSpec((group,)))
+    assert isinstance(gang_terms(made, {}, ["q"]), Misconfigured) is (key != names.QUEUE)
 
 
 def test_what_is_not_said_has_defaults() -> None:

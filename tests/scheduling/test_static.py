@@ -281,7 +281,13 @@ HUGE = 10**19  # more than 64 bits hold
 
 @pytest.mark.parametrize(
     ("there", "asked", "fits"),
-    [(HUGE, 5, True), (HUGE, 2**63 - 1, True), (5, HUGE, False), (HUGE, HUGE + 1, False)],
+    [
+        (HUGE, 5, True),
+        (HUGE, 2**63 - 1, True),
+        (5, HUGE, False),
+        (5, LARGEST_SIZE, False),
+        (HUGE, HUGE + 1, False),
+    ],
 )
 @pytest.mark.parametrize(
     "make", [lambda size: disk("v", "a2", size), lambda size: shared("v", size)]

@@ -87,6 +87,14 @@ def test_what_is_held_is_found(metrics: Metrics) -> None:
     assert _counted(metrics, "cache") == 2
 
 
+def test_of_a_long_value_little_is_kept() -> None:
+    """An annotation may be of 256 KiB, and there are as many clusters as tenants make."""
+    raw = {"metadata": {"name": "a", "annotations": {OPT_IN: "true" * 50_000}}}
+    marked = msgspec.convert(raw, Marked)
+    assert marked.metadata.annotations is not None
+    assert marked.metadata.annotations.gang == ("true" * 20)[:63]
+
+
 def test_absence_proves_nothing(metrics: Metrics) -> None:
     assert _cache(Holds(), Holds(), metrics).find(CLUSTER) is None
     assert _cache(Holds(), Holds(), metrics).find(NAMESPACE) is None
