@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -154,15 +154,15 @@ class BoundedCache(Generic[K, V]):
         self.taken = 0
 
     def _looked_at(self, key: K, value: V) -> int:
-        return weight((key, value), self.limit)
+        return weight((key, value), self.limit // SHARE)
 
 
 class Interned(BoundedCache[H, H]):
     """One copy of many equal values, of those that are small enough."""
 
-    def __init__(self, limit: int, weigh: Callable[[H], int] = weight) -> None:
-        super().__init__(limit, lambda value, _: weigh(value))
-        self._weight = weigh
+    def __init__(self, limit: int, weigh: Callable[[H], int] | None = None) -> None:
+        self._weight = weigh or partial(weight, most=limit // SHARE)
+        super().__init__(limit, lambda value, _: self._weight(value))
 
     def __call__(self, value: H) -> H:
         """Return the copy that is kept, which is this one if there was none."""

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import chain
 from typing import TypeVar
 
-from scheduling.bounded import MIB, BoundedCache, weight
+from scheduling.bounded import MIB, SHARE, BoundedCache, weight
 from scheduling.model import LOWEST_PRIORITY, PodTerm, Requirement
 
 Labels = tuple[tuple[str, str], ...]
@@ -188,7 +188,7 @@ class CompanyTable:
 
 
 def _weight_of_terms(terms: tuple[PodTerm, ...], _: object) -> int:
-    return weight(terms, TERMS_BYTES)
+    return weight(terms, TERMS_BYTES // SHARE)
 
 
 def _count(counts: dict[K, Counter[str]], key: K, node: str, sign: int) -> None:
