@@ -280,10 +280,11 @@ class Pod(Slim, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class Place(Slim, frozen=True):
-    """Where a pod is."""
+class Place(_Part, frozen=True):
+    """Where a pod is, and what holds it."""
 
     node_name: str = ""
+    scheduling_gates: OrNull[tuple[SchedulingGate, ...]] = ()
 
 
 class Stage(Slim, frozen=True):

@@ -194,10 +194,14 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
 
 
 def _with_amounts_unread(bare: BarePod) -> Pod:
-    requests = ResourceRequirements({PODS: "not read"})
+    place, requests = bare.spec, ResourceRequirements({PODS: "not read"})
     return Pod(
         bare.metadata,
-        PodSpec(node_name=bare.spec.node_name, containers=(Container(resources=requests),)),
+        PodSpec(
+            node_name=place.node_name,
+            scheduling_gates=place.scheduling_gates,
+            containers=(Container(resources=requests),),
+        ),
         PodStatus(phase=bare.status.phase, nominated_node_name=bare.status.nominated_node_name),
     )
 

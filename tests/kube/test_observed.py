@@ -88,6 +88,15 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
     }
     seen = observe(msgspec.convert(raw, BarePod))
     assert (seen.name, seen.uid, seen.holds, seen.used) == ("p", "u", "a", UNREADABLE)
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
+    gated = {
+        "metadata": {"ownerReferences": [owner]},
+        "spec": {"schedulingGates": [{"name": GATE}]},
+    }
+    waits = observe(msgspec.convert(gated, BarePod))
+    assert waits.gated
+    assert waits.member is not None
+    assert "not read" in waits.member.invalid
     ended = msgspec.convert({**raw, "status": {"phase": "Failed"}}, BarePod)
     assert observe(ended).holds == ""
     nominated = msgspec.convert({"spec": {}, "status": {"nominatedNodeName": "b"}}, BarePod)
