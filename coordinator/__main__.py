@@ -5,14 +5,14 @@ import contextlib
 import signal
 import sys
 
-from aiohttp import web
-
 from coordinator.app import Coordinator
 from coordinator.health import application
+from coordinator.metrics import CONNECTIONS
 from coordinator.settings import PREFIX, Settings
 from kube.auth import load_access
 from kube.client import Client
 from kube.program import run_program
+from kube.serving import Port, listening
 
 
 async def _connect(settings: Settings) -> None:
@@ -24,13 +24,10 @@ async def _connect(settings: Settings) -> None:
 
 
 async def _coordinate(coordinator: Coordinator, settings: Settings) -> None:
-    runner = web.AppRunner(application(coordinator), access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, settings.listen_address, settings.listen_port).start()
+    address, limits = settings.listen_address, settings.limits
+    health = Port("health", address, settings.listen_port, limits=limits)
+    async with listening(application(coordinator), health, CONNECTIONS):
         await _until_told_to_stop(coordinator)
-    finally:
-        await runner.cleanup()
 
 
 async def _until_told_to_stop(coordinator: Coordinator) -> None:

@@ -3,7 +3,9 @@
 No label carries a pod or a gang: their number is unbounded.
 """
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+
+from kube.connections import ConnectionMetrics
 
 GANGS = Gauge("muster_gangs", "Gangs by phase, as the leader sees them", ["phase"])
 WAITING = Gauge("muster_gangs_waiting", "Gangs without room, by reason", ["reason"])
@@ -30,3 +32,4 @@ SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["r
 BLIND = Gauge("muster_watch_blind", "1 while the watch is down", ["resource"])
 SILENCE = Gauge("muster_watch_silence_seconds", "Since the watch last heard", ["resource"])
 RELISTS = Gauge("muster_watch_relists", "Lists that the watch took over", ["resource"])
+CONNECTIONS = ConnectionMetrics("coordinator", REGISTRY)

@@ -41,6 +41,7 @@ from extender.wire import (
 )
 from kube.codec import InvalidObject, pod_shape
 from kube.objects import Pod
+from kube.serving import BadBody, read_body
 from kube.watch import SLICE, TURNS
 
 log = structlog.get_logger(__name__)
@@ -112,7 +113,7 @@ class Extender:
 
     def application(self) -> web.Application:
         """Return what listens for kube-scheduler."""
-        application = web.Application(client_max_size=self._settings.body_limit_bytes)
+        application = web.Application()
         for verb in self._verbs:
             application.router.add_post(f"/{verb}", self._handler(verb))
         return application
@@ -185,26 +186,13 @@ class Extender:
         if caller_name(certificate) != self._settings.client_name:
             raise Refused(403, "not the scheduler's certificate")
         self._expect_trust()
-        if (request.content_length or 0) > self._settings.body_limit_bytes:
-            raise Refused(413, "the body is too large")
-        body = await self._read(request)
+        limit, seconds = self._settings.body_limit_bytes, self._settings.call_seconds
+        try:
+            body = await read_body(request, limit, seconds)
+        except BadBody as error:
+            raise Refused(error.status, str(error)) from None
         self._expect_trust()
         return body
-
-    async def _read(self, request: web.Request) -> Body:
-        """Return the body as it was gathered: `request.read` would make a copy of it all."""
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._settings.call_seconds):
-                while chunk := await request.content.readany():
-                    body += chunk
-                    if len(body) > self._settings.body_limit_bytes:
-                        raise Refused(413, "the body is too large")
-                return body
-        except TimeoutError:
-            raise Refused(408, "the body did not come in time") from None
-        except web.RequestPayloadError:
-            raise Refused(400, "the body broke off") from None
 
     # ---- the verbs
 

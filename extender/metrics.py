@@ -6,6 +6,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from kube.connections import ConnectionMetrics
+
 VERBS = ("filter", "prioritize", "preempt")
 RESULTS = ("answered", "refused", "unready", "failed")
 
@@ -56,6 +58,7 @@ class Metrics:
             "When the certificate in use expires, in seconds since 1970; 0 without one",
             registry=registry,
         )
+        self.connections = ConnectionMetrics("extender", registry)
 
     def watch(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
         """Ask these at each scrape."""

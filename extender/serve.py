@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -17,6 +17,7 @@ from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
 from kube.auth import load_access
 from kube.client import Client
+from kube.connections import ConnectionMetrics
 from kube.serving import (
     CertificateNews,
     Health,
@@ -32,6 +33,9 @@ from kube.watch import settle_heap
 
 log = structlog.get_logger(__name__)
 
+BODIES = 4
+"""So many bodies of the most that is allowed may be there at once; a scheduler sends one."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
@@ -40,6 +44,7 @@ class _Parts:
     extender: Extender
     health: Health
     tls: HotCertificate
+    connections: ConnectionMetrics
     work: tuple[Work, ...]
 
 
@@ -55,10 +60,11 @@ async def serve(settings: Settings) -> None:
 async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> None:
     parts = _assemble(settings, client)
     async with contextlib.AsyncExitStack() as stack:
-        health = Port(str(settings.health_address), settings.health_port)
-        await stack.enter_async_context(listening(parts.health.application(), health))
+        address, connections = str(settings.health_address), parts.connections
+        health = Port("health", address, settings.health_port, limits=settings.limits)
+        await stack.enter_async_context(listening(parts.health.application(), health, connections))
         tasks = await stack.enter_async_context(in_background(parts.work))
-        serving = scheduler_port(settings, parts.extender, parts.tls)
+        serving = scheduler_port(settings, parts.extender, parts.tls, connections)
         port = await stack.enter_async_context(serving)
         log.info("serving", address=str(settings.listen_address), port=port)
         await until(stop, tasks)
@@ -89,6 +95,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         Extender(settings, watches, passing, refusals, metrics),
         Health(checks, metrics.registry),
         tls,
+        metrics.connections,
         (
             *(reflector.run for reflector in watches.reflectors),
             partial(tls.watch, settings.certificate_poll_seconds),
@@ -135,14 +142,15 @@ async def _once_synced(watches: Watches, waker: Waker) -> None:
 
 
 def scheduler_port(
-    settings: Settings, extender: Extender, tls: HotCertificate
+    settings: Settings, extender: Extender, tls: HotCertificate, connections: ConnectionMetrics
 ) -> contextlib.AbstractAsyncContextManager[int]:
     """Listen for kube-scheduler; gives the port."""
-    at = Port(
-        str(settings.listen_address),
-        settings.listen_port,
-        tls=tls.context,
+    limits = replace(
+        settings.limits,
+        received=BODIES * settings.body_limit_bytes,
         handshake=settings.handshake_seconds,
-        keepalive=settings.keepalive_seconds,
+        idle=settings.keepalive_seconds,
     )
-    return listening(extender.application(), at)
+    address = str(settings.listen_address)
+    at = Port("scheduler", address, settings.listen_port, tls=tls.context, limits=limits)
+    return listening(extender.application(), at, connections)

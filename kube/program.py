@@ -7,9 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal, TypeVar
 
 import structlog
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
+from kube.connections import Limits
 from kube.errors import KubeError
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,19 @@ class ProgramSettings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least urgent log line that is written."""
+
+    connection_limit: int = Field(default=256, ge=8, le=65_536)
+    """How many connections each port may have; a new one closes the one that has been longest
+    without a complete request."""
+
+    header_seconds: float = Field(default=10.0, gt=0, le=60)
+    """From the accept of a connection, or the first byte of a later request, until its headers are
+    complete; also how long the caller may take to read an answer."""
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for every port of the program."""
+        return Limits(connections=self.connection_limit, headers=self.header_seconds)
 
 
 S = TypeVar("S", bound=ProgramSettings)

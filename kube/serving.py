@@ -7,9 +7,10 @@ a task that stops while the server is to go on is a bug, and ends the program.
 import asyncio
 import contextlib
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,8 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.aiohttp import make_aiohttp_handler
+
+from kube.connections import ConnectionMetrics, Connections, Limits, accepting
 
 log = structlog.get_logger(__name__)
 
@@ -63,50 +66,85 @@ async def until(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where to listen (0 is any port), how many may queue, and how long anything may take, in s."""
+    """Where to listen (0 is any port), under which name in the metrics, and with which limits."""
 
+    name: str
     address: str
     number: int
     tls: ssl.SSLContext | None = None
-    backlog: int = 128
-    handshake: float = 10.0
-    keepalive: float = 75.0
+    limits: Limits = field(default_factory=Limits)
+    backlog: int = 512
+    """How many connections the kernel keeps that are not accepted yet."""
     drain: float = 1.0
+    """Seconds that calls under way have at the end."""
 
 
 @contextlib.asynccontextmanager
-async def listening(application: web.Application, at: Port) -> AsyncIterator[int]:
-    """Serve; gives the port. At the end calls under way have `drain` seconds."""
+async def listening(
+    application: web.Application, at: Port, metrics: ConnectionMetrics
+) -> AsyncIterator[int]:
+    """Serve; gives the port."""
+    connections = Connections(at.limits, metrics.of(at.name))
+    application.middlewares.append(connections.middleware)
+    # Nobody who calls us compresses, and a small body must not become a large one.
     runner = web.AppRunner(
-        application,
-        access_log=None,
-        keepalive_timeout=at.keepalive,
-        shutdown_timeout=at.drain,
-        # Nobody who calls us compresses, and a small body must not become a large one.
-        auto_decompress=False,
+        application, access_log=None, shutdown_timeout=at.drain, auto_decompress=False
     )
     await runner.setup()
+    assert runner.server is not None
     try:
-        server = await _server(runner, at)
-        try:
-            yield int(server.sockets[0].getsockname()[1])
-        finally:
-            server.close()
+        with _bound(at) as listener:
+            async with accepting(listener, connections, runner.server, at.tls):
+                yield int(listener.getsockname()[1])
     finally:
         await runner.cleanup()
+        connections.abort()
 
 
-async def _server(runner: web.AppRunner, at: Port) -> asyncio.Server:
-    """Not a TCPSite: that one gives a caller a minute for its handshake."""
-    assert runner.server is not None
-    return await asyncio.get_running_loop().create_server(
-        runner.server,
-        at.address,
-        at.number,
-        ssl=at.tls,
-        ssl_handshake_timeout=at.handshake if at.tls else None,
-        backlog=at.backlog,
-    )
+def _bound(at: Port) -> socket.socket:
+    family = socket.AF_INET6 if ":" in at.address else socket.AF_INET
+    listener = socket.create_server((at.address, at.number), family=family, backlog=at.backlog)
+    listener.setblocking(False)  # noqa: FBT003  (the signature is the standard library's)
+    return listener
+
+
+# ---- what comes in
+
+
+class BadBody(Exception):  # noqa: N818 - an answer, not a fault of ours
+    """A body is not taken; the status and the text for whoever sent it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+async def read_body(request: web.Request, limit: int, seconds: float) -> bytearray:
+    """Read a body of at most so many bytes in at most so long, or raise BadBody."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            await _gather(request, body, limit)
+    except BaseException as error:
+        # The request keeps what was raised in it, and with that this very frame, in a cycle that
+        # the collector may meet late. `request.read` would leave the body in there, too.
+        body.clear()
+        if isinstance(error, TimeoutError):
+            raise BadBody(408, f"the body did not come within {seconds:g} s") from None
+        if isinstance(error, web.RequestPayloadError):
+            raise BadBody(400, "the body broke off") from None
+        raise
+    return body
+
+
+async def _gather(request: web.Request, body: bytearray, limit: int) -> None:
+    too_large = BadBody(413, f"the body is larger than {limit} bytes")
+    if (request.content_length or 0) > limit:
+        raise too_large
+    while chunk := await request.content.readany():
+        body += chunk
+        if len(body) > limit:
+            raise too_large
 
 
 # ---- what it says of itself

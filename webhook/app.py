@@ -13,6 +13,7 @@ import orjson
 import structlog
 from aiohttp import web
 
+from kube.serving import BadBody, read_body
 from webhook.cache import Found, Unknown
 from webhook.metrics import Metrics
 from webhook.review import (
@@ -75,7 +76,7 @@ class Webhook:
 
     def application(self) -> web.Application:
         """Return what listens for the API server."""
-        application = web.Application(client_max_size=self._settings.body_limit_bytes)
+        application = web.Application()
         application.router.add_post("/mutate", self.mutate)
         return application
 
@@ -106,22 +107,14 @@ class Webhook:
         body = orjson.dumps({"code": status, "message": message})
         return web.Response(status=status, body=body, content_type=_JSON)
 
-    async def _body(self, request: web.Request) -> bytes | BadReview:
+    async def _body(self, request: web.Request) -> bytearray | BadReview:
         limit, seconds = self._settings.body_limit_bytes, self._settings.read_timeout_seconds
         if request.content_type != _JSON:
             return BadReview(415, f"Content-Type is {request.content_type!r}, allowed is {_JSON}")
-        too_large = BadReview(413, f"the body is larger than {limit} bytes")
-        if (request.content_length or 0) > limit:
-            return too_large
         try:
-            async with asyncio.timeout(seconds):
-                return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            return too_large
-        except TimeoutError:
-            return BadReview(408, f"the body did not come within {seconds:g} s")
-        except web.RequestPayloadError as error:
-            return BadReview(400, f"the body broke off: {error}")
+            return await read_body(request, limit, seconds)
+        except BadBody as error:
+            return BadReview(error.status, str(error))
 
     async def _decided(self, review: Review) -> Answer:
         decision = decide(review, self._lookup)

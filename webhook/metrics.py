@@ -8,6 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from kube.connections import ConnectionMetrics
+
 REVIEW_RESULTS = ("gated", "untouched", "denied", "refused", "failed")
 LOOKUP_SOURCES = ("cache", "get", "error")
 
@@ -58,6 +60,7 @@ class Metrics:
             "Pairs of certificate and key that were not taken into use",
             registry=registry,
         )
+        self.connections = ConnectionMetrics("webhook", registry)
 
     def watch_sync(self, synced: Callable[[], bool]) -> None:
         """Ask at each scrape whether the caches are complete."""

@@ -179,7 +179,7 @@ Decision: TypeAlias = Answer | Ask
 ALLOW: Final = Allow()
 
 
-def read_review(body: bytes) -> Review | BadReview:
+def read_review(body: bytes | bytearray) -> Review | BadReview:
     """Read what the API server sent."""
     try:
         envelope = _ENVELOPE.decode(body)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
 
 from kube.auth import load_access
 from kube.client import Client
+from kube.connections import ConnectionMetrics
 from kube.resources import NAMESPACES, RAY_CLUSTERS
 from kube.serving import CertificateNews, Health, Port, Work, in_background, listening, until
 from kube.tls import HotCertificate
@@ -22,6 +23,9 @@ from webhook.metrics import Metrics
 from webhook.settings import PREFIX, Settings
 
 log = structlog.get_logger(__name__)
+
+BODIES = 4
+"""So many bodies of the most that is allowed may be there at once; of usual ones hundreds."""
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
@@ -35,11 +39,13 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> None:
     parts = _assemble(settings, client)
     async with contextlib.AsyncExitStack() as stack:
-        health = Port(str(settings.health_address), settings.health_port)
-        await stack.enter_async_context(listening(parts.health.application(), health))
+        address, connections = str(settings.health_address), parts.connections
+        health = Port("health", address, settings.health_port, limits=settings.limits)
+        await stack.enter_async_context(listening(parts.health.application(), health, connections))
         tasks = await stack.enter_async_context(in_background(parts.work))
         stack.push_async_callback(parts.reader.close)
-        reviews = listening(parts.webhook.application(), _review_port(settings, parts))
+        port = _review_port(settings, parts)
+        reviews = listening(parts.webhook.application(), port, connections)
         await stack.enter_async_context(reviews)
         log.info("serving", address=str(settings.listen_address), port=settings.listen_port)
         await until(stop, tasks)
@@ -57,6 +63,7 @@ class _Parts:
     health: Health
     certificate: HotCertificate
     reader: Reader
+    connections: ConnectionMetrics
     work: tuple[Work, ...]
 
 
@@ -74,6 +81,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         Health(checks, metrics.registry),
         certificate,
         reader,
+        metrics.connections,
         (*(one.run for one in watched), renewal, partial(_settle, watched)),
     )
 
@@ -105,13 +113,15 @@ async def _settle(watched: Iterable[Reflector[Marked]]) -> None:
 
 def _review_port(settings: Settings, parts: _Parts) -> Port:
     return Port(
+        "reviews",
         str(settings.listen_address),
         settings.listen_port,
         tls=parts.certificate.context,
-        # A Ray cluster of a thousand workers is created over few connections, but an API server
-        # that comes back opens many at once.
-        backlog=512,
-        keepalive=settings.keepalive_seconds,
+        limits=replace(
+            settings.limits,
+            received=BODIES * settings.body_limit_bytes,
+            idle=settings.keepalive_seconds,
+        ),
         drain=settings.drain_seconds,
     )
 

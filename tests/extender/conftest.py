@@ -166,7 +166,7 @@ async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
     clock, caller = Clock(), pki.caller()
     extender = Extender(settings, known, passing, refusals, metrics, clock=clock)
     async with (
-        scheduler_port(settings, extender, tls) as port,
+        scheduler_port(settings, extender, tls, metrics.connections) as port,
         aiohttp.ClientSession() as session,
     ):
         yield Served(port, known, passing, refusals, tls, session, caller, metrics, settings, clock)
