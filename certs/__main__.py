@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -22,13 +22,16 @@ from certs.chain import (
     service_names,
 )
 from certs.files import write_client, write_pair
-from certs.secret import BootstrapError, Wanted, ensure_secret
+from certs.keep import FAULTS, keep
+from certs.secret import Wanted, ensure_secret
 from kube.auth import load_access
 from kube.client import Client
-from kube.errors import KubeError
 from kube.names import DEFAULT_NAMESPACE
+from kube.serving import stop_signals
 
-T = TypeVar("T")
+_KUBECONFIG = "Default: KUBECONFIG, then the service account."
+_SECONDS = click.FloatRange(min=1.0)
+_EVERY = "Do not end, and look again every so many seconds."
 
 
 @click.group()
@@ -66,13 +69,24 @@ def issue(
 @click.option("--service", default="muster-webhook", show_default=True)
 @click.option("--secret", default="muster-webhook-tls", show_default=True)
 @click.option("--configuration", default="muster-webhook", show_default=True)
-@click.option("--kubeconfig", help="Default: KUBECONFIG, then the service account.")
+@click.option("--kubeconfig", help=_KUBECONFIG)
+@click.option("--every", type=_SECONDS, help=_EVERY)
 def into_the_cluster(
-    namespace: str, service: str, secret: str, configuration: str, kubeconfig: str | None
+    *,
+    namespace: str,
+    service: str,
+    secret: str,
+    configuration: str,
+    kubeconfig: str | None,
+    every: float | None,
 ) -> None:
     """Create the Secret unless it is there, and fill caBundle of the webhook configuration."""
     target = Target(namespace, service, secret, configuration)
-    click.echo("\n".join(_run(kubeconfig, lambda client: bootstrap(client, target, _now()))))
+
+    async def work(client: Client) -> str:
+        return "\n".join(await bootstrap(client, target, _now()))
+
+    _run(kubeconfig, work, every)
 
 
 @main.command("secret")
@@ -81,7 +95,8 @@ def into_the_cluster(
 @click.option("--secret", default="muster-extender-tls", show_default=True)
 @click.option("--client", default="system:kube-scheduler", show_default=True)
 @click.option("--ip", "addresses", multiple=True, help="An address of the server; repeatable.")
-@click.option("--kubeconfig", help="Default: KUBECONFIG, then the service account.")
+@click.option("--kubeconfig", help=_KUBECONFIG)
+@click.option("--every", type=_SECONDS, help=_EVERY)
 def into_a_secret(
     *,
     namespace: str,
@@ -90,6 +105,7 @@ def into_a_secret(
     client: str,
     addresses: tuple[str, ...],
     kubeconfig: str | None,
+    every: float | None,
 ) -> None:
     """Create the Secret of a server that asks its callers for a certificate, unless it is there.
 
@@ -101,20 +117,29 @@ def into_a_secret(
     except CertificateError as error:
         raise click.ClickException(str(error)) from error
     wanted = Wanted(namespace, secret, names, client)
-    click.echo(_run(kubeconfig, lambda to: ensure_secret(to, wanted, _now())).said(wanted))
+
+    async def work(client: Client) -> str:
+        return (await ensure_secret(client, wanted, _now())).said(wanted)
+
+    _run(kubeconfig, work, every)
 
 
-def _run(kubeconfig: str | None, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    """Do something in the cluster; what goes wrong is said without a trace."""
+def _run(
+    kubeconfig: str | None, work: Callable[[Client], Awaitable[str]], every: float | None
+) -> None:
+    """Do something in the cluster, once or for ever; what goes wrong is said without a trace."""
 
-    async def connected() -> T:
+    async def connected() -> None:
         access = await load_access(kubeconfig, setting="--kubeconfig")
         async with Client(access, user_agent="muster-certs") as client:
-            return await work(client)
+            if every is None:
+                click.echo(await work(client))
+            else:
+                await keep(partial(work, client), every, stop_signals(), click.echo)
 
     try:
-        return asyncio.run(connected())
-    except (KubeError, CertificateError, BootstrapError) as error:
+        asyncio.run(connected())
+    except FAULTS as error:
         raise click.ClickException(str(error)) from error
 
 

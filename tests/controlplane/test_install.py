@@ -1,12 +1,16 @@
 """Does the API server take Muster's manifests, and are they all that Muster needs?"""
 
 import json
+import re
+import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
-from testbed.muster import BASE, Muster
+from testbed.muster import BASE, NAMESPACE, ROOT, Muster
 from testbed.options import Options
 from testbed.pytest_plugin import MakeCluster
 from testbed.waiting import wait_until
@@ -47,11 +51,67 @@ def test_one_kubectl_apply_installs_everything_and_a_second_changes_nothing(
     bare = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
     first = bare.kubectl("apply", "-k", str(BASE)).splitlines()
     assert [line for line in first if not line.endswith(" created")] == []
-    for kind in ("deployment.apps/muster-coordinator", "job.batch/muster-certs", "gangs.muster"):
+    for kind in (
+        "deployment.apps/muster-coordinator",
+        "deployment.apps/muster-certs",
+        "gangs.muster",
+    ):
         assert any(kind in line for line in first)
     bare.kubectl("apply", "--dry-run=server", "-k", str(BASE))
     # The controllers still write the status of what was applied, which shows as a difference.
     wait_until(lambda: differs(bare) == "", "no difference", seen=lambda: differs(bare))
+
+
+def overlay(directory: Path, image: str) -> Path:
+    """One of all that there is with this image, as the documentation has it."""
+    if not (directory / "manifests").exists():
+        shutil.copytree(ROOT / "manifests", directory / "manifests")
+    made = directory / "overlay"
+    made.mkdir(exist_ok=True)
+    name, tag = image.rsplit(":", 1)
+    text = {
+        "resources": ["../manifests/base", "../manifests/extender"],
+        "components": ["../manifests/network-policies"],
+        "images": [{"name": "muster", "newName": name, "newTag": tag}],
+    }
+    (made / "kustomization.yaml").write_text(json.dumps(text))  # JSON is YAML
+    return made
+
+
+def images(cluster: Cluster) -> dict[str, str]:
+    """The image of each workload of ours."""
+    found = cluster.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")["items"]
+    jobs = cluster.api.get(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs")["items"]
+    return {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]["containers"][0]["image"]
+        for each in (*found, *jobs)
+    }
+
+
+def removal(directory: Path) -> list[list[str]]:
+    """The commands with which README.md removes everything, in their order."""
+    text = (ROOT / "README.md").read_text()
+    section = text.split("\n## Remove\n")[1].split("\n## ")[0]
+    commands = re.findall(r"`kubectl (delete [^`]*)`", section)
+    return [shlex.split(each.replace("overlay", str(directory))) for each in commands]
+
+
+def test_a_wrong_image_is_corrected_by_applying_again_and_removal_ends_well(
+    make_cluster: MakeCluster, tmp_path: Path
+) -> None:
+    bare = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
+    bare.kubectl("apply", "-k", str(overlay(tmp_path, "registry.example.com/typo:1")))
+    right = overlay(tmp_path, "registry.example.com/muster:0.1.0")
+    bare.kubectl("apply", "-k", str(right))
+    assert set(images(bare).values()) == {"registry.example.com/muster:0.1.0"}
+    assert {"muster-certs", "muster-extender-certs", "muster-webhook"} <= images(bare).keys()
+
+    first, *others = removal(right)
+    assert "mutatingwebhookconfiguration" in first
+    assert any("-k" in each for each in others)
+    for command in (first, *others):
+        bare.kubectl(*command)  # raises where it does not end with 0
+    assert bare.kubectl("get", "crd,namespace,clusterrole", "-o", "name").count("muster") == 0
 
 
 @pytest.mark.parametrize("name", CRDS)

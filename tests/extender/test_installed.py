@@ -1,8 +1,8 @@
-"""Do the Jobs and the form with two containers work with the rights of their manifests?
+"""Do the certificates and the form with two containers work with the rights of their manifests?
 
 All but the containers: the objects are applied to a real API server, the certificates are made by
-the commands of the Jobs under their accounts, and a second kube-scheduler and the extender run
-under theirs, with a leader election.
+the commands of their Deployments under their accounts, and a second kube-scheduler and the extender
+run under theirs, with a leader election.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.extender.worlds import Json, pod
 pytestmark = pytest.mark.controlplane
 
 EXTENDER = ROOT / "manifests" / "extender"
-JOB = EXTENDER / "certs.yaml"
+CERTS = EXTENDER / "certs.yaml"
 SECOND = ROOT / "manifests" / "scheduler" / "second-scheduler.yaml"
 SECRET = "muster-extender-tls"
 NAME = "muster-scheduler"
@@ -39,23 +39,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     options = with_muster(Options(scheduler=False, kuberay=False))
     with Cluster.start(directory, options) as cluster:
         cluster.kubectl("apply", "-f", str(BASE / "namespace.yaml"))
-        for path in (EXTENDER / "rbac.yaml", JOB, SECOND):
+        for path in (EXTENDER / "rbac.yaml", CERTS, SECOND):
             # The namespace warns of pods that it would not admit.
             cluster.kubectl("apply", "--warnings-as-errors", "-f", str(path))
         yield cluster
 
 
-def run_job(cluster: Cluster, path: Path) -> str:
-    """Run a Job's command under its account, and return what it says."""
-    (job,) = [each for each in documents(path) if each["kind"] == "Job"]
-    spec = job["spec"]["template"]["spec"]
+def run_certs(cluster: Cluster, path: Path) -> str:
+    """Run a Deployment's command under its account; what it says until it has looked once."""
+    (deployment,) = [each for each in documents(path) if each["kind"] == "Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    program, *arguments = container["args"]
     own = cluster.service_account_kubeconfig(NAMESPACE, spec["serviceAccountName"])
-    command = [sys.executable, "-m", program, *arguments, "--kubeconfig", str(own)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = [sys.executable, "-m", *container["args"], "--kubeconfig", str(own)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None
+        said: bytes = process.stdout.read(1 << 16)  # all that it says after its first look
+        process.terminate()
+        said += process.communicate(timeout=120)[0]
+    assert process.returncode == 0
+    return said.decode()
 
 
 def documents(path: Path) -> list[Json]:
@@ -65,7 +68,7 @@ def documents(path: Path) -> list[Json]:
 @pytest.fixture(scope="module")
 def certificates(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a pod finds in its volume, taken from the Secret as the documentation says."""
-    assert run_job(cluster, JOB) == f"Secret {NAMESPACE}/{SECRET} created\n"
+    assert run_certs(cluster, CERTS) == f"Secret {NAMESPACE}/{SECRET} created\n"
     directory = tmp_path_factory.mktemp("tls")
     for name in FILES:
         template = f'go-template={{{{index .data "{name}" | base64decode}}}}'
@@ -78,7 +81,7 @@ def test_certificates_are_made_once(cluster: Cluster, certificates: Path) -> Non
     path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
     before = cluster.api.get(path)["data"]
     assert {*before} == {*FILES}
-    assert run_job(cluster, JOB) == f"Secret {NAMESPACE}/{SECRET} kept\n"
+    assert run_certs(cluster, CERTS) == f"Secret {NAMESPACE}/{SECRET} kept\n"
     assert cluster.api.get(path)["data"] == before
 
 
@@ -86,7 +89,7 @@ def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) ->
     for name in ("certs-rbac.yaml", "webhook-configuration.yaml", "certs.yaml"):
         cluster.kubectl("apply", "--warnings-as-errors", "-f", str(BASE / name))
     secret = f"{NAMESPACE}/muster-webhook-tls"
-    assert run_job(cluster, BASE / "certs.yaml").splitlines() == [
+    assert run_certs(cluster, BASE / "certs.yaml").splitlines() == [
         f"Secret {secret} created",
         "caBundle of webhook gate.muster.dev set",
     ]
@@ -95,7 +98,7 @@ def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) ->
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster-webhook"
     )
     assert found["webhooks"][0]["clientConfig"]["caBundle"] == made["data"]["ca.crt"]
-    assert run_job(cluster, BASE / "certs.yaml") == f"Secret {secret} kept\n"
+    assert run_certs(cluster, BASE / "certs.yaml") == f"Secret {secret} kept\n"
 
 
 @pytest.fixture

@@ -74,9 +74,9 @@ def test_it_may_read_what_it_watches_and_write_one_object() -> None:
 
 def test_the_certificates_are_made_for_these_very_objects() -> None:
     default = {option.name: option.default for option in into_a_secret.params}
-    program, command, *arguments = container(one("Job", CERTS), "certs")["args"]
+    program, command, *arguments = container(one("Deployment", CERTS), "certs")["args"]
     assert (program, command) == ("certs", into_a_secret.name)
-    assert arguments == ["--ip", "127.0.0.1"]
+    assert arguments == ["--ip", "127.0.0.1", "--every", "60"]
     assert default["namespace"] == names.DEFAULT_NAMESPACE
     assert default["service"] == one("Service")["metadata"]["name"]
     assert default["client"] == Settings().client_name
@@ -132,9 +132,14 @@ def test_whoever_makes_the_certificates_may_do_nothing_else() -> None:
     }
     assert granted == {("secrets", "create"), ("secrets", "get")}
     account = one("ServiceAccount", CERTS)["metadata"]["name"]
-    assert one("Job", CERTS)["spec"]["template"]["spec"]["serviceAccountName"] == account
+    assert one("Deployment", CERTS)["spec"]["template"]["spec"]["serviceAccountName"] == account
     assert [each["name"] for each in one("RoleBinding", CERTS)["subjects"]] == [account]
-    assert {each["kind"] for each in CERTS} == {"ServiceAccount", "Role", "RoleBinding", "Job"}
+    assert {each["kind"] for each in CERTS} == {
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "Deployment",
+    }
 
 
 def test_the_second_scheduler_has_an_account_of_its_own() -> None:
@@ -168,7 +173,7 @@ def test_settings_exist_and_are_taken(deployment: Json) -> None:
 
 
 @pytest.mark.parametrize(
-    "deployment", [one("Deployment"), one("Deployment", SECOND), one("Job", CERTS)]
+    "deployment", [one("Deployment"), one("Deployment", SECOND), one("Deployment", CERTS)]
 )
 def test_it_can_do_nothing_to_its_host(deployment: Json) -> None:
     for each in deployment["spec"]["template"]["spec"]["containers"]:

@@ -38,7 +38,7 @@ def one(kind: str, name: str) -> Json:
 
 
 def workload(program: str) -> Json:
-    return one("Job" if program == "certs" else "Deployment", f"muster-{program}")
+    return one("Deployment", f"muster-{program}")
 
 
 def pod_of(program: str) -> Json:
@@ -69,7 +69,6 @@ API_VERSIONS = {
     "Service": "v1",
     "ServiceAccount": "v1",
     "Deployment": "apps/v1",
-    "Job": "batch/v1",
     "PodDisruptionBudget": "policy/v1",
     "Role": "rbac.authorization.k8s.io/v1",
     "RoleBinding": "rbac.authorization.k8s.io/v1",
@@ -173,10 +172,10 @@ def test_the_certificate_lies_where_the_webhook_looks() -> None:
     assert pod_of("webhook")["securityContext"]["fsGroup"]
 
 
-def test_the_certificate_job_fills_these_very_objects() -> None:
+def test_certs_fills_these_very_objects_and_looks_again() -> None:
     assert isinstance(into_the_cluster, click.Command)
     default = {option.name: option.default for option in into_the_cluster.params}
-    assert container_of("certs")["args"] == ["certs", into_the_cluster.name]
+    assert container_of("certs")["args"] == ["certs", into_the_cluster.name, "--every", "60"]
     assert default["namespace"] == names.DEFAULT_NAMESPACE
     assert one("Service", str(default["service"]))
     assert one("MutatingWebhookConfiguration", str(default["configuration"]))

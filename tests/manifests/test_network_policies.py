@@ -1,0 +1,91 @@
+"""Does a policy let each port of each server be called, and none that nothing listens on?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kube import names
+
+Json = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+FOLDER = MANIFESTS / "network-policies"
+
+
+def documents(path: Path) -> list[Json]:
+    return [each for each in yaml.safe_load_all(path.read_text()) if each]
+
+
+POLICIES = documents(FOLDER / "policies.yaml")
+TEMPLATES = [
+    each["spec"]["template"]
+    for folder in ("base", "extender")
+    for path in (MANIFESTS / folder).glob("*.yaml")
+    for each in documents(path)
+    if each["kind"] == "Deployment"
+]
+
+
+def selects(selector: Json, labels: dict[str, str]) -> bool:
+    wanted = selector.get("matchLabels", {}).items() <= labels.items()
+    among = selector.get("matchExpressions", [])
+    assert all(each["operator"] == "In" for each in among)
+    return wanted and all(labels.get(each["key"]) in each["values"] for each in among)
+
+
+def policies_of(template: Json) -> list[Json]:
+    labels = template["metadata"]["labels"]
+    return [each for each in POLICIES if selects(each["spec"]["podSelector"], labels)]
+
+
+def test_the_ports_that_may_be_called_are_those_of_the_containers() -> None:
+    for template in TEMPLATES:
+        allowed = [
+            port
+            for policy in policies_of(template)
+            for rule in policy["spec"].get("ingress", [])
+            for port in rule["ports"]
+        ]
+        ports = {
+            port["containerPort"]
+            for container in template["spec"]["containers"]
+            for port in container.get("ports", [])
+        }
+        assert sorted(each["port"] for each in allowed) == sorted(ports), template["metadata"]
+        assert {each["protocol"] for each in allowed} <= {"TCP"}
+
+
+def test_no_pod_of_ours_is_without_a_policy() -> None:
+    assert len(TEMPLATES) == 5
+    assert all(policies_of(template) for template in TEMPLATES)
+
+
+def test_every_policy_selects_something_and_only_in_our_namespace() -> None:
+    for policy in POLICIES:
+        assert (policy["apiVersion"], policy["kind"]) == (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+        )
+        assert policy["metadata"]["namespace"] == names.DEFAULT_NAMESPACE
+        assert policy["spec"]["policyTypes"] == ["Ingress"]
+        assert any(policy in policies_of(template) for template in TEMPLATES)
+
+
+def test_as_they_stand_they_keep_no_caller_out() -> None:
+    """Whoever takes them without naming addresses must not lose the webhook."""
+    for policy in POLICIES:
+        for rule in policy["spec"].get("ingress", []):
+            blocks = [each["ipBlock"] for each in rule["from"]]
+            assert blocks == [{"cidr": "0.0.0.0/0"}, {"cidr": "::/0"}]
+
+
+def test_they_are_opt_in() -> None:
+    (found,) = documents(FOLDER / "kustomization.yaml")
+    assert found["kind"] == "Component"
+    files = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+    assert {*found["resources"]} == files
+    for folder in ("base", "extender"):
+        (other,) = documents(MANIFESTS / folder / "kustomization.yaml")
+        assert "components" not in other
