@@ -1,5 +1,6 @@
 """What is in the archives that people install?"""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -54,11 +55,26 @@ def copy(tree: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("wheel")
     copy(tree)
-    with zipfile.ZipFile(build(tree, "wheel")) as archive:
-        return archive.namelist()
+    return build(tree, "wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.namelist()
+
+
+@pytest.fixture(scope="module")
+def installed(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel was installed, with this Python and its packages."""
+    target = tmp_path_factory.mktemp("installed")
+    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(target)]
+    subprocess.run([*command, str(archive)], check=True)
+    return target
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +124,25 @@ def test_the_wheel_carries_no_stray_file_whatever_its_name(name: str, wheel: lis
 def test_the_wheel_installs_every_program(wheel: list[str]) -> None:
     for program in programs():
         assert f"{program}/__init__.py" in wheel
+
+
+@pytest.mark.parametrize("program", ["webhook", "coordinator", "extender"])
+def test_a_program_starts_by_its_name(program: str, installed: Path) -> None:
+    """As far as its settings, of which one is wrong."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        f"MUSTER_{program.upper()}_LOG_LEVEL": "loud",
+    }
+    command = str(installed / "bin" / f"muster-{program}")
+    done = subprocess.run([command], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert f"MUSTER_{program.upper()}_LOG_LEVEL: 'loud'" in done.stderr
+
+
+def test_certs_starts_by_its_name(installed: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = str(installed / "bin" / "muster-certs")
+    done = subprocess.run([command, "--help"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "muster-certs [OPTIONS] COMMAND" in done.stdout

@@ -1,13 +1,15 @@
 """Does a fresh machine install what was tested, and nothing that anybody swapped?"""
 
+import ast
 import re
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.packaging.tree import ROOT, project
+from tests.packaging.tree import ROOT, files, programs, project
 
 LOCKED = ["runtime", "build", "dev"]
 EVERY = sorted((ROOT / "requirements").glob("*.txt"))
@@ -91,3 +93,28 @@ def test_compiled_packages_are_pinned_for_all_platforms(package: str) -> None:
     _, hashes = locked("runtime")[package]
     # Four Pythons on Linux and macOS, two processors each; one machine alone gives one or two.
     assert len(hashes) >= 16
+
+
+def imported() -> set[str]:
+    """The distributions that the programs import, wherever in a module they do."""
+    modules = {
+        name.partition(".")[0]
+        for program in programs()
+        for path in files(ROOT / program)
+        if path.suffix == ".py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in imported_by(node)
+    }
+    known = packages_distributions()
+    return {canonicalize_name(found) for module in modules for found in known.get(module, [])}
+
+
+def imported_by(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+def test_what_is_required_at_run_time_is_imported_by_a_program() -> None:
+    required = {canonicalize_name(each.name) for each in wanted("runtime")}
+    assert required - imported() == set()
