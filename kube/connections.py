@@ -63,7 +63,8 @@ class Limits:
     handshake: float = 10.0
     """From the accept."""
     headers: float = 10.0
-    """From the accept, or the first byte of a later request, until the headers are complete."""
+    """From the accept (over TLS from the end of the handshake), or the first byte of a later
+    request, until the headers are complete."""
     body: float = 30.0
     """After the headers. Handlers that read a body have a shorter time, and say so."""
     idle: float = 75.0
@@ -72,7 +73,7 @@ class Limits:
     def seconds(self, phase: Phase) -> float | None:
         """How long this may take; None where that is for somebody else to say."""
         return {
-            Phase.HANDSHAKE: min(self.handshake, self.headers),
+            Phase.HANDSHAKE: self.handshake,
             Phase.HEADERS: self.headers,
             Phase.BODY: self.body,
             Phase.UNREAD: self.headers,
@@ -122,24 +123,23 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self.handler: web.RequestHandler | None = None
-        self._accepted = self._loop.time()
-        self.phase = Phase.HEADERS
+        self.phase = Phase.HANDSHAKE
         self.received = 0
 
     # ---- what the transport tells
 
-    def accepted(self, transport: asyncio.BaseTransport, phase: Phase) -> None:
-        """Begin, with what is to come first."""
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, over TLS with the handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._port.add(self)
-        self.enter(phase)
+        self.enter(Phase.HANDSHAKE)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Expect a request: over TLS the handshake is done."""
         if self._transport is None:
-            self.accepted(transport, Phase.HEADERS)
-        self.enter(Phase.HEADERS, since=self._accepted)
+            self.accepted(transport)
+        self.enter(Phase.HEADERS)
         self.handler = self._serve()
         self._port.know(self, self.handler)
         self.handler.connection_made(transport)
@@ -177,8 +177,8 @@ class Connection(asyncio.Protocol):
 
     # ---- what becomes of it
 
-    def enter(self, phase: Phase, since: float | None = None) -> None:
-        """Wait for the next thing, from now on or since then."""
+    def enter(self, phase: Phase) -> None:
+        """Wait for the next thing, from now on."""
         if self not in self._port:
             return
         self.phase = phase
@@ -186,8 +186,7 @@ class Connection(asyncio.Protocol):
         self._cancel()
         seconds = self._port.limits.seconds(phase)
         if seconds is not None:
-            since = self._loop.time() if since is None else since
-            self._timer = self._loop.call_at(since + seconds, self.close, phase)
+            self._timer = self._loop.call_later(seconds, self.close, phase)
 
     def asked(self, request: web.Request) -> None:
         """Expect the body."""
@@ -324,7 +323,7 @@ class _Tls(SSLProtocol):
         )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connection.accepted(transport, Phase.HANDSHAKE)
+        self._connection.accepted(transport)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -359,8 +358,6 @@ async def _accept_for_ever(
     while True:
         try:
             await _accept(listener, connections, made)
-        except ConnectionError:
-            pass  # it went away again
         except Exception:
             log.exception("no connection can be accepted")
             await asyncio.sleep(ACCEPT_PAUSE)

@@ -30,8 +30,8 @@ class ProgramSettings(BaseSettings):
     without a complete request."""
 
     header_seconds: float = Field(default=10.0, gt=0, le=60)
-    """From the accept of a connection, or the first byte of a later request, until its headers are
-    complete; also how long the caller may take to read an answer."""
+    """From the accept of a connection (over TLS the end of the handshake), or the first byte of a
+    later request, until its headers are complete; also for the caller to read an answer."""
 
     @property
     def limits(self) -> Limits:

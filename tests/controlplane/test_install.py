@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
@@ -71,11 +72,19 @@ def overlay(directory: Path, image: str) -> Path:
     name, tag = image.rsplit(":", 1)
     text = {
         "resources": ["../manifests/base", "../manifests/extender"],
-        "components": ["../manifests/network-policies"],
+        **policies(),
         "images": [{"name": "muster", "newName": name, "newTag": tag}],
     }
     (made / "kustomization.yaml").write_text(json.dumps(text))  # JSON is YAML
     return made
+
+
+def policies() -> Json:
+    """The network policies, narrowed as docs/operating.md does it."""
+    section = (ROOT / "docs" / "operating.md").read_text().split("\n## Who may connect\n")[1]
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    found = yaml.safe_load(text)
+    return {key: found[key] for key in ("components", "patches")}
 
 
 def images(cluster: Cluster) -> dict[str, str]:
