@@ -1,10 +1,10 @@
 """How many connections may a server of ours have, and how long may each of them take?
 
 A port has a limit of connections, and each connection a deadline for what is to come next: the
-handshake, the headers, the body, the next request. Where a new connection finds the port full, the
-one is closed that has been longest without a complete request; one whose request is being answered
-never is. So callers that send nothing, or not all, keep no other caller out for long, and the
-memory that they take has a bound. What is not accepted yet waits in the kernel's queue.
+handshake, the headers, the body, the next request. Where a new connection finds the port full, of
+those without a complete request the one is closed that came no further for longest; one whose
+request is being answered never is. So callers that send nothing, or not all, keep no other caller
+out, and the memory that they take has a bound. What is not accepted yet waits in the kernel's queue.
 """
 
 import asyncio

@@ -26,8 +26,8 @@ class ProgramSettings(BaseSettings):
     """Least urgent log line that is written."""
 
     connection_limit: int = Field(default=256, ge=8, le=65_536)
-    """How many connections each port may have; a new one closes the one that has been longest
-    without a complete request."""
+    """How many connections each port may have; a new one closes another one whose request is not
+    complete."""
 
     header_seconds: float = Field(default=10.0, gt=0, le=60)
     """From the accept of a connection (over TLS the end of the handshake), or the first byte of a
