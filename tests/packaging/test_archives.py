@@ -143,6 +143,8 @@ def test_a_program_starts_by_its_name(program: str, installed: Path) -> None:
 def test_certs_starts_by_its_name(installed: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     command = str(installed / "bin" / "muster-certs")
-    done = subprocess.run([command, "--help"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [command, "--help"], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "muster-certs [OPTIONS] COMMAND" in done.stdout
