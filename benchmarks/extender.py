@@ -167,7 +167,7 @@ async def serve(directory: Path, kind: type[Extender]) -> None:
     tls.refresh()
     made = extender(kind, settings)
     settle_heap()
-    async with scheduler_port(settings, made, tls) as port:
+    async with scheduler_port(settings, made, tls, Metrics().connections) as port:
         print(port, flush=True)
         await asyncio.Event().wait()
 

@@ -21,6 +21,7 @@ import msgspec
 from benchmarks import extender
 from benchmarks.measure import Outcome, Row, median_within
 from extender.app import Extender
+from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.tls import demanding_context
@@ -80,7 +81,10 @@ async def _turns(directory: Path) -> list[float]:
     made.filter(extender.question(extender.names_asked(500, 0)))  # what only the first call does
     settle_heap()
     turns: list[float] = []
-    async with scheduler_port(settings, made, tls) as port, in_background([partial(_look, turns)]):
+    async with (
+        scheduler_port(settings, made, tls, Metrics().connections) as port,
+        in_background([partial(_look, turns)]),
+    ):
         command = [sys.executable, "-m", "benchmarks.whole_nodes", str(directory), str(port)]
         caller = await asyncio.create_subprocess_exec(*command)
         if await caller.wait():

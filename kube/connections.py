@@ -4,7 +4,7 @@ A port has a limit of connections, and each connection a deadline for what is to
 handshake, the headers, the body, the next request. Where a new connection finds the port full, of
 those without a complete request the one is closed that came no further for longest; one whose
 request is being answered never is. So callers that send nothing, or not all, keep no other caller
-out, and the memory that they take has a bound. What is not accepted yet waits in the kernel's queue.
+out, and the memory that they take has a bound. What is not accepted yet waits in the kernel.
 """
 
 import asyncio
