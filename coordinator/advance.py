@@ -46,6 +46,7 @@ from coordinator.status import (
 from coordinator.telling import Telling, share_of
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
+from kube import names
 from kube.codec import (
     InvalidObject,
     created_at,
