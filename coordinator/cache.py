@@ -117,8 +117,6 @@ class ClusterCache:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
             if pod.mounts:
                 self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
-        if pod.gated and pod.member is not None and pod.member.shape is not None:
-            self.table.offer(pod.member.shape.requests, sign)
 
     def _count_company(self, pod: ObservedPod, sign: int) -> None:
         if pod.nominated is None:

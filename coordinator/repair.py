@@ -8,8 +8,6 @@ pod, gated. A gang that stays torn for too long gives everything back.
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from coordinator.standing import ready_for_release
 from coordinator.view import GangView
 from kube.observed import ObservedPod
@@ -65,9 +63,9 @@ def overfull(shape: PodShape, node: str, columns: Columns, priority: int) -> boo
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
     at = columns.index[node]
-    free = Room.of(columns).facing(priority).free[:, at]
-    rows = [columns.row[name] for name, _ in shape.requests if name in columns.row]
-    return len(rows) < len(shape.requests) or bool(np.any(free[rows] < 0))
+    room = Room.of(columns).facing(priority)
+    lefts = (room.left(name) for name, _ in shape.requests)
+    return any(left is None or left[at] < 0 for left in lefts)
 
 
 def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:

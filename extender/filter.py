@@ -24,8 +24,8 @@ from kube.observed import Amounts, ObservedPod
 from kube.slots import Slot, vacant_slots
 from scheduling.columns import LIMIT, Columns, Mask, Positions, Traits
 from scheduling.columns import Amounts as Column
-from scheduling.exclusive import is_exclusive
 from scheduling.model import GangKey, Placement
+from scheduling.ports import is_port, left
 
 RESERVED: Final = "reserved for a gang"
 NO_SEAT: Final = "not a seat of its gang"
@@ -101,7 +101,7 @@ def _passing(asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall) -> 
     if near.any():
         for resource, amounts in _underway(asked, at, snapshot, recall):
             taken[resource] = taken.get(resource, 0) + amounts * near
-    passing = _fitting(snapshot.guarded, asked.pod.used, at, taken)
+    passing = _fitting(snapshot.guarded, judged(asked.pod, snapshot), at, taken)
     if not recall.complete:
         passing &= ~near
     passing &= at >= 0
@@ -114,7 +114,7 @@ def _refused(
     """Say of refused nodes what stands against them: those that failed, those for good."""
     unknown, known = np.flatnonzero(refused & (at < 0)), np.flatnonzero(refused & (at >= 0))
     taken = _nominated(asked, at[known], snapshot)
-    roomy = _fitting(snapshot.bound, asked.pod.used, at[known], taken)
+    roomy = _fitting(snapshot.bound, judged(asked.pod, snapshot), at[known], taken)
     reserved, full = _told(names, known[roomy], RESERVED), _told(names, known[~roomy], NO_ROOM)
     return full, reserved | _told(names, unknown, UNKNOWN)
 
@@ -195,11 +195,11 @@ def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot, recall
     """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
     at = places([node], snapshot.bound.traits)
     if not _beyond(seat, asked.pod.used):
-        return bool(_fitting(snapshot.bound, asked.pod.used, at, {})[0])
+        return bool(_fitting(snapshot.bound, judged(asked.pod, snapshot), at, {})[0])
     taken = dict(_underway(asked, at, snapshot, recall))
     for resource, amount in seat:
         taken[resource] = taken.get(resource, np.zeros(1, dtype=np.int64)) - amount
-    return bool(_fitting(snapshot.guarded, asked.pod.used, at, taken)[0])
+    return bool(_fitting(snapshot.guarded, judged(asked.pod, snapshot), at, taken)[0])
 
 
 # ---- arithmetic
@@ -242,6 +242,23 @@ def _underway(
             yield resource, taken[at]
 
 
+def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
+    """What a pod takes that is looked at here: host ports only where a gang was promised them."""
+    return tuple(
+        (resource, amount)
+        for resource, amount in pod.used
+        if amount > 0 and (not is_port(resource) or resource in snapshot.ports)
+    )
+
+
+def _free(columns: Columns, resource: str, at: Positions) -> Column | None:
+    """What is free of a resource at the positions, to be written; None where no node has any."""
+    if is_port(resource):
+        return left(resource, columns.ports, columns.index)[at]
+    row = columns.row.get(resource)
+    return None if row is None else columns.free[row][at]
+
+
 def _fitting(
     columns: Columns, requests: Amounts, at: Positions, taken: Mapping[str, Column]
 ) -> Mask:
@@ -251,12 +268,9 @@ def _fitting(
     """
     mask = np.ones(len(at), dtype=np.bool_)
     for resource, amount in requests:
-        row = columns.row.get(resource)
-        if amount <= 0 or (row is None and is_exclusive(resource)):
-            continue  # a port or disk that no gang asks for is the scheduler's own matter
-        if row is None:
+        free = _free(columns, resource, at)
+        if free is None:
             return np.zeros(len(at), dtype=np.bool_)
-        free = columns.free[row][at]
         if resource in taken:
             free -= taken[resource]
         mask &= free >= min(amount, LIMIT)

@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from extender.filter import NOTHING_PASSED, nominated_on, seat_of
+from extender.filter import NOTHING_PASSED, judged, nominated_on, seat_of
 from extender.snapshot import Seen, Snapshot
 from kube.observed import Amounts, ObservedPod
 from scheduling.columns import Columns
-from scheduling.exclusive import is_exclusive
 from scheduling.model import GangKey
+from scheduling.ports import is_port, offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _would_fit(asked: Seen, node: str, victims: list[Seen], snapshot: Snapshot) 
     for amounts in nominated_on(node, asked, snapshot):
         for resource, amount in amounts:
             freed[resource] -= amount
-    return _fits(asked.pod.used, node, columns, freed)
+    return _fits(judged(asked.pod, snapshot), node, columns, freed)
 
 
 def _freed(victims: list[Seen], snapshot: Snapshot) -> defaultdict[str, int]:
@@ -82,12 +82,17 @@ def _leaves_a_seat(pod: ObservedPod, snapshot: Snapshot) -> bool:
 def _fits(requests: Amounts, node: str, columns: Columns, freed: Mapping[str, int]) -> bool:
     at = columns.index[node]
     for resource, amount in requests:
-        row = columns.row.get(resource)
-        if amount <= 0 or (row is None and is_exclusive(resource)):
-            continue
-        if row is None or int(columns.free[row, at]) + freed.get(resource, 0) < amount:
+        free = _free(resource, at, columns)
+        if free is None or free + freed.get(resource, 0) < amount:
             return False
     return True
+
+
+def _free(resource: str, at: int, columns: Columns) -> int | None:
+    if is_port(resource):
+        return offered(resource) - columns.ports.get(resource, {}).get(columns.names[at], 0)
+    row = columns.row.get(resource)
+    return None if row is None else int(columns.free[row, at])
 
 
 # ---- gangs

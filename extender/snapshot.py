@@ -25,6 +25,7 @@ from kube.slots import reserved_room
 from scheduling.columns import Amounts as Column
 from scheduling.columns import Columns, Mask, NodeTable
 from scheduling.model import HIGHEST_PRIORITY, PODS, Assignment, GangKey, Node, Placement
+from scheduling.ports import is_port
 from scheduling.room import Room
 
 
@@ -72,7 +73,10 @@ Members = Mapping[tuple[GangKey, str], Mapping[str, ObservedPod]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment. Both columns hold the same nodes in the same order."""
+    """One moment. Both columns hold the same nodes in the same order.
+
+    `ports` are the host ports that any gang was promised; of others the scheduler sees to itself.
+    """
 
     bound: Columns
     guarded: Columns
@@ -81,6 +85,7 @@ class Snapshot:
     members: Members
     pods: Mapping[str, Seen]
     rooms: "Rooms"
+    ports: Mapping[str, int]
 
     def gang_of(self, pod: ObservedPod) -> GuardedGang | None:
         """The gang whose pod this is; none for a pod of an earlier RayCluster of that name."""
@@ -141,6 +146,7 @@ class Ledger:
         self._members: defaultdict[tuple[GangKey, str], dict[str, ObservedPod]] = defaultdict(dict)
         self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Amounts]]] = {}
         self._rooms = Rooms()
+        self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
         self.freed: set[str] = set()
 
@@ -155,6 +161,7 @@ class Ledger:
                 self._members,
                 self._pods,
                 self._rooms,
+                self._ports,
             )
         return self._snapshot
 
@@ -262,9 +269,9 @@ class Ledger:
         key = _key(gang)
         old = self._gangs.get(key)
         self._gangs[key] = new = _guarded(gang)
-        self._offer_ports(new, +1)
+        self._count_ports(new, +1)
         if old is not None:
-            self._offer_ports(old, -1)
+            self._count_ports(old, -1)
         for name in {*new.seats, *(old.seats if old else ())}:
             self._reserve(key, name)
         # A member that was asked about before its Gang came is to be tried again.
@@ -277,15 +284,17 @@ class Ledger:
         for name in old.seats if old else ():
             self._reserve(_key(gang), name)
         if old is not None:
-            self._offer_ports(old, -1)
+            self._count_ports(old, -1)
         self._snapshot = None
 
-    def _offer_ports(self, gang: GuardedGang, sign: int) -> None:
-        """Host ports that a gang reserves are counted; of others the scheduler sees to itself."""
+    def _count_ports(self, gang: GuardedGang, sign: int) -> None:
+        """Note (+1) which host ports a gang was promised, or forget them."""
         for placement in gang.seats.values():
             for each in placement.assignments:
-                self._bound.offer(each.requests, sign)
-                self._guarded.offer(each.requests, sign)
+                for resource in (name for name, _ in each.requests if is_port(name)):
+                    self._ports[resource] += sign
+                    if not self._ports[resource]:
+                        del self._ports[resource]
 
     def _reserve(self, key: GangKey, name: str) -> None:
         """Bring what a gang has reserved on a node in line with who sits there."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kube import objects
-from kube.in_tree import TAKEN_OVER, handle_of, named_disks
+from kube.in_tree import TAKEN_OVER, handle_of
 from kube.objects import (
     BareNode,
     Container,
@@ -32,7 +32,6 @@ from kube.profiles import (
     Profiles,
 )
 from scheduling import model
-from scheduling.disks import Disk, disk_amounts
 from scheduling.holders import Held
 from scheduling.model import (
     Assignment,
@@ -61,7 +60,7 @@ AFTER_ALL = 253402300800.0
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
-_MOST_EXCLUSIVE = 50  # host ports and disks of a pod; each costs a row over all nodes
+_MOST_PORTS = 50  # host ports of a pod; each costs a look at the nodes where it is taken
 _MOST_VOLUMES = 100  # claims and disks; no node attaches as many, and each costs a look at all
 _MOST_PODS = 2**20  # on a node, of one kind; what they take together must fit 64 bits
 _MOST_TURNS = 2**31  # what comes later counts on, and must fit the schema
@@ -70,11 +69,14 @@ _SHOWN = 120  # what tenants write may be long, a message should not
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _MOUNTED = frozenset((CLAIM, EPHEMERAL, *TAKEN_OVER))
 
+# Disks that plugin VolumeRestrictions gives to one pod of a node, if pods name them themselves.
+_EXCLUSIVE_DISKS = frozenset(("awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd"))
+
 # Volumes that no Filter plugin looks at, those of claims, and the kinds of disk of `in_tree`. Any
 # other kind is of a later release.
 _MODELLED_VOLUMES = frozenset(
     (
-        *(CLAIM, EPHEMERAL, "iscsi", "rbd", "azureFile", "vsphereVolume"),
+        *(CLAIM, EPHEMERAL, "azureFile", "vsphereVolume"),
         *TAKEN_OVER,
         *("configMap", "csi", "downwardAPI", "emptyDir", "hostPath", "image", "projected"),
         *("secret", "nfs", "cephfs", "fc", "flexVolume", "gitRepo", "glusterfs"),
@@ -116,7 +118,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         requests=sorted_requests(
             {
                 **_pod_total(spec, containers, init_containers, _pod_level(spec)),
-                **_exclusive_amounts(spec, off),
+                **_port_amounts(spec, off),
                 model.PODS: 1,
             }
         ),
@@ -144,8 +146,7 @@ def pod_used(pod: Pod) -> Amounts:
     main = _in_use(spec.containers, status.container_statuses, "containers", choose)
     init = _in_use(spec.init_containers, status.init_container_statuses, "initContainers", choose)
     total = _pod_total(spec, main, init, _pod_level_in_use(pod, choose))
-    ports, disks = port_amounts(_host_ports(spec)), disk_amounts(_disks(spec))
-    return {**total, **ports, **disks, model.PODS: 1}
+    return {**total, **port_amounts(_host_ports(spec)), model.PODS: 1}
 
 
 def holds_room(pod: Pod) -> bool:
@@ -247,16 +248,13 @@ def _pod_level(spec: PodSpec) -> Amounts:
     return _amounts(spec.resources.requests, "spec.resources.requests") if spec.resources else {}
 
 
-def _exclusive_amounts(spec: PodSpec, off: frozenset[str]) -> Amounts:
-    """Count host ports and disks, of too many none: such a pod is not supported."""
-    if _too_exclusive(spec):
-        return {}
-    ports = port_amounts(() if PORTS in off else _host_ports(spec))
-    return {**ports, **disk_amounts(_disks(spec))}
+def _port_amounts(spec: PodSpec, off: frozenset[str]) -> Amounts:
+    """Count host ports, of too many none: such a pod is not supported."""
+    return {} if PORTS in off or _has_many_ports(spec) else port_amounts(_host_ports(spec))
 
 
-def _too_exclusive(spec: PodSpec) -> bool:
-    return len({*_host_ports(spec)}) + len({*_disks(spec)}) > _MOST_EXCLUSIVE
+def _has_many_ports(spec: PodSpec) -> bool:
+    return len({*_host_ports(spec)}) > _MOST_PORTS
 
 
 def _host_ports(spec: PodSpec) -> Iterator[HostPort]:
@@ -374,8 +372,8 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
         name = _shortened(spec.scheduler_name or DEFAULT_SCHEDULER)
         yield f"schedulerName {name} (use one of the schedulers in the coordinator's PROFILES)"
     yield from _volumes(spec)
-    if _too_exclusive(spec):
-        yield f"more than {_MOST_EXCLUSIVE} host ports and disks (use fewer)"
+    if _has_many_ports(spec):
+        yield f"more than {_MOST_PORTS} host ports (use fewer)"
     if _selection_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} node selection terms (use fewer, with more values each)"
     else:
@@ -393,12 +391,13 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
 
 def _volumes(spec: PodSpec) -> Iterator[str]:
     if sum(kind in _MOUNTED for _, kind, _ in _sources(spec)) > _MOST_VOLUMES:
-        yield f"more than {_MOST_VOLUMES} volumes of claims and disks"
+        yield f"more than {_MOST_VOLUMES} volumes of claims and disks (use fewer)"
+    remedy = "use a PersistentVolumeClaim instead"
     for _, kind, source in _sources(spec):
-        if kind not in _MODELLED_VOLUMES:
-            yield f"volume of kind {kind}"
+        if kind in _EXCLUSIVE_DISKS or kind not in _MODELLED_VOLUMES:
+            yield f"volume of kind {kind} ({remedy})"
         elif kind in TAKEN_OVER and not handle_of(kind, source, {}):
-            yield f"volume of kind {kind} that no CSI driver can take over"
+            yield f"volume of kind {kind} that no CSI driver can take over ({remedy})"
 
 
 def _sources(spec: PodSpec) -> Iterator[tuple[str, str, VolumeSource]]:
@@ -407,12 +406,6 @@ def _sources(spec: PodSpec) -> Iterator[tuple[str, str, VolumeSource]]:
         for kind, source in volume.items():
             if isinstance(source, VolumeSource):
                 yield str(volume.get("name", "")), kind, source
-
-
-def _disks(spec: PodSpec) -> Iterator[Disk]:
-    """Yield the disks that the pod itself names and that pods may keep from each other."""
-    for _, kind, source in _sources(spec):
-        yield from named_disks(kind, source)
 
 
 def mounts(pod: Pod) -> tuple[Mount, ...]:

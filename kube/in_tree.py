@@ -2,17 +2,15 @@
 
 Volumes of five kinds count as those of the CSI driver that took them over (plugins
 NodeVolumeLimits and VolumeBinding of 1.36 with csi-translation-lib). A volume's node affinity is
-rewritten for nodes whose CSINode says that the kind is taken over there. Nothing looks at the
-other kinds, but for the disks that pods name themselves and that get in each other's way (plugin
-VolumeRestrictions).
+rewritten for nodes whose CSINode says that the kind is taken over there. No plugin looks at volumes
+of the other kinds.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kube.objects import VolumeSource
-from scheduling.disks import Disk
 from scheduling.model import NodeTerm, Requirement
 from scheduling.storage import IN_TREE_DRIVERS
 
@@ -96,24 +94,6 @@ def handle_of(kind: str, source: VolumeSource, labels: Mapping[str, str]) -> str
         return TAKEN_OVER[kind].handle(source, labels)
     except ValueError:
         return ""
-
-
-def named_disks(kind: str, source: VolumeSource) -> Iterator[Disk]:
-    """Yield what a pod takes that names a disk of one of the four kinds, one per monitor of Ceph.
-
-    Two of Ceph's are the same where they share a monitor; Amazon's have no readers side by side.
-    """
-    read = bool(source.read_only)
-    match kind:
-        case "gcePersistentDisk":
-            yield Disk(f"{kind} {source.pd_name}", read)
-        case "awsElasticBlockStore":
-            yield Disk(f"{kind} {source.volume_id}")
-        case "iscsi":
-            yield Disk(f"{kind} {source.iqn}", read)
-        case "rbd":
-            for monitor in source.monitors or ():
-                yield Disk(f"{kind} {monitor} {source.pool}/{source.image}", read)
 
 
 def moved(

@@ -218,15 +218,10 @@ class VolumeSource(Slim, frozen=True):
     """Where a volume comes from: a claim, or a disk that is told by fields of its kind."""
 
     claim_name: str = ""
-    read_only: bool | None = None
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
     disk_uri: str = msgspec.field(default="", name="diskURI")
     kind: str | None = None
-    iqn: str = ""
-    monitors: tuple[str, ...] | None = None
-    pool: str = ""
-    image: str = ""
 
 
 class PodSpec(_Part, frozen=True):
@@ -395,7 +390,6 @@ class PersistentVolumeClaimSpec(_Part, frozen=True):
     volume_name: str = ""
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
-    selector: LabelSelector | None = None
 
 
 class Phase(Slim, frozen=True):
@@ -428,7 +422,6 @@ class CSISource(Slim, frozen=True):
 class PersistentVolumeSpec(_Part, frozen=True):
     """Where a volume is and whose it is; the in-tree kinds are those that CSI drivers take over."""
 
-    access_modes: OrNull[tuple[str, ...]] = ()
     capacity: OrNull[Quantities] = {}
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None

@@ -76,10 +76,8 @@ def claim(found: objects.PersistentVolumeClaim) -> Claim:
         selected=meta.annotations.get(SELECTED_NODE, ""),
         size=_asked(spec.resources.requests.get("storage")),
         uid=meta.uid,
-        modes=tuple(sorted(set(spec.access_modes))),
         kind=spec.volume_mode or FILE_SYSTEM,
         attributes=spec.volume_attributes_class_name or "",
-        selector=selector(spec.selector) if spec.selector else (),
     )
 
 
@@ -99,10 +97,8 @@ def volume(found: objects.PersistentVolume) -> Volume:
         open=is_open,
         deleted=deleted,
         size=_capacity(spec.capacity),
-        modes=tuple(sorted(set(spec.access_modes))),
         kind=spec.volume_mode or FILE_SYSTEM,
         attributes=spec.volume_attributes_class_name or "",
-        labels=tuple(sorted(meta.labels.items())) if is_open else (),
         terms=_by_labels(terms),
         zones=tuple(_zones(meta.labels)),
         driver=disk.driver,

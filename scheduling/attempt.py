@@ -13,10 +13,10 @@ import numpy as np
 
 from scheduling.columns import Amounts, Mask, Positions
 from scheduling.counting import exact_sum
-from scheduling.exclusive import is_exclusive
 from scheduling.feasibility import feasible, is_feasible_everywhere
 from scheduling.fit import displaced, filled, greedy_orders
 from scheduling.model import PodShape
+from scheduling.ports import is_port
 from scheduling.room import Room, Spread
 from scheduling.shortage import Shortage, shortage
 
@@ -101,9 +101,10 @@ class Attempt:
         taken = sum(other.takes(short.resource, nodes) for other in others)
         if not taken:
             return short
+        if is_port(short.resource):
+            return shortage(part.shape, self.left)
         free = self.before.free[self.before.columns.row[short.resource]]
-        largest = (free[other.spread.nodes] >= short.largest for other in others)
-        if is_exclusive(short.resource) or any(map(np.any, largest)):
+        if any(np.any(free[other.spread.nodes] >= short.largest) for other in others):
             return shortage(part.shape, self.left)
         return replace(short, free=short.free - taken)
 

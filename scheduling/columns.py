@@ -21,14 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.bounded import MIB, BoundedCache
-from scheduling.exclusive import is_exclusive, offered
 from scheduling.model import NODE_NAME, Node, Taint
+from scheduling.ports import NOTHING, PortLedger, Taken, is_port
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 Cells = Mapping[tuple[int, int], int]
 """Amounts at some rows and nodes of columns."""
+
+Ports = tuple[tuple[str, str, int], ...]
+"""Amounts of host ports at some nodes, by resource and name of the node."""
 
 T = TypeVar("T")
 
@@ -43,12 +46,6 @@ MASKS_BYTES = LABELS_BYTES = 8 * MIB
 answer: so much, and `NODE_BYTES` for each node. Gangs of one cluster share a few dozen."""
 
 NODE_BYTES = 4096
-
-EXCLUSIVE_ROWS = 128
-"""Host ports and disks that have rows at a time: 5 MB an array at 5,000 nodes, copied per gang.
-
-Anybody invents such names, so of more than that the later ones wait for a row, and their pods too.
-"""
 
 
 class Traits:
@@ -129,7 +126,8 @@ class Columns:
     """The nodes at one moment; nothing in it is ever written again.
 
     `allocatable`, `used` and `free` are int64 of shape (resources, nodes), one contiguous row
-    per resource. `free` is negative where a node is overcommitted.
+    per resource. `free` is negative where a node is overcommitted. Host ports have no rows: `ports`
+    says which are taken where.
     """
 
     def __init__(
@@ -138,9 +136,10 @@ class Columns:
         resources: tuple[str, ...],
         allocatable: Amounts,
         used: Amounts,
-        ceded: Iterable[tuple[int, Cells]] = (),
+        ceded: Iterable[tuple[int, Cells, Ports]] = (),
         claimable: frozenset[str] = frozenset(),
         free: Amounts | None = None,
+        ports: Taken = NOTHING,
     ) -> None:
         """Take the arrays as they are; `ceded` goes up by priority, see `ceded`.
 
@@ -155,6 +154,7 @@ class Columns:
         self.free: Amounts = allocatable - used if free is None else free
         self._ceded = tuple(ceded)
         self.claimable = claimable
+        self.ports = ports
 
     def rank(self, priority: int) -> int:
         """Return how many sorts of nominations there are below a priority; mostly none."""
@@ -169,9 +169,14 @@ class Columns:
             given[rows, nodes] = np.array(list(cells.values()), dtype=np.int64)
         return given
 
+    def ceded_ports(self, rank: int) -> Ports:
+        """Return the ports that only nominations take which pods of this rank pass over."""
+        return self._ceded[rank - 1][2] if rank else ()
+
     def nominated(self) -> Positions:
         """Return the nodes with room that some pods pass over a nomination for."""
-        nodes = {node for _, cells in self._ceded for _, node in cells}
+        nodes = {node for _, cells, _ in self._ceded for _, node in cells}
+        nodes |= {self.index[node] for _, _, ports in self._ceded for _, node, _ in ports}
         return np.array(sorted(nodes), dtype=np.intp)
 
     @classmethod
@@ -179,11 +184,9 @@ class Columns:
         cls,
         nodes: Iterable[Node],
         used: Mapping[str, Mapping[str, int]] | None = None,
-        asked: Iterable[tuple[str, int]] = (),
     ) -> "Columns":
-        """Draw up nodes with what is used on them by name, and what is exclusive in `asked`."""
+        """Draw up nodes with what is used on them by name."""
         table = NodeTable()
-        table.offer(asked, +1)
         for node in nodes:
             table.put_node(node)
         for name, amounts in (used or {}).items():
@@ -201,6 +204,7 @@ class Columns:
             np.vstack((self.used, used)),
             self._ceded,
             self.claimable,
+            ports=self.ports,
         )
 
     @property
@@ -227,9 +231,8 @@ class NodeTable:
     into that of resources, so that until then a view is a part of the arrays. Sums are
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row while a node
-    has it, host ports and disks while somebody asks for them, `EXCLUSIVE_ROWS` at most; what pods
-    use of others, whose names anybody can invent, stays in the sums, and a pod that asks for it
-    fits nowhere.
+    has it. Host ports have none: which are taken where is kept beside. What pods use of others,
+    whose names anybody can invent, stays in the sums, and a pod that asks for it fits nowhere.
     """
 
     def __init__(self) -> None:
@@ -239,9 +242,7 @@ class NodeTable:
         self._rows: dict[str, int] = {}
         self._free_rows: list[int] = []
         self._offered: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
-        self._exclusive_rows = 0
-        self._rowless: dict[str, None] = {}
+        self._ports = PortLedger()
         self._used: dict[str, dict[str, int]] = {}
         self._nominated: dict[int, Counter[tuple[str, str]]] = {}
         self._claimable: frozenset[str] = frozenset()
@@ -279,8 +280,7 @@ class NodeTable:
         for resource in node.allocatable:
             if not self._offered[resource]:
                 del self._offered[resource]
-                if not is_exclusive(resource):
-                    self._drop_row(resource)
+                self._drop_row(resource)
 
     def use(self, node: str, amounts: Iterable[tuple[str, int]], sign: int) -> None:
         """Add (+1) or take back (-1) amounts on a node, known or not."""
@@ -295,6 +295,8 @@ class NodeTable:
             row = self._rows.get(resource)
             if slot is not None and row is not None:
                 self._take(row, slot, total)
+            if is_port(resource):
+                self._ports.put(resource, node, total)
         if not sums:
             del self._used[node]
         elif gone > MANY:
@@ -317,17 +319,6 @@ class NodeTable:
         if not sums:
             del self._nominated[priority]
         self._snapshot = None
-
-    def offer(self, amounts: Iterable[tuple[str, int]], sign: int) -> None:
-        """Keep rows (+1) for ports and disks among what a waiting pod asks for, or give them up."""
-        for resource in (name for name, _ in amounts if is_exclusive(name)):
-            before = self._asked[resource]
-            self._asked[resource] += sign
-            if self._asked[resource] <= 0:
-                del self._asked[resource]
-                self._drop_exclusive(resource)
-            elif not before:
-                self._add_exclusive(resource)
 
     def claim(self, resources: Iterable[str]) -> None:
         """Say of which resources nodes without any may still give some."""
@@ -356,8 +347,13 @@ class NodeTable:
     def _drawn(self) -> Columns:
         now = self.view()
         ceded = self._ceded(now.row, now.index)
-        amounts = now.allocatable.copy(), now.used.copy()
-        return Columns(now.traits, now.resources, *amounts, ceded, self._claimable, now.free.copy())
+        return Columns(
+            *(now.traits, now.resources, now.allocatable.copy(), now.used.copy()),
+            ceded=ceded,
+            claimable=self._claimable,
+            free=now.free.copy(),
+            ports=self._ports.snapshot(),
+        )
 
     def view(self) -> Columns:
         """Return the nodes in the table's own arrays, which the next event changes.
@@ -371,8 +367,12 @@ class NodeTable:
                 self._traits = Traits(tuple(self._nodes[name] for name in self._slots))
             tables = (self._allocatable, self._taken, self._left)
             offered, taken, left = (self._lined_up(table) for table in tables)
-            resources = tuple(self._rows)
-            self._view = Columns(self._traits, resources, offered, taken, (), self._claimable, left)
+            self._view = Columns(
+                *(self._traits, tuple(self._rows), offered, taken),
+                claimable=self._claimable,
+                free=left,
+                ports=self._ports.now,
+            )
         return self._view
 
     def _lined_up(self, table: Amounts) -> Amounts:
@@ -390,23 +390,22 @@ class NodeTable:
             table[: len(rows), : len(slots)] = table[rows[:, None], slots]
         self._slots = {name: at for at, name in enumerate(names)}
         self._rows = {name: at for at, name in enumerate(resources)}
-        self._free_slots, self._free_rows = [], []
+        self._free_slots = []
 
     def _ceded(
         self, row: Mapping[str, int], index: Mapping[str, int]
-    ) -> Iterator[tuple[int, Cells]]:
+    ) -> Iterator[tuple[int, Cells, Ports]]:
         """Yield, lowest first, each priority of nominations and what they cede up to there."""
         sums: Counter[tuple[str, str]] = Counter()
         for priority in sorted(self._nominated):
             sums.update(self._nominated[priority])
-            yield (
-                priority,
-                {
-                    (row[resource], index[node]): self._given_back(node, resource, amount)
-                    for (node, resource), amount in sums.items()
-                    if resource in row and node in index
-                },
-            )
+            here = [(resource, node, n) for (node, resource), n in sums.items() if node in index]
+            cells = {
+                (row[resource], index[node]): self._given_back(node, resource, amount)
+                for resource, node, amount in here
+                if resource in row
+            }
+            yield priority, cells, tuple(each for each in here if is_port(each[0]))
 
     def _given_back(self, node: str, resource: str, amount: int) -> int:
         """Return what a column loses when an amount is no more in use there."""
@@ -416,41 +415,16 @@ class NodeTable:
     def _write(self, slot: int, node: Node) -> None:
         """Write a node's whole column, with what was used on it before it was known."""
         for resource in node.allocatable:
-            if resource not in self._rows and not is_exclusive(resource):
+            if resource not in self._rows:
                 self._new_row(resource)
         used = self._used.get(node.name, {})
         for resource, row in self._rows.items():
-            amount = (
-                offered(resource) if is_exclusive(resource) else node.allocatable.get(resource, 0)
-            )
-            self._allocatable[row, slot] = _in_column(amount)
+            self._allocatable[row, slot] = _in_column(node.allocatable.get(resource, 0))
             self._take(row, slot, used.get(resource, 0))
 
     def _take(self, row: int, slot: int, total: int) -> None:
         self._taken[row, slot] = taken = _in_column(total)
         self._left[row, slot] = self._allocatable[row, slot] - taken
-
-    def _add_exclusive(self, resource: str) -> None:
-        """Make a row for it, or let it wait for one."""
-        if self._exclusive_rows >= EXCLUSIVE_ROWS:
-            self._rowless[resource] = None
-            return
-        self._exclusive_rows += 1
-        row = self._new_row(resource)
-        self._allocatable[row, :] = offered(resource)
-        self._left[row] = self._allocatable[row] - self._taken[row]
-
-    def _drop_exclusive(self, resource: str) -> None:
-        """Give its row to the next that waits for one; what pods hold of it stays in the sums."""
-        if resource in self._rowless:
-            del self._rowless[resource]
-            return
-        self._exclusive_rows -= 1
-        self._drop_row(resource)
-        if self._rowless:
-            following = next(iter(self._rowless))
-            del self._rowless[following]
-            self._add_exclusive(following)
 
     def _drop_row(self, resource: str) -> None:
         self._free_rows.append(self._rows.pop(resource))
@@ -465,7 +439,7 @@ class NodeTable:
 
     def _new_row(self, resource: str) -> int:
         """Make a row of what was used until now; it may replace the arrays by larger ones."""
-        row = self._free_rows.pop() if self._free_rows else len(self._rows)
+        row = len(self._rows)
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
         self._rows[resource] = row

@@ -20,6 +20,7 @@ from typing import assert_never
 
 from scheduling import explain
 from scheduling.assign import Assignments
+from scheduling.attach import SharedDisks, is_short_of_shared
 from scheduling.columns import Columns
 from scheduling.company import Company, CompanyTable
 from scheduling.domains import Decide
@@ -152,22 +153,24 @@ class _Cycle:
         """Decide all, each in the room that those before it leave."""
         self._minded = _somebody_minds(pending, self._company)
         if _somebody_mounts(pending):
-            columns = self._volumes.with_rows(columns, in_order(pending))
+            columns = self._volumes.with_rows(columns)
         room = memory.room.moved_to(columns) if memory else Room.of(columns)
         known = memory.refused if memory else {}
         self._same_nodes = bool(memory and memory.room.columns.traits is columns.traits)
         self._known = memory.left_out if memory and self._same_nodes else {}
         decisions, refused = [], {}
-        for gang in map(self._volumes.mounted, in_order(pending)):
+        for asked in in_order(pending):
+            gang = self._volumes.mounted(asked)
             room = room.facing(gang.pod_priority)
             same = known.get(gang.key)
-            if same and self._still_holds(same, gang, room):
+            shared = self._short_of_shared(asked, gang, room)
+            if same and not (same.is_certain and shared) and self._still_holds(same, gang, room):
                 decisions.append(Decision(gang.key, same.refusal))
                 refused[gang.key] = same
                 self._kept += 1
                 continue
             steps = self._steps
-            ruling = self._decided(gang, room, steps)
+            ruling = _unless_shared(self._decided(gang, room, steps), shared)
             decisions.append(Decision(gang.key, ruling.verdict))
             room = ruling.room.for_next()
             match ruling.verdict:
@@ -208,6 +211,13 @@ class _Cycle:
                 refusal = explain.with_holders(refusal, groups, room, self._holders)
         self._left_out[gang.key] = gang, refusal
         return refusal
+
+    def _short_of_shared(self, asked: PendingGang, gang: PendingGang, room: Room) -> SharedDisks:
+        """Return the disks that may keep a gang out only because each pod is counted for them."""
+        if gang is asked:  # it mounts nothing
+            return {}
+        shared = self._volumes.shared_disks(asked)
+        return shared if shared and is_short_of_shared(gang.minimum, shared, room) else {}
 
     def _to_keep(self, gang: PendingGang, refusal: Refusal, room: Room, steps: int) -> Kept:
         demand, around = demand_of(gang.minimum), self._around(gang, room)
@@ -265,6 +275,15 @@ def _has_grown(shape: PodShape, room: Room) -> bool:
     )
 
 
+def _unless_shared(ruling: Ruling, shared: SharedDisks) -> Ruling:
+    """Refuse nothing for good that may fit if shared disks are counted as nodes attach them."""
+    if not shared or not isinstance(ruling.verdict, Refusal):
+        return ruling
+    if ruling.verdict.reason not in CERTAIN:
+        return ruling
+    return replace(ruling, verdict=explain.counted_too_often(shared))
+
+
 def _with_holders(gang: PendingGang, ruling: Ruling, holders: Holders) -> Verdict:
     """Say in a refusal who holds the room; who is admitted is one of them from now on."""
     match ruling.verdict:
@@ -294,7 +313,7 @@ def _minds_affinity(gang: PendingGang) -> bool:
 
 def _decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
     """Choose the domain of the gang, in it those of its replicas, and place it there."""
-    refusal = explain.too_many_kinds(gang)
+    refusal = explain.too_many_kinds(gang) or explain.too_many_ports(gang)
     if refusal is not None:
         return Ruling(refusal, room)
     decide = partial(decide_sharing, decide=decide)

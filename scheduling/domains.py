@@ -69,7 +69,9 @@ class Domains:
 
     def when_empty(self, shape: PodShape, columns: Columns) -> Amounts:
         """Return how many pods of a shape each domain would hold if nobody were there."""
-        fitting = pods_per_node(shape.requests, columns.row, columns.allocatable)
+        fitting = pods_per_node(shape.counted, columns.row, columns.allocatable)
+        if shape.ports:
+            np.minimum(fitting, 1, out=fitting)
         return self.sums(fitting * feasible(shape, columns))
 
     def around(self, nodes: Iterable[str], index: Mapping[str, int]) -> set[int]:

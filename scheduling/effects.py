@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from scheduling.attach import ClaimDisk
 from scheduling.feasibility import Predicate
 from scheduling.model import Mount, PodShape, Reach
-from scheduling.static import Wanted
 
 BINDING = Predicate.VOLUME_BINDING
 
@@ -16,20 +16,18 @@ Unit = tuple[str, PodShape]
 class Effect:
     """What claims mean to the pod that mounts them.
 
-    `single` names the claims that only one pod may have, with the predicate that says so. `wants`
-    are, with their sizes, the claims that a volume made by hand must be free for. `shares` are the
-    claims that several pods may have before they are bound, with the labels of nodes that say from
-    where their volumes will be reached (None: nobody tells). `named` are the claims, with their
-    drivers, among what counts against a limit: others may mount them too.
+    `single` names the claims that only one pod may have, with the predicate that says so. `shares`
+    are the claims that several pods may have before they are bound, with the labels of nodes that
+    say from where their volumes will be reached (None: nobody tells). `named` are those among the
+    disks that count against a limit which are not of this pod alone.
     """
 
     reach: tuple[Reach, ...] = ()
     drivers: tuple[str, ...] = ()
     unsupported: frozenset[str] = frozenset()
     single: frozenset[tuple[str, Predicate]] = frozenset()
-    wants: tuple[Wanted, ...] = ()
     shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
-    named: frozenset[tuple[str, str]] = frozenset()
+    named: frozenset[ClaimDisk] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return what both mean together."""
@@ -40,7 +38,6 @@ class Effect:
             tuple(sorted(self.drivers + other.drivers)),
             self.unsupported | other.unsupported,
             self.single | other.single,
-            self.wants + other.wants,
             self.shares | other.shares,
             self.named | other.named,
         )
@@ -52,7 +49,12 @@ class Effect:
 
 
 NOTHING = Effect()
-UNKNOWN = Effect(unsupported=frozenset({"volumes of pods that are not known"}))
+UNKNOWN = Effect(
+    unsupported=frozenset({"volumes of pods that are not known (wait until they are seen)"})
+)
+
+BIND_IT = "bind it before, with a pod of its own, or let its class bind at once"
+"""What helps where pods share a claim that is not bound yet."""
 
 
 def spoken(mount: Mount) -> str:

@@ -18,18 +18,17 @@ from scheduling.attach import is_attach
 from scheduling.attach import spoken as attachable
 from scheduling.attempt import Attempt, Part, Wanted, attempted, is_short_alone, per_shape
 from scheduling.columns import Columns
-from scheduling.exclusive import is_exclusive, spoken
+from scheduling.effects import BIND_IT
 from scheduling.feasibility import Predicate, feasible, rejections
 from scheduling.fit import in_order
 from scheduling.holders import Held, Holders
 from scheduling.model import CPU, MEMORY, PODS, Group, PendingGang, PodShape, SpreadConstraint
 from scheduling.never import Never, TooLarge, TooMany, TooScattered
 from scheduling.packing import is_device
+from scheduling.ports import is_port, spoken
 from scheduling.room import Room
 from scheduling.shortage import NO_NODE, shortage
 from scheduling.skew import Lack, Stop
-from scheduling.static import is_static
-from scheduling.static import spoken as by_hand
 from scheduling.unmatched import unmatched
 from scheduling.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
 
@@ -61,6 +60,9 @@ _SPEAKS_AGAINST = {
 MOST_KINDS = 256
 MOST_MINDING = 64
 """How many kinds of pods (pod set and shape) a gang may have, and where they mind each other."""
+
+MOST_PORTS = 128
+"""How many host ports all kinds of pods of a gang may ask for; one on an address counts twice."""
 
 MOST_HOLDERS = 3
 """How many of those who hold what is short are named."""
@@ -102,6 +104,28 @@ def too_many_kinds(gang: PendingGang) -> Refusal | None:
         said = f"{len(kinds)} kinds of pods that mind each other, more than {MOST_MINDING}"
     remedy = "make the pods of a group equal, or have fewer groups"
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({remedy})")
+
+
+def too_many_ports(gang: PendingGang) -> Refusal | None:
+    """Refuse a gang that asks for more host ports than can be judged in a moment."""
+    ports = sum(len(shape.ports) for shape in {group.shape for group in gang.groups()})
+    if ports <= MOST_PORTS:
+        return None
+    said = f"{ports} host ports of all kinds of its pods, more than {MOST_PORTS} (use fewer)"
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
+
+
+def counted_too_often(disks: Iterable[tuple[str, str]]) -> Refusal:
+    """Refuse a gang that may fit only because of disks that its pods share, by driver and claim."""
+    named = ", ".join(
+        f'volume claim "{_shown(claim)}" of {driver}' for driver, claim in sorted(disks)
+    )
+    said = (
+        "not supported by Muster; a shared disk counts for each pod that mounts it, and so too "
+        f"few can be attached (NodeVolumeLimits): {named} (let fewer pods mount it, or detach "
+        "other volumes of the driver)"
+    )
+    return Refusal(Reason.UNSUPPORTED, _bounded([said], ""))
 
 
 def no_fit(groups: Iterable[Group], room: Room, unit: Sequence[Group] = ()) -> Refusal:
@@ -290,7 +314,7 @@ def no_label(keys: Sequence[str], whom: str = WORKERS) -> Refusal:
 def nowhere_together(whom: str) -> Refusal:
     """Explain that nobody says from where volumes are reached, and no one node takes the pods."""
     said = f"no one node holds {whom}, and nothing says from which others the volume is reached"
-    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({BIND_IT})")
 
 
 def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:
@@ -390,7 +414,7 @@ def with_holders(
 def _held(
     each: PodSetRefusal, wanted: Sequence[Wanted], room: Room, holders: Holders
 ) -> Held | None:
-    """Return who holds what is short; None where no node has it, or it is made up (ports, disks).
+    """Return who holds what is short; None where no node has it, or it is made up (ports).
 
     The pods were judged with what their volumes take beside what they ask for themselves.
     """
@@ -399,7 +423,7 @@ def _held(
         s for pod_set, s, _ in wanted if pod_set == each.pod_set and asked.issuperset(s.requests)
     )
     shape = next(mine, None)
-    if shape is None or each.resource not in dict(shape.requests) or is_exclusive(each.resource):
+    if shape is None or each.resource not in dict(shape.requests) or is_port(each.resource):
         return None
     if each.resource not in room.columns.row:
         return None
@@ -467,7 +491,7 @@ def _alone(pod_set: str, shape: PodShape, count: int, room: Room) -> PodSetRefus
 def _numbers_of(part: Part, attempt: Attempt) -> PodSetRefusal:
     """Return what one more pod lacks beside the others; of a set that fits nothing is short."""
     short = attempt.shortage(part) if part.missing else NO_NODE
-    counts = short.resource and not is_exclusive(short.resource)
+    counts = short.resource and not is_port(short.resource)
     return PodSetRefusal(
         pod_set=part.pod_set,
         wanted=part.wanted,
@@ -560,7 +584,7 @@ def _in_all(numbers: PodSetRefusal) -> str:
 
 def _free(numbers: PodSetRefusal) -> str:
     resource = numbers.resource
-    if is_exclusive(resource):
+    if is_port(resource):
         nodes = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
         return f"{nodes} it free"
     said = f"{_are(resource, numbers.free)} free"
@@ -655,12 +679,10 @@ def _nodes(room: Room) -> str:
 
 def _amount_up(resource: str, amount: int) -> str:
     """Write what is needed with its resource, rounded up where it must be rounded."""
-    if is_exclusive(resource):
+    if is_port(resource):
         return spoken(resource)
     if is_attach(resource):
         return f"{amount} {attachable(resource)}"
-    if is_static(resource):
-        return f"{amount} {by_hand(resource)}"
     if resource == PODS:
         return f"{amount} pod slot" + ("s" if amount != 1 else "")
     return f"{_written(resource, amount, up=1)} {resource}"

@@ -27,6 +27,7 @@ from scheduling.model import (
     Taint,
     Toleration,
 )
+from scheduling.ports import pods_by_ports
 
 
 class Predicate(StrEnum):
@@ -91,7 +92,9 @@ def is_feasible_everywhere(shape: PodShape, columns: Columns) -> bool:
 
 def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
     """Return how many nodes each predicate refuses before any other does, room asked last."""
-    room = pods_per_node(shape.requests, columns.row, columns.free) > 0
+    room = pods_per_node(shape.counted, columns.row, columns.free) > 0
+    if shape.ports:
+        room &= pods_by_ports(shape.ports, columns.ports, columns.index) > 0
     counts: dict[Predicate, int] = {}
     left = np.ones(len(columns.names), dtype=np.bool_)
     for predicate, mask in (masks(shape, columns.traits) | {Predicate.RESOURCES: room}).items():

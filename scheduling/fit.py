@@ -260,5 +260,7 @@ def _most_used(resource: str, demand: Demand, room: Room) -> int:
         asked = dict(shape.requests).get(resource, 0)
         if asked:
             used += np.minimum(room.counts(shape), count) * asked
-    free = np.maximum(room.free[room.columns.row[resource]], 0)  # below where overcommitted
-    return exact_sum(np.minimum(used, free))
+    free = room.left(resource)
+    if free is None:
+        return 0
+    return exact_sum(np.minimum(used, np.maximum(free, 0)))  # below where overcommitted

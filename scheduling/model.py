@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from scheduling.ports import is_port
+
 T = TypeVar("T")
 
 CPU = "cpu"
@@ -203,6 +205,18 @@ class PodShape:
     def fitting(self) -> HashedOnce[Hashable]:
         """Return all of it that says how often it fits on each node: many shapes have it equal."""
         return HashedOnce((self.requests, self.told_apart_by))
+
+    @cached_property
+    def ports(self) -> tuple[tuple[str, int], ...]:
+        """Return the host ports among its requests."""
+        return tuple(each for each in self.requests if is_port(each[0]))
+
+    @cached_property
+    def counted(self) -> tuple[tuple[str, int], ...]:
+        """Return its requests without host ports: what nodes have in numbers."""
+        return (
+            tuple(e for e in self.requests if e not in self.ports) if self.ports else self.requests
+        )
 
     @property
     def strict(self) -> tuple[PodTerm, ...]:

@@ -13,24 +13,19 @@ from functools import cached_property
 from itertools import chain
 
 from scheduling.attach import attach_row
-from scheduling.effects import BINDING, NOTHING, UNKNOWN, Effect, Unit, nowhere, spoken
+from scheduling.effects import BIND_IT, BINDING, UNKNOWN, Effect, Unit, spoken
 from scheduling.feasibility import Predicate
 from scheduling.model import (
     NODE_NAME,
     Group,
     Member,
     Mount,
-    NodeTerm,
     PendingGang,
     PodShape,
     Reach,
-    Requirement,
     Sharing,
 )
-from scheduling.once import SharedDisks, once, rows_of
 from scheduling.resources import sorted_requests
-from scheduling.static import Wanted
-from scheduling.stock import Claims, Stock
 
 Share = tuple[str, tuple[str, ...] | None]
 """A claim, and the labels that say from where its volume will be reached."""
@@ -44,21 +39,11 @@ class Mounting:
         gang: PendingGang,
         effects: Mapping[Unit, Effect],
         promised: Set[str],
-        stock: Stock,
-        disks: SharedDisks,
     ) -> None:
-        self._stock, self._disks = stock, disks
         self._gang = gang
         self._effects = effects
         self._promised = promised
         self._taken: set[str] = set()
-        self._claims: Claims = Counter()
-        units = (group for group in gang.groups() if group.shape.volumes)
-        shared = once((self._effect(group), group.count) for group in units)
-        rows = dict(rows_of(gang.key.namespace, shared))
-        self._once = {driver: of for driver, of in rows.items() if disks.knows(of)}
-        wanted = (each for effect in effects.values() for each in effect.wants)
-        self._is_known = all(map(stock.knows, wanted))
 
     def gang(self) -> PendingGang:
         """Return the gang with reach, disks and what is not supported in its shapes."""
@@ -103,11 +88,8 @@ class Mounting:
         """Give shapes their effects, and the claims that only one pod may have to these groups."""
         pods: Counter[tuple[str, Predicate]] = Counter()
         for group in (group for group in groups if group.shape.volumes):
-            effect = self._effect(group)
-            for single in effect.single:
+            for single in self._effect(group).single:
                 pods[single] += group.count
-            for each in effect.wants:
-                self._claims[each.want, each.size] += group.count
         changed = tuple(
             replace(g, shape=self._shaped(g, pods)) if g.shape.volumes else g for g in groups
         )
@@ -116,9 +98,7 @@ class Mounting:
 
     def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
         effect = self._judged(group, pods)
-        disks = Counter(attach_row(each) for each in effect.drivers if each not in self._once)
-        disks.update(row for each in {*effect.drivers} for row in self._once.get(each, ()))
-        disks.update(self._stock.requests(effect.wants))
+        disks = Counter(map(attach_row, effect.drivers))
         shape = group.shape
         return replace(
             shape,
@@ -141,50 +121,12 @@ class Mounting:
                 effect += Effect((Reach(predicate, why, ()),))
             elif pods[name, predicate] > 1 and not self._may_share(name, predicate):
                 effect += _shared(said, predicate, pods[name, predicate])
-        for wanted in effect.wants:
-            effect += self._placed(wanted)
-        for driver in sorted({*effect.drivers}):
-            effect += self._left_by_limits(driver)
         return effect
-
-    def _left_by_limits(self, driver: str) -> Effect:
-        """Leave out nodes that rows of single disks do not tell about."""
-        rows = self._once.get(driver)
-        full = self._disks.full(rows) if rows else self._disks.taken_once(driver)
-        terms = (NodeTerm((Requirement(NODE_NAME, "NotIn", full),)),)
-        said = f"attachable {driver}"
-        return Effect((Reach(Predicate.VOLUME_LIMITS, said, terms),)) if full else NOTHING
 
     def _may_share(self, name: str, predicate: Predicate) -> bool:
         """Say whether several pods may have a claim: if all that are shared are by the same."""
         alike = len({*self._shared.values()}) == 1
         return predicate == BINDING and alike and any(name == each for each, _ in self._shared)
-
-    def _placed(self, wanted: Wanted) -> Effect:
-        """Say what the volumes that are there mean to a claim, beside their number on each node."""
-        said, want, _ = wanted
-        of_class = f'of storage class "{want.storage_class}"'
-        problem = self._unclear(wanted)
-        if problem:
-            return Effect(unsupported=frozenset({f"{said} {problem} {of_class}"}))
-        if self._stock.is_given(want):
-            return nowhere(said, f"must wait for a gang that takes volumes {of_class}")
-        terms = self._stock.where(wanted, self._claims).terms
-        if terms == ():
-            return nowhere(said, f"finds no free volume {of_class}")
-        return Effect((Reach(BINDING, said, terms),)) if terms else NOTHING
-
-    def _unclear(self, wanted: Wanted) -> str:
-        """Say why it cannot be told which volume a claim will have; empty where it can."""
-        if not self._is_known:
-            return "among too many kinds of claims, one for volumes"
-        if self._stock.unlike(wanted.want, (each for each, _ in self._claims)):
-            return "beside one that asks differently for the volumes"
-        if self._stock.moves(wanted.want):
-            return "for a volume that a CSI driver took over"
-        if not self._stock.where(wanted, self._claims).is_certain:
-            return "beside others that may take the volumes, each of several nodes,"
-        return ""
 
 
 def _shared(said: str, predicate: Predicate, pods: int) -> Effect:
@@ -192,5 +134,5 @@ def _shared(said: str, predicate: Predicate, pods: int) -> Effect:
     if predicate == Predicate.VOLUME_RESTRICTIONS:
         why = f"{said} is ReadWriteOncePod and {pods} pods of the gang mount it"
         return Effect((Reach(predicate, why, ()),))
-    name = f"{said}, not bound yet and mounted by {pods} pods"
+    name = f"{said}, not bound yet and mounted by {pods} pods ({BIND_IT})"
     return Effect(unsupported=frozenset({name}))

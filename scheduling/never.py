@@ -14,13 +14,12 @@ import numpy as np
 from scheduling.attach import is_attach
 from scheduling.columns import Columns, Mask
 from scheduling.counting import exact_sum, pods_per_node
-from scheduling.exclusive import is_exclusive
 from scheduling.feasibility import feasible
 from scheduling.fit import needed
 from scheduling.model import PODS, PodShape, Toleration
 from scheduling.packing import is_device
+from scheduling.ports import is_port
 from scheduling.search import Demand
-from scheduling.static import is_static
 
 PASSING = tuple(
     Toleration(f"node.{key}", "Exists", "", "")
@@ -107,7 +106,7 @@ def patient(shape: PodShape) -> PodShape:
 
 
 def _is_made_up(resource: str) -> bool:
-    return is_exclusive(resource) or is_attach(resource) or is_static(resource)
+    return is_port(resource) or is_attach(resource)
 
 
 def _able(shape: PodShape, columns: Columns) -> Mask:

@@ -7,7 +7,7 @@ of the next cycle, and brought up to date only at the nodes that changed; what h
 (a sum, why a gang does not fit) is remembered in the room.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,8 @@ from scheduling.columns import LIMIT, Amounts, Columns, Positions
 from scheduling.counting import pods_per_node
 from scheduling.feasibility import bounded, feasible, is_feasible_everywhere
 from scheduling.model import LOWEST_PRIORITY, PodShape
+from scheduling.ports import Taken, added, differing, is_port, pods_by_ports
+from scheduling.ports import left as left_of_port
 
 T = TypeVar("T")
 V = TypeVar("V", bound=np.generic)
@@ -59,12 +61,20 @@ class _Known(NamedTuple):
 class Room:
     """The free amounts, what is known of each node, and which nodes changed since it was learnt.
 
+    `ports` are the host ports that are taken, by pods of before and of the gangs admitted since.
     `grown` are the nodes that may hold more than in the room that this one was moved from.
     """
 
-    def __init__(self, columns: Columns, free: Amounts, grown: Positions = NOWHERE) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        free: Amounts,
+        grown: Positions = NOWHERE,
+        ports: Taken | None = None,
+    ) -> None:
         self.columns = columns
         self.grown = grown
+        self.ports = columns.ports if ports is None else ports
         self._free: Amounts | _Taken = free
         self._changed: tuple[Positions, ...] = ()
         self._known: dict[Hashable, _Known] = {}
@@ -94,7 +104,14 @@ class Room:
         """Return the same room as the next gang finds it."""
         if self._outset is None:
             return self
-        return self._changed_to(self._free, NOWHERE, self._rank, None)
+        return self._changed_to(self._free, self.ports, NOWHERE, self._rank, None)
+
+    def left(self, resource: str) -> Amounts | None:
+        """Return what is left of a resource on each node; None of one that no node has."""
+        if is_port(resource):
+            return left_of_port(resource, self.ports, self.columns.index)
+        row = self.columns.row.get(resource)
+        return None if row is None else self.free[row]
 
     def counts(self, shape: PodShape) -> Amounts:
         """Return how many pods of the shape fit on each node.
@@ -120,11 +137,21 @@ class Room:
 
     def counted(self, shape: PodShape, at: At, beside: PodShape | None = None) -> Amounts:
         """Return how many pods of the shape fit on some nodes, next to one pod of `beside`."""
-        taken = () if beside is None else tuple((n, min(a, LIMIT)) for n, a in beside.requests)
-        fitting = pods_per_node(shape.requests, self.columns.row, self.free[:, at], taken)
+        taken = () if beside is None else tuple((n, min(a, LIMIT)) for n, a in beside.counted)
+        fitting = pods_per_node(shape.counted, self.columns.row, self.free[:, at], taken)
+        if shape.ports:
+            fitting = np.minimum(fitting, self._by_ports(shape, beside)[at])
         if not is_feasible_everywhere(shape, self.columns):
             fitting *= feasible(shape, self.columns)[at]
         return fitting
+
+    def _by_ports(self, shape: PodShape, beside: PodShape | None) -> Amounts:
+        """Return where the host ports of a pod are free, next to one pod of `beside`."""
+        there = beside.ports if beside else ()
+        return self.remembered(
+            ("ports", shape.ports, there),
+            lambda: pods_by_ports(shape.ports, self.ports, self.columns.index, there),
+        )
 
     def per_node(self, key: Hashable, derive: Callable[[At], NDArray[V]]) -> NDArray[V]:
         """Return what `derive` says of each node (the last axis), asked anew where it changed.
@@ -176,7 +203,14 @@ class Room:
         before = self._free
         taken = before if isinstance(before, _Taken) else _Taken(before, ())
         taken = taken.and_(spread, self._column(shape))
-        return self._changed_to(taken, spread.nodes, self._rank, self.outset)
+        ports = added(self.ports, self._ports_of(shape, spread)) if shape.ports else self.ports
+        return self._changed_to(taken, ports, spread.nodes, self._rank, self.outset)
+
+    def _ports_of(self, shape: PodShape, spread: Spread) -> Iterator[tuple[str, str, int]]:
+        """Yield what pods take of host ports, by resource and node."""
+        for at, count in zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True):
+            for resource, amount in shape.ports:
+                yield resource, self.columns.names[at], amount * count
 
     def facing(self, priority: int) -> "Room":
         """Return the room as pods of this priority find it: they pass over lower nominations."""
@@ -184,12 +218,26 @@ class Room:
         if rank == self._rank:
             return self
         given = self.columns.ceded(rank) - self.columns.ceded(self._rank)
-        return self._changed_to(self.free + given, np.flatnonzero(given.any(axis=0)), rank, None)
+        less, more = self.columns.ceded_ports(rank), self.columns.ceded_ports(self._rank)
+        ports = added(self.ports, (*((r, node, -n) for r, node, n in less), *more))
+        changed, _ = differing(self.ports, ports)
+        at = np.union1d(np.flatnonzero(given.any(axis=0)), self._places(changed))
+        return self._changed_to(self.free + given, ports, at, rank, None)
+
+    def _places(self, names: Iterable[str]) -> Positions:
+        """Return where nodes are; names of others are left out."""
+        index = self.columns.index
+        return np.array(sorted(index[name] for name in names if name in index), dtype=np.intp)
 
     def _changed_to(
-        self, free: "Amounts | _Taken", at: Positions, rank: int, outset: "Room | None"
+        self,
+        free: "Amounts | _Taken",
+        ports: Taken,
+        at: Positions,
+        rank: int,
+        outset: "Room | None",
     ) -> "Room":
-        changed = Room(self.columns, self.columns.free, self.grown)
+        changed = Room(self.columns, self.columns.free, self.grown, ports)
         changed._free = free
         changed._rank = rank
         changed._outset = outset
@@ -206,7 +254,7 @@ class Room:
         too_much = len(self._known) > KNOWN_KEPT or self._is_too_large(self._known)
         if len(self._changed) >= CHANGES_KEPT or too_much:
             return Room.of(self.columns)
-        return self._changed_to(self.columns.free, at, self._rank, None)
+        return self._changed_to(self.columns.free, self.columns.ports, at, self._rank, None)
 
     def moved_to(self, columns: Columns) -> "Room":
         """Return the room that these columns leave, with what is still known of each node.
@@ -224,6 +272,8 @@ class Room:
         more = changed[np.any(columns.free[:, changed] > was[:, changed], axis=0)]
         expected = columns.nominated(), same.found(self.columns.nominated())
         moved = Room(columns, columns.free, same.others_and(more, *expected))
+        retaken, freed = map(moved._places, differing(self.ports, columns.ports))
+        changed, moved.grown = np.union1d(changed, retaken), np.union1d(moved.grown, freed)
         asked = [key for key in self._asked if key in self._known][-KNOWN_KEPT:]
         asked = [] if self._is_too_large(asked) else asked
         seen = {key: self._known[key].seen for key in asked}

@@ -119,9 +119,13 @@ def _beside(
     possible = np.minimum(room.counts(shape)[nodes], count)
     beside = np.broadcast_to(possible[:, None], (len(nodes), len(mixes))).copy()
     wanted = dict(shape.requests)
-    for resource, row in room.columns.row.items():
+    asked = {name for each in (shape, *(other for other, _ in others)) for name, _ in each.requests}
+    for resource in sorted(asked):
+        free = room.left(resource)
+        if free is None:
+            continue  # no node has any, so that the counts are none already
         taken = mixes @ np.array([_asked(other, resource) for other, _ in others], dtype=np.int64)
-        left = room.free[row, nodes][:, None] - taken[None, :]
+        left = free[nodes][:, None] - taken[None, :]
         if resource in wanted:
             np.minimum(beside, np.maximum(left // wanted[resource], 0), out=beside)
         beside[(left < 0) & (taken > 0)[None, :]] = NEVER

@@ -6,7 +6,6 @@ import numpy as np
 
 from scheduling.columns import Amounts
 from scheduling.counting import exact_sum
-from scheduling.exclusive import is_exclusive
 from scheduling.feasibility import (
     feasible_nodes,
     is_feasible_everywhere,
@@ -14,6 +13,7 @@ from scheduling.feasibility import (
 )
 from scheduling.model import PodShape
 from scheduling.packing import is_device
+from scheduling.ports import is_port
 from scheduling.room import At, Room
 
 
@@ -21,8 +21,8 @@ from scheduling.room import At, Room
 class Shortage:
     """Of the shortest resource: what one pod needs, what is left in all and at most on one node.
 
-    `resource` is empty where no node is feasible. Of a port or disk a pod needs one, and a node has
-    it or not.
+    `resource` is empty where no node is feasible. Of a host port a pod needs one, and a node has it
+    or not.
     """
 
     resource: str
@@ -59,7 +59,7 @@ def _shortage(shape: PodShape, room: Room) -> Shortage:
 
 
 def _told_rather(short: Shortage, room: Room) -> tuple[int, bool, str]:
-    is_looked_for = is_device(short.resource) or short.resource not in room.columns.row
+    is_looked_for = is_device(short.resource) or room.left(short.resource) is None
     return -(short.free // short.each), is_looked_for, short.resource
 
 
@@ -70,22 +70,25 @@ def _feasible_at(shape: PodShape, room: Room) -> At:
 
 def _stopped(shape: PodShape, room: Room, nodes: At, fitting: Amounts) -> dict[str, int]:
     """Return per resource how many nodes have too little of it for one pod more."""
-    row, free, needed = room.columns.row, room.free, fitting + 1
     return {
-        resource: int(np.count_nonzero(free[row[resource], nodes] < needed * each))
-        if resource in row
-        else len(fitting)
+        resource: _nodes_without(resource, each * (fitting + 1), room, nodes)
         for resource, each in shape.requests
     }
 
 
+def _nodes_without(resource: str, needed: Amounts, room: Room, nodes: At) -> int:
+    """Return how many nodes have less of a resource than is needed there."""
+    free = room.left(resource)
+    return len(needed) if free is None else int(np.count_nonzero(free[nodes] < needed))
+
+
 def _left(resource: str, each: int, room: Room, nodes: At, fitting: Amounts) -> Shortage:
     """Return what is left of a resource."""
-    row = room.columns.row.get(resource)
-    if row is None:
+    free = room.left(resource)
+    if free is None:
         return Shortage(resource, each, 0, 0)
-    left = room.free[row, nodes] - fitting * each
-    if is_exclusive(resource):
+    left = free[nodes] - fitting * each
+    if is_port(resource):
         left, each = (left >= each).astype(np.int64), 1
     np.maximum(left, 0, out=left)
     return Shortage(resource, each, exact_sum(left), int(left.max()))

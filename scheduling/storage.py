@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from scheduling.bounded import MIB, BoundedCache, weight
-from scheduling.columns import Traits
 from scheduling.model import Mount, NodeNames, NodeTerm, Requirement
-from scheduling.static import Lot, Places, Pool, Terms, Want, Whereabouts
+
+Terms = tuple[NodeTerm, ...] | None
+"""From which nodes a volume is reached; None: from all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Claim:
 
     `volume` is the one it names, `bound` says that both sides know of it. `owner` is the uid of
     its controller. `once`: ReadWriteOncePod. `size` in bytes, None where it asks for none.
-    `selected` is the node for which a volume is being provisioned. The rest is what it asks of a
-    volume: its access modes, sorted, its mode, the class of its attributes, and its labels.
+    `selected` is the node for which a volume is being provisioned. `kind` is the mode that it asks
+    for, file system or block, `attributes` the class of attributes.
     """
 
     namespace: str
@@ -39,20 +39,13 @@ class Claim:
     selected: str = ""
     size: int | None = None
     uid: str = ""
-    modes: tuple[str, ...] = ()
     kind: str = "Filesystem"
     attributes: str = ""
-    selector: tuple[Requirement, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
         """Return namespace and name."""
         return self.namespace, self.name
-
-    @property
-    def want(self) -> Want:
-        """Return what it asks of a volume, but for the size."""
-        return Want(self.storage_class, self.modes, self.kind, self.attributes, self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +57,7 @@ class Volume:
     itself has a `plugin`; `moved` is its node affinity where that is taken over, and without a
     handle no driver can. `claim` is whom it is bound to or kept for, `claim_uid` which one of that
     name if only one is meant. `open` says that any claim may have it, `deleted` that none may.
-    Claims ask for the rest: size in bytes, access modes, mode, the class of its attributes, and
-    labels, both sorted, which only an open one has.
+    Claims ask for the rest: size in bytes, mode, and the class of its attributes.
     """
 
     name: str
@@ -75,10 +67,8 @@ class Volume:
     open: bool = False
     deleted: bool = False
     size: int = 0
-    modes: tuple[str, ...] = ()
     kind: str = "Filesystem"
     attributes: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     driver: str = ""
@@ -90,12 +80,6 @@ class Volume:
     def key(self) -> str:
         """Return the name."""
         return self.name
-
-    @property
-    def pool(self) -> Pool:
-        """Return with which volumes claims take it for the same, but for size and place."""
-        moves = bool(self.plugin) and self.moved != self.terms
-        return Pool(self.storage_class, self.modes, self.kind, self.attributes, self.labels, moves)
 
     def is_kept_for(self, claim: Claim) -> bool:
         """Say whether it is kept for the claim, and kube-scheduler would take it for that."""
@@ -205,8 +189,6 @@ T = TypeVar("T")
 DERIVED_KEPT = 64
 """What follows from capacities: a list of alternatives for each class and amount that differs."""
 
-LOTS_BYTES = 32 * MIB
-"""What the free volumes that suit a want may take, as long as no volume changes, with the want."""
 
 KINDS: tuple[type[Fact], ...] = (
     *(Claim, Volume, StorageClass, Driver),
@@ -241,11 +223,8 @@ class StorageTable:
         self._from_capacities: dict[Hashable, object] = {}
         self._migrated: dict[str, NodeNames] = {}
         self._keys: dict[str, tuple[str, ...] | None] = {}
-        self._free: defaultdict[str, dict[Pool, dict[Terms, Counter[int]]]] = defaultdict(dict)
+        self._free: Counter[str] = Counter()
         self._kept: dict[tuple[str, str], Counter[str]] = {}
-        self._lots: BoundedCache[Want, Lot] = BoundedCache(LOTS_BYTES, _weight_of_lot)
-        self._where = Whereabouts(Traits(()))
-        self._taking: dict[str, Counter[str]] | None = None
         self._disks: dict[str, set[Disk]] | None = None
 
     # ---- taking in
@@ -275,24 +254,14 @@ class StorageTable:
         if not isinstance(fact, Volume):
             return
         if fact.open:
-            pools = self._free[fact.storage_class]
-            places = pools.setdefault(fact.pool, {})
-            _count(places.setdefault(fact.terms, Counter()), fact.size, sign)
-            if not places[fact.terms]:
-                del places[fact.terms]
-            if not places:
-                del pools[fact.pool]
-            if not pools:
-                del self._free[fact.storage_class]
+            _count(self._free, fact.storage_class, sign)
         if fact.claim is not None:
             _count(self._kept.setdefault(fact.claim, Counter()), fact.name, sign)
             if not self._kept[fact.claim]:
                 del self._kept[fact.claim]
 
     def _outdate(self, fact: Fact) -> None:
-        self._attached = self._taking = self._disks = None
-        if isinstance(fact, Volume):
-            self._lots.clear()
+        self._attached = self._disks = None
         if isinstance(fact, Capacity):
             self._from_capacities.clear()
         if isinstance(fact, Limits):
@@ -309,7 +278,7 @@ class StorageTable:
 
     def use(self, namespace: str, mounts: Iterable[Mount], node: str, sign: int) -> None:
         """Add (+1) or take back (-1) a pod with these mounts on a node."""
-        self._attached = self._taking = self._disks = None
+        self._attached = self._disks = None
         for mount in mounts:
             _count(self._mounted[node], (namespace, mount), sign)
             if not mount.volume:
@@ -349,35 +318,9 @@ class StorageTable:
         found = (self.find(Volume, name) for name in names)
         return [each for each in found if each is not None and each.is_kept_for(claim)]
 
-    def lot(self, want: Want, traits: Traits) -> Lot:
-        """Return the free volumes that suit a want; asked anew only when one has changed."""
-        if self._where.traits is not traits:
-            self._where = Whereabouts(traits)
-            self._lots.clear()
-        return self._lots.remembered(want, lambda: Lot(self._suiting(want), self._where))
-
-    def has_free(self, want: Want) -> bool:
-        """Say whether any free volume suits a want, wherever it is."""
-        return bool(self._suiting(want))
-
-    def _suiting(self, want: Want) -> Mapping[Pool, Places]:
-        pools = self._free.get(want.storage_class, {})
-        return {pool: places for pool, places in pools.items() if want.suits(pool)}
-
-    def taking(self) -> Mapping[str, Counter[str]]:
-        """Return storage class -> node -> claims of pods there that are not known to be bound.
-
-        Their volumes may still look free, because each kind of object is seen in its own time.
-        """
-        if self._taking is None:
-            found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-            for node, mounts in self._mounted.items():
-                for namespace, name in {(where, mount.claim) for where, mount in mounts}:
-                    claim = self.find(Claim, (namespace, name))
-                    if claim is not None and not (claim.bound and claim.volume):
-                        found[claim.storage_class][node] += 1
-            self._taking = dict(found)
-        return self._taking
+    def has_free(self, storage_class: str) -> bool:
+        """Say whether a class has any free volume, of whatever size and wherever it is."""
+        return self._free[storage_class] > 0
 
     def is_used(self, namespace: str, claim: str) -> bool:
         """Say whether a pod that names the claim has its room on some node."""
@@ -437,6 +380,11 @@ class StorageTable:
             self._disks = dict(found)
         return self._disks
 
+    def is_attached(self, namespace: str, claim: str) -> bool:
+        """Say whether any node has the disk of a claim already."""
+        disk = self.disk(namespace, Mount(claim))
+        return disk is not None and any(disk in disks for disks in self.disks_on().values())
+
     def _disks_of_pods(self) -> Iterator[tuple[str, Disk]]:
         for node, mounts in self._mounted.items():
             for namespace, mount in mounts:
@@ -463,10 +411,6 @@ class StorageTable:
         of_class = self.find(StorageClass, claim.storage_class)
         driver = of_class.driver if of_class else ""
         return (driver, f"{namespace}/{claim.name}") if driver else None
-
-
-def _weight_of_lot(want: Want, lot: Lot) -> int:
-    return weight(want) + lot.weight
 
 
 def _count(counts: Counter[K], key: K, sign: int) -> None:

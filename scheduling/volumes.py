@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from scheduling.attach import ATTACH, attach_row, counted
+from scheduling.attach import ATTACH, ClaimDisk, SharedDisks, attach_row, counted
 from scheduling.columns import LIMIT, Amounts, Columns
 from scheduling.effects import BINDING, NOTHING, Effect, Unit, nowhere, spoken
 from scheduling.feasibility import Predicate
@@ -30,9 +30,6 @@ from scheduling.model import (
     Requirement,
 )
 from scheduling.mounting import Mounting
-from scheduling.once import SharedDisks, once, rows_of
-from scheduling.static import Terms, Wanted
-from scheduling.stock import Claims, Stock
 from scheduling.storage import (
     IN_TREE_DRIVERS,
     Capacity,
@@ -40,6 +37,7 @@ from scheduling.storage import (
     Driver,
     StorageClass,
     StorageTable,
+    Terms,
     Volume,
 )
 
@@ -81,8 +79,6 @@ class Volumes:
             self._promised[namespace].add(claim)
         self._own: dict[tuple[object, ...], Effect] = {}
         self._known: dict[GangKey, dict[Unit, Effect]] = {}
-        self._stock = Stock(table, reserved)
-        self._shared = SharedDisks(table, self._limits, reserved)
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -90,39 +86,21 @@ class Volumes:
 
     # ---- room
 
-    def with_rows(self, columns: Columns, pending: Iterable[PendingGang]) -> Columns:
-        """Return the nodes with all that pods use up of volumes."""
+    def with_rows(self, columns: Columns) -> Columns:
+        """Return the nodes with what they can attach, per driver that has a limit anywhere."""
         rows = self._limit_rows(columns)
-        gangs = list(pending)
-        rows |= self._stock.rows(columns, map(self._wanted, gangs))
-        rows |= self._shared.rows(columns, map(self._shared_rows, gangs))
         return columns.with_rows(rows) if rows else columns
 
     def _limit_rows(self, columns: Columns) -> dict[str, tuple[Amounts, Amounts]]:
-        """Return what nodes can attach, per driver that has a limit anywhere."""
         attached = self._table.attached() if self._limits else {}
         reserved = self._reserved(ATTACH) if self._limits else {}
         rows = {}
         for driver, limits in self._limits.items():
             taken = Counter(attached.get(driver, {}))
             taken.update(reserved.get(attach_row(driver), {}))
-            taken.update(self._shared.promised(driver))
             taken.update(dict.fromkeys(self._table.broken(), LIMIT))
             rows[attach_row(driver)] = counted(columns, limits, taken)
         return rows
-
-    def _shared_rows(self, gang: PendingGang) -> Iterator[str]:
-        """Yield the rows of the disks that all pods of a gang share."""
-        effects = self._effects(gang)
-        units = ((g.pod_set, g.shape, g.count) for g in gang.groups() if g.shape.volumes)
-        shared = once((effects[s, shape], n) for s, shape, n in units if (s, shape) in effects)
-        for _, rows in rows_of(gang.key.namespace, shared):
-            yield from rows
-
-    def _wanted(self, gang: PendingGang) -> Iterator[Wanted]:
-        """Yield what the claims of a gang want of volumes made by hand."""
-        for effect in self._effects(gang).values():
-            yield from effect.wants
 
     # ---- gangs
 
@@ -130,8 +108,26 @@ class Volumes:
         """Return the gang with what its volumes mean in its shapes."""
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
-        promised = self._promised[gang.key.namespace]
-        return Mounting(gang, self._effects(gang), promised, self._stock, self._shared).gang()
+        return Mounting(gang, self._effects(gang), self._promised[gang.key.namespace]).gang()
+
+    def shared_disks(self, gang: PendingGang) -> SharedDisks:
+        """Return the disks that are counted more often than nodes attach them, with their units.
+
+        They are counted for each pod; a node attaches a disk once however many pods mount it, and
+        not again if it has it.
+        """
+        pods: Counter[ClaimDisk] = Counter()
+        units: defaultdict[ClaimDisk, set[tuple[str, str]]] = defaultdict(set)
+        effects = self._effects(gang)
+        for group in gang.groups():
+            for disk in effects.get((group.pod_set, group.shape), NOTHING).named:
+                pods[disk] += group.count
+                units[disk].add((group.pod_set, group.shape.key))
+        return {
+            disk: frozenset(units[disk])
+            for disk, count in pods.items()
+            if count > 1 or self._table.is_attached(gang.key.namespace, disk.claim)
+        }
 
     def promise(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
@@ -140,19 +136,6 @@ class Volumes:
         for each in gang.members:
             if each.mounts and (each.pod_set, each.shape.key) in placed:
                 claims.update(mount.claim for mount in each.mounts if not mount.volume)
-        self._stock.give(self._given(gang, placement))
-        self._shared.give(placement)
-
-    def _given(self, gang: PendingGang, placement: Placement) -> Claims:
-        """Count the claims of placed pods that want a volume made by hand."""
-        pods: Counter[tuple[str, str]] = Counter()
-        for each in placement.assignments:
-            pods[each.pod_set, each.shape] += sum(count for _, count in each.nodes)
-        given: Claims = Counter()
-        for (pod_set, shape), effect in self._effects(gang).items():
-            for wanted in effect.wants:
-                given[wanted.want, wanted.size] += pods[pod_set, shape.key]
-        return +given
 
     def _effects(self, gang: PendingGang) -> dict[Unit, Effect]:
         """Return what the claims of each unit mean; that is the same all through a cycle."""
@@ -172,12 +155,8 @@ class Volumes:
 
     def _effect(self, namespace: str, mounts: Iterable[Mount]) -> Effect:
         effect = NOTHING
-        for mount, times in sorted(Counter(mounts).items()):
-            found = self._effect_of(namespace, mount)
-            if times > 1 and found.wants:
-                name = f"{spoken(mount)}, not bound yet and mounted {times} times by a pod"
-                found = Effect(unsupported=frozenset({name}))
-            effect += found
+        for mount in sorted({*mounts}):
+            effect += self._effect_of(namespace, mount)
         return effect
 
     # ---- one claim
@@ -246,7 +225,7 @@ class Volumes:
         """Judge the claim of an ephemeral volume, once for all that are alike."""
         if self._table.kept_for(claim):
             return self._unbound(claim, mount)
-        alike = mount.volume, claim.volume + claim.selected, claim.want, claim.size
+        alike = mount.volume, claim.volume + claim.selected, claim.storage_class, claim.size
         if alike not in self._own:
             self._own[alike] = self._unbound(claim, mount)
         return self._own[alike]
@@ -266,7 +245,7 @@ class Volumes:
         if of_class.provisioner == NO_PROVISIONER:
             return self._static(claim, mount)
         if not _is_made_by_somebody(of_class.provisioner):
-            name = f"{called} of provisioner {of_class.provisioner}"
+            name = f'{called} of provisioner "{of_class.provisioner}" (use a class of a CSI driver)'
             return Effect(unsupported=frozenset({name}))
         reach = tuple(self._provisioned(claim, of_class, called))
         single = _first(claim, mount)
@@ -280,7 +259,7 @@ class Volumes:
         Before one is made kube-scheduler looks for one that is free. One of a plugin that a driver
         took over has the labels of zone and region, too.
         """
-        if self._table.has_free(claim.want) or self._table.kept_for(claim):
+        if self._table.has_free(claim.storage_class) or self._table.kept_for(claim):
             return None
         if of_class.provisioner not in IN_TREE_DRIVERS:
             return self._table.keys_of(of_class.provisioner)
@@ -290,15 +269,19 @@ class Volumes:
     def _static(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim for which somebody has to make a volume, or has made one.
 
-        Of one that a volume is kept for it is known where that is, whichever pod comes first.
+        Of one that a volume is kept for it is known where that is, whichever pod comes first. Which
+        of the free volumes another one takes kube-scheduler decides when a pod is there.
         """
         called = spoken(mount)
         if claim.selected:
             return nowhere(called, "was given a node, and nobody makes volumes of its class")
         kept = self._table.kept_for(claim)
+        if not kept and not self._table.has_free(claim.storage_class):
+            return nowhere(called, f'finds no free volume of storage class "{claim.storage_class}"')
         if not kept:
-            wanted = Wanted(called, claim.want, claim.size or 0)
-            return Effect(single=_first(claim, mount), wants=(wanted,))
+            name = f'{called} of storage class "{claim.storage_class}", which has no provisioner'
+            also = "" if mount.volume else ", or bind the claim before"
+            return Effect(unsupported=frozenset({f"{name} (use a class that has one{also})"}))
         terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
         return Effect(tuple(Reach(BINDING, called, some) for some in terms if some is not None))
 
@@ -357,7 +340,9 @@ def _common(of_pods: Iterable[Effect]) -> Effect:
     if len(effects) == 1:
         return next(iter(effects))
     name = "generic ephemeral volumes that differ between pods of one group"
-    return Effect(unsupported=frozenset({name}))
+    return Effect(
+        unsupported=frozenset({f"{name} (use a class that waits for its first consumer)"})
+    )
 
 
 def _problem(claim: Claim | None, mount: Mount) -> str:
@@ -373,9 +358,9 @@ def _problem(claim: Claim | None, mount: Mount) -> str:
     return ""
 
 
-def _named(drivers: Iterable[str], mount: Mount) -> frozenset[tuple[str, str]]:
+def _named(drivers: Iterable[str], mount: Mount) -> frozenset[ClaimDisk]:
     """Name the claim behind a disk, unless it is of an ephemeral volume: no other pod has that."""
-    return frozenset((driver, mount.claim) for driver in drivers if not mount.volume)
+    return frozenset(ClaimDisk(driver, mount.claim) for driver in drivers if not mount.volume)
 
 
 def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:

@@ -4,7 +4,7 @@ The state of an attempt to place a gang pod by pod: what is free, what is placed
 place, and where the rules between its members (`Bonds`) let the next pod of a unit go.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from scheduling.feasibility import feasible
 from scheduling.model import PodShape
 from scheduling.neighbours import Attraction, Bonds
 from scheduling.packing import no_cost, order_nodes
+from scheduling.ports import left
 from scheduling.room import Room, Spread
 from scheduling.skew import Limit, Rule, Stop, allowed, level_for, stop_of
 
@@ -42,13 +43,23 @@ class Walk:
         self.near = {each.unit: each for each in bonds.near}
         self._shapes, self._room, self._standing = shapes, room, standing
         self._traits = room.columns.traits
+        self._row, self._room_free = self._with_ports()
         self._ranks: dict[int, Positions] = {}
         self.spent = 0
         self.begin()
 
+    def _with_ports(self) -> tuple[Mapping[str, int], Amounts]:
+        """Return rows for the host ports that the gang asks for beside those of the room."""
+        row, room = self._room.columns.row, self._room
+        ports = sorted({resource for shape in self._shapes for resource, _ in shape.ports})
+        if not ports:
+            return row, room.free
+        free = [left(port, room.ports, room.columns.index) for port in ports]
+        return {name: at for at, name in enumerate((*row, *ports))}, np.vstack((room.free, *free))
+
     def begin(self) -> None:
         """Take all pods back."""
-        self._free = self._room.free.copy()
+        self._free = self._room_free.copy()
         self.placed = np.zeros_like(self._standing)
         self.left = list(self.counts)
 
@@ -56,9 +67,8 @@ class Walk:
         """Place pods of a unit on a node, or with a negative count take them back."""
         self.placed[at, node] += count
         self.left[at] -= count
-        row = self._room.columns.row
         for resource, amount in self._shapes[at].requests:
-            self._free[row[resource], node] -= count * amount
+            self._free[self._row[resource], node] -= count * amount
 
     @property
     def traits(self) -> Traits:
@@ -84,7 +94,7 @@ class Walk:
 
     def free_of(self, resource: str) -> Amounts:
         """Return what is free of a resource on each node; nothing of one that no node has."""
-        at = self._room.columns.row.get(resource)
+        at = self._row.get(resource)
         return np.zeros(self._free.shape[1], dtype=np.int64) if at is None else self._free[at]
 
     def room_for(self, at: int) -> Amounts:
@@ -157,7 +167,7 @@ class Walk:
         """Return how many more pods of a unit each node takes, spread constraints aside."""
         self.spent += STEPS_PER_LOOK + self._free.shape[1]
         shape = self._shapes[at]
-        caps = pods_per_node(shape.requests, self._room.columns.row, self._free)
+        caps = pods_per_node(shape.requests, self._row, self._free)
         caps *= feasible(shape, self._room.columns)
         for unit, other, key in self.bonds.shun:
             if unit == at:

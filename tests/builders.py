@@ -6,7 +6,6 @@ Amounts are written as people write them (`cpu=8`, `cpu="500m"`, `memory="16Gi"`
 from collections.abc import Iterable, Mapping
 
 from scheduling.columns import Columns
-from scheduling.disks import Disk, disk_amounts
 from scheduling.model import (
     CPU,
     MEMORY,
@@ -59,7 +58,6 @@ def shape(
     unsupported: tuple[str, ...] = (),
     extra: Mapping[str, Amount] | None = None,
     ports: Iterable[HostPort] = (),
-    disks: Iterable[Disk] = (),
     near: Iterable[PodTerm] = (),
     apart: Iterable[PodTerm] = (),
     spread: Iterable[SpreadConstraint] = (),
@@ -67,7 +65,7 @@ def shape(
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
     return PodShape(
-        requests=sorted_requests({**requests, **port_amounts(ports), **disk_amounts(disks)}),
+        requests=sorted_requests({**requests, **port_amounts(ports)}),
         node_selector=tuple(sorted((selector or {}).items())),
         node_affinity=affinity,
         tolerations=tolerations,
@@ -110,7 +108,5 @@ def gang(
 def columns(
     *nodes: Node,
     used: Mapping[str, Mapping[str, int]] | None = None,
-    asked: Iterable[PodShape] = (),
 ) -> Columns:
-    """Draw up nodes; `asked` are the shapes whose ports and disks somebody waits for."""
-    return Columns.of(nodes, used, [port for each in asked for port in each.requests])
+    return Columns.of(nodes, used)

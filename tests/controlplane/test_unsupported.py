@@ -21,6 +21,7 @@ DISK = {"name": "data", "gcePersistentDisk": {"pdName": "data"}}
 
 CONSTRAINTS = [
     ({"schedulerName": "other-scheduler"}, "other-scheduler"),
+    ({"volumes": [DISK]}, "gcePersistentDisk (use a PersistentVolumeClaim instead)"),
 ]
 
 
@@ -56,15 +57,6 @@ def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     plot.create(gang("usual", group(replicas=2)))
     plot.wait_running("usual", 3)
     assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
-
-
-def test_pods_that_write_to_one_disk_never_share_a_node(plot: Plot) -> None:
-    """Two workers, one node, one disk: the gang waits, says which disk, and runs on two nodes."""
-    plot.add_node(6)
-    plot.create(gang("disk", group(replicas=2, volumes=[DISK])))
-    plot.wait_message("disk", 'disk "gcePersistentDisk data"')
-    plot.add_equal_nodes(1, 6)
-    plot.wait_running("disk", 3)
 
 
 def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:

@@ -77,6 +77,12 @@ def too_many_kinds() -> str:
     return refused(run_cycle([gang("g", *many)], columns(node("n"))))
 
 
+def too_many_ports() -> str:
+    many = (shape(ports=[("", "TCP", 100 * at + 1) for at in range(one, 70)]) for one in (0, 1))
+    groups = (group(f"w{at}", 1, each) for at, each in enumerate(many))
+    return refused(run_cycle([gang("g", *groups)], columns(node("n"))))
+
+
 def only_unpinned() -> str:
     return refused((decide(group("w", 5, spreading(spread(least=2))), on=ZONES),))
 
@@ -122,6 +128,7 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
         (told_apart_by_services, "give the pods topologySpreadConstraints of"),
     ),
     "explain.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
+    "explain.too_many_ports": ((too_many_ports, "use fewer"),),
     "explain.only_unpinned": (
         (only_unpinned, "leave minDomains out"),
         (only_unpinned_by_policy, "use Honor"),
@@ -134,7 +141,7 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
 }
 """By the function that refuses: each message of it, and the remedy."""
 
-OF_VOLUMES = {"explain.nowhere_together"}
+OF_VOLUMES = {"explain.nowhere_together", "explain.counted_too_often"}
 
 
 @pytest.mark.parametrize("where", CASES)

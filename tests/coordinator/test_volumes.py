@@ -215,63 +215,12 @@ def test_news_of_volumes_are_no_matter_once_nobody_waits_with_one() -> None:
     assert not world.leader.state.cycle_wanted
 
 
-HOST = "kubernetes.io/hostname"
 LOCAL = {
     "kind": "StorageClass",
     "metadata": {"name": "local"},
     "provisioner": "kubernetes.io/no-provisioner",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
-ONE_NODE = node("a1", labels={HOST: "a1"})
-
-
-def local(name: str) -> Json:
-    """A free volume that is a disk of the one node."""
-    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["a1"]}]}
-    spec = {
-        "storageClassName": "local",
-        "accessModes": ["ReadWriteOnce"],
-        "capacity": {"storage": "10Gi"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-    }
-    metadata = {"name": name}
-    status = {"phase": "Available"}
-    return {"kind": "PersistentVolume", "metadata": metadata, "spec": spec, "status": status}
-
-
-def asking(name: str, size: str) -> Json:
-    made = claim(name, mode="ReadWriteOnce", bound=False, storageClassName="local")
-    made["spec"]["resources"] = {"requests": {"storage": size}}
-    return made
-
-
-def test_a_free_volume_is_promised_once_and_given_when_it_is_there() -> None:
-    """The second gang asks for another size, and while nothing of the first is bound."""
-    disks = (local("one"), asking("mine", "5Gi"), asking("yours", "7Gi"))
-    world = World(ONE_NODE, LOCAL, *disks)
-    world.schedule = lambda: None  # type: ignore[method-assign]
-    for name, of in (("first", "mine"), ("second", "yours")):
-        world.create(ray_cluster(name, head=template(**mounts(of))))
-        world.settle(seconds=1)
-    assert [name.split("-")[0] for name, _ in world.leader.releases()] == ["first"]
-    assert 'free volume of storage class "local"' in world.status("second")["message"]
-    world.create(local("two"))
-    world.settle(seconds=1)
-    assert sorted(name.split("-")[0] for name, _ in world.leader.releases()) == ["first", "second"]
-
-
-def test_a_volume_of_a_pod_that_is_bound_is_not_promised_while_it_still_looks_free() -> None:
-    """Kinds of objects are watched apart: the pod may be seen before its volume."""
-    world = World(ONE_NODE, LOCAL, local("one"), asking("mine", "5Gi"), asking("yours", "5Gi"))
-    bound = foreign_pod("x", "a1", **mounts("mine"))
-    world.create({**bound, "metadata": {"name": "x", "namespace": TEAM}})
-    world.settle()
-    world.create(ray_cluster("r", head=template(**mounts("yours"))))
-    world.settle(seconds=1)
-    assert world.bound("r") == {}
-    world.create(local("two"))
-    world.settle(seconds=1)
-    assert sum(world.bound("r").values()) == 1
 
 
 def shares(on: str, *keys: str) -> Json:

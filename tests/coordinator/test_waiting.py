@@ -413,3 +413,23 @@ def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
     world.create(node("n2", gpu=1))
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 1, "n2": 1} or world.bound("a") == {"n2": 2}
+
+
+def head_on_ports(*ports: int, cpu: int = 1) -> Json:
+    made = template(cpu=cpu)
+    made["spec"]["containers"][0]["ports"] = [{"hostPort": port} for port in ports]
+    return made
+
+
+def test_a_host_port_is_kept_for_a_pod_that_is_on_its_way_and_costs_no_other_gang_its_own() -> None:
+    """Four gangs wait with 42 ports each, and a fifth starts with a port that nobody asks for."""
+    world = World(node("n1"))
+    world.schedule = lambda: None  # type: ignore[method-assign]
+    for at in range(4):
+        many = range(1000 * (at + 1), 1000 * (at + 1) + 42)
+        world.create(ray_cluster(f"crowd{at}", head=head_on_ports(*many, cpu=99)))
+    for name, port in (("first", 80), ("second", 80), ("third", 81)):
+        world.create(ray_cluster(name, head=head_on_ports(port)))
+        world.settle(seconds=1)
+    assert [name.split("-")[0] for name, _ in world.leader.releases()] == ["first", "third"]
+    assert "it needs host port 80/TCP on one node" in world.status("second")["message"]

@@ -35,6 +35,7 @@ from tests.extender.worlds import (
     node,
     pinned,
     pod,
+    with_port,
 )
 
 AB = ("a", "b")
@@ -76,6 +77,18 @@ def test_reserved_room_is_refused_for_good() -> None:
     known = ledger(node("a"), node("b"), gang(seats={"a": 1}))
     answer = ask(known, pod("new", gpu=1))
     assert (answer.passed, answer.failed, answer.unresolvable) == (["b"], {}, {"a": RESERVED})
+
+
+def test_a_reserved_host_port_is_refused_and_others_are_the_schedulers_matter() -> None:
+    running = with_port(pod("old", on="b"), 81)
+    known = ledger(node("a"), node("b"), running, with_port(gang(gpu=1, seats={"a": 1}), 80))
+    answer = ask(known, with_port(pod("new"), 80))
+    assert (answer.passed, answer.failed, answer.unresolvable) == (["b"], {}, {"a": RESERVED})
+    assert list(ask(known, with_port(pod("new"), 81)).passed) == ["a", "b"]
+    known.put_gang(as_gang(with_port(gang("other", gpu=1, seats={"a": 1}), 81)))
+    assert ask(known, with_port(pod("new"), 81)).failed == {"b": NO_ROOM}
+    known.remove_gang(as_gang(gang()))
+    assert list(ask(known, with_port(pod("new"), 80)).passed) == ["a", "b"]
 
 
 def test_full_is_full_even_where_room_is_reserved_too() -> None:

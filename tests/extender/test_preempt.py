@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from extender.preempt import Rules, kept_nodes
 from extender.snapshot import Ledger
-from tests.extender.worlds import Json, as_seen, gang, ledger, member, node, pinned, pod
+from tests.extender.worlds import (
+    Json,
+    as_seen,
+    gang,
+    ledger,
+    member,
+    node,
+    pinned,
+    pod,
+    with_port,
+)
 
 STRICT, LAX = Rules(), Rules(protect_minimum=False)
 
@@ -25,6 +35,13 @@ def test_nobody_is_evicted_for_room_that_is_reserved() -> None:
     known = ledger(node("a"), node("b"), *running, gang(seats={"a": 1}, gpu=4))
     assert kept(known, pod("big", gpu=8), a="x", b="y") == ["b"]
     assert kept(known, pod("smaller", gpu=4), a="x") == ["a"]
+
+
+def test_a_reserved_host_port_is_not_won_by_eviction() -> None:
+    running = (with_port(pod("x", on="a"), 80), with_port(pod("y", on="b"), 80))
+    reserving = with_port(gang(seats={"c": 1}, gpu=1), 80)
+    known = ledger(*(node(name) for name in "abc"), *running, pod("z", on="c"), reserving)
+    assert kept(known, with_port(pod("big"), 80), a="x", b="", c="z") == ["a"]
 
 
 def test_a_victim_that_is_not_known_or_not_there_is_no_gain() -> None:

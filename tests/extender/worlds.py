@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from extender.snapshot import Ledger, Seen, see
 from kube import names
 from kube.objects import Gang, Node, Pod
 from kube.observed import observe
+from scheduling.ports import WHOLE
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -38,6 +40,18 @@ def pod(
         },
         "status": {"phase": "Pending", "nominatedNodeName": nominated},
     }
+
+
+def with_port(found: Json, port: int) -> Json:
+    """The same pod, with a port of its host; or the same Gang, whose pods have it."""
+    if "status" in found and "placement" in found["status"]:
+        made = copy.deepcopy(found)
+        for each in made["status"]["placement"]["podSets"][0]["assignments"]:
+            each["requests"][f"hostPort:TCP:{port}"] = str(WHOLE)
+        return made
+    [container] = found["spec"]["containers"]
+    containers = [{**container, "ports": [{"hostPort": port}]}]
+    return {**found, "spec": {**found["spec"], "containers": containers}}
 
 
 def pinned(found: Json, to: str) -> Json:

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import run_cycle
 from scheduling.model import LOWEST_PRIORITY, GangKey, Group, Node, PendingGang
+from scheduling.ports import left
 from scheduling.room import Room
 from scheduling.verdict import Admitted
 from tests.properties.strategies import AMOUNTS, USED, groups, nodes
@@ -30,6 +31,7 @@ def content(columns: Columns) -> dict[str, dict[str, tuple[int, ...]]]:
             for resource, row in columns.row.items()
             if any(cells := tuple(int(matrix[row, at]) for matrix in matrices))
         }
+        | {port: (on[name],) for port, on in columns.ports.items() if name in on}
         for name, at in columns.index.items()
     }
 
@@ -80,17 +82,12 @@ class TableMachine(RuleBasedStateMachine):
         self.used: dict[str, dict[str, int]] = {}
         self.bound: list[tuple[str, dict[str, int]]] = []
         self.nominated: list[tuple[str, dict[str, int], int]] = []
-        self.asked: list[str] = []
+        self.snapshots: list[tuple[Columns, str]] = []
 
-    @rule(port=st.sampled_from(PORTS))
-    def port_asked_for(self, port: str) -> None:
-        self.asked.append(port)
-        self.table.offer([(port, 1), ("cpu", 1)], +1)
-
-    @rule(choice=st.integers(0, 99))
-    def port_given_up(self, choice: int) -> None:
-        if self.asked:
-            self.table.offer([(self.asked.pop(choice % len(self.asked)), 1)], -1)
+    @rule()
+    def somebody_looks(self) -> None:
+        drawn = self.table.snapshot()
+        self.snapshots.append((drawn, repr(content(drawn))))
 
     @rule(name=NAMES, allocatable=AMOUNTS)
     def node_seen(self, name: str, allocatable: dict[str, int]) -> None:
@@ -134,12 +131,16 @@ class TableMachine(RuleBasedStateMachine):
             sums = used.setdefault(name, {})
             for resource, amount in amounts.items():
                 sums[resource] = sums.get(resource, 0) + amount
-        return Columns.of(self.nodes.values(), used, [(port, 1) for port in self.asked])
+        return Columns.of(self.nodes.values(), used)
 
     @invariant()
     def equals_the_facts(self) -> None:
         facts = content(self.drawn(LOWEST_PRIORITY))
         assert content(self.table.snapshot()) == content(self.table.view()) == facts
+
+    @invariant()
+    def a_snapshot_stays_what_it_was(self) -> None:
+        assert all(repr(content(drawn)) == told for drawn, told in self.snapshots)
 
     @invariant()
     def a_nomination_is_in_the_way_of_no_higher_priority(self) -> None:
@@ -150,6 +151,10 @@ class TableMachine(RuleBasedStateMachine):
             assert set(drawn.row) <= set(columns.row)
             for resource, row in drawn.row.items():
                 assert room.free[columns.row[resource]].tolist() == drawn.free[row].tolist()
+            for port in PORTS:
+                free = room.left(port)
+                assert free is not None
+                assert free.tolist() == left(port, drawn.ports, drawn.index).tolist()
 
 
 TestTable = TableMachine.TestCase

@@ -1,6 +1,7 @@
 """What a room hands on to the rooms made from it, against rooms that know nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,10 +9,19 @@ from hypothesis import strategies as st
 
 from scheduling.columns import Columns, NodeTable
 from scheduling.model import Node, PodShape
+from scheduling.ports import offered
 from scheduling.room import Room, Spread
 from tests.properties.strategies import RESOURCES, nodes, shapes
 
-AMOUNTS = st.dictionaries(st.sampled_from([*RESOURCES, "pods"]), st.integers(1, 4), min_size=1)
+PORTS = ("hostPort:TCP:80", "hostPort:TCP:81:10.0.0.1")
+AMOUNTS = st.dictionaries(
+    st.sampled_from([*RESOURCES, "pods", *PORTS]), st.integers(1, 4), min_size=1
+)
+SHAPES = st.builds(
+    lambda shape, ports: replace(shape, requests=tuple(sorted({*shape.requests, *ports}))),
+    shapes(),
+    st.lists(st.sampled_from([(name, offered(name)) for name in PORTS]), max_size=2, unique=True),
+)
 EVENTS = (
     st.tuples(st.just("use"), st.sampled_from(["n0", "n1", "n2", "n3"]), AMOUNTS)
     | st.tuples(st.just("nodes"), nodes())
@@ -78,12 +88,13 @@ class World:
 def free_by_name(room: Room) -> Mapping[str, dict[str, int]]:
     return {
         name: dict(zip(room.columns.resources, room.free[:, at].tolist(), strict=True))
+        | {port: -room.ports.get(port, {}).get(name, 0) for port in PORTS}
         for at, name in enumerate(room.columns.names)
     }
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(shapes(), min_size=3, max_size=3), nodes(), st.lists(EVENTS, max_size=10))
+@given(st.lists(SHAPES, min_size=3, max_size=3), nodes(), st.lists(EVENTS, max_size=10))
 def test_counts_are_those_of_a_room_that_was_handed_nothing(
     of: list[PodShape], on: list[Node], events: list[tuple[object, ...]]
 ) -> None:
@@ -91,17 +102,17 @@ def test_counts_are_those_of_a_room_that_was_handed_nothing(
     world = World(of, on)
     for event in [("ask", 0), ("ask", 1), *events]:
         world.happen(event)
-        fresh = Room(world.room.columns, world.room.free)
+        fresh = Room(world.room.columns, world.room.free, ports=world.room.ports)
         for shape in of:
             if event[0] != "place":  # so that some are brought up to date late
                 assert world.room.counts(shape).tolist() == fresh.counts(shape).tolist()
     for shape in of:
-        fresh = Room(world.room.columns, world.room.free)
+        fresh = Room(world.room.columns, world.room.free, ports=world.room.ports)
         assert world.room.counts(shape).tolist() == fresh.counts(shape).tolist()
 
 
 @given(
-    st.lists(shapes(), min_size=2, max_size=2),
+    st.lists(SHAPES, min_size=2, max_size=2),
     nodes(),
     st.lists(
         st.tuples(st.integers(0, 1), st.dictionaries(st.integers(0, 3), st.integers(1, 3))),

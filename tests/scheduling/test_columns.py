@@ -9,6 +9,7 @@ import pytest
 from scheduling.columns import LABELS_BYTES, LIMIT, MASKS_BYTES, Columns, NodeTable, Traits
 from scheduling.counting import pods_per_node
 from scheduling.model import Node
+from scheduling.ports import WHOLE
 from tests.builders import GPU, columns, node, shape
 
 
@@ -78,22 +79,6 @@ def test_a_resource_that_a_node_gets_becomes_a_row() -> None:
     assert [cell(drawn, "free", "example.com/fpga", name) for name in "ab"] == [-1, 4]
 
 
-@pytest.mark.parametrize("looks", [0, 1])
-def test_a_reused_row_holds_nothing_of_the_resource_before(looks: int) -> None:
-    """Rows are given back by ports alone, and others may move up when somebody looks."""
-    port = [("hostPort:TCP:80", 1)]
-    made = NodeTable()
-    made.offer(port, +1)
-    made.put_node(node("a", cpu=4, gpu=8))
-    assert {port[0][0], GPU} < set(made.view().row)
-    made.offer(port, -1)
-    for _ in range(looks):
-        made.view()
-    made.put_node(Node("b", {}, (), False, {"zoo.example/fpga": 4}))
-    for what in ("allocatable", "free"):
-        assert cell(made.view(), what, "zoo.example/fpga", "a") == 0
-
-
 def test_what_only_pods_name_makes_no_row() -> None:
     """Tenants invent names of resources, and a row is as long as there are nodes."""
     made = table("a", "b")
@@ -119,15 +104,25 @@ def test_nodes_may_have_more_resources_than_there_are_rows() -> None:
     assert [cell(drawn, "free", each, "a") for each in named] == [5] * 40
 
 
-def test_more_ports_may_be_asked_for_than_there_are_rows() -> None:
-    """As with resources of nodes."""
-    made = table("a")
-    ports = [f"hostPort:TCP:{number}" for number in range(1000, 1040)]
-    made.use("a", [(ports[20], 1)], +1)
-    made.offer([(port, 1) for port in ports], +1)
+def test_ports_make_no_row_and_a_snapshot_of_them_never_changes() -> None:
+    """Tenants invent ports too; which are taken where is kept by port and node."""
+    made = table("a", "b")
+    before = made.snapshot()
+    port = [("hostPort:TCP:80", WHOLE)]
+    made.use("a", port, +1)
+    taken = made.snapshot()
+    made.use("b", port, +1)
+    made.use("gone", port, +1)
+    made.use("a", port, -1)
     drawn = made.snapshot()
-    assert sum(cell(drawn, "used", port, "a") for port in ports) == 1
-    assert all(cell(drawn, "allocatable", port, "a") for port in ports)
+    assert drawn.resources == before.resources
+    assert before.ports == {}
+    assert taken.ports == {"hostPort:TCP:80": {"a": WHOLE}}
+    assert drawn.ports == made.view().ports == {"hostPort:TCP:80": {"b": WHOLE, "gone": WHOLE}}
+    assert made.snapshot().ports is drawn.ports
+    for name in ("b", "gone"):
+        made.use(name, port, -1)
+    assert made.snapshot().ports == {}
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -89,7 +89,6 @@ def test_devices_are_told_of_before_other_resources_and_ports_never() -> None:
     assert "4 of 4 nvidia.com/gpu are held by Job team-a/train" in message
     assert "2 of 2 cpu" not in message
     port = shape(ports=[("", "TCP", 80)])
-    world.table.offer(port.requests, +1)
     world.table.use("a", port.requests, +1)
     world.holders.use(WEB, "a", port.requests, +1)
     assert "held" not in world.refusal(gang("h", group("w", 1, port))).message

@@ -7,7 +7,6 @@ import pytest
 
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.model import Group, Member, Mount, Node, NodeTerm, NodeTerms, PendingGang, PodShape
-from scheduling.once import MOST_ROWS
 from scheduling.storage import (
     KINDS,
     Attachment,
@@ -185,11 +184,11 @@ def test_a_claim_of_another_namespace_is_none() -> None:
     [
         (
             (waiting(), StorageClass("wait", "kubernetes.io/rbd", waits=True)),
-            'volume claim "data" of provisioner kubernetes.io/rbd',
+            'volume claim "data" of provisioner "kubernetes.io/rbd" (use a class of a CSI driver)',
         ),
         (
             (waiting(), StorageClass("wait", "", waits=True)),
-            'volume claim "data" of provisioner ',
+            'volume claim "data" of provisioner "" (use a class of a CSI driver)',
         ),
     ],
 )  # fmt: skip
@@ -324,7 +323,8 @@ def test_where_nothing_is_known_of_the_driver_they_share_a_node() -> None:
     told = why(decide(known, HEAD, group("w", 4, mounting("data"))))
     assert told == (
         "Unsupported: not supported by Muster; no one node holds the pods that share volume claim "
-        '"data", and nothing says from which others the volume is reached'
+        '"data", and nothing says from which others the volume is reached (bind it before, with a '
+        "pod of its own, or let its class bind at once)"
     )
 
 
@@ -351,15 +351,9 @@ def test_what_a_driver_took_over_keeps_to_the_zone_too() -> None:
 def test_claims_shared_by_different_pods_are_named() -> None:
     known = table(waiting(), waiting("more"), WAITING, *on_all())
     told = why(decide(known, HEAD, group("w", 2, mounting("data", "more"))))
-    assert 'volume claim "data", not bound yet and mounted by 3 pods' in told
+    assert 'volume claim "data", not bound yet and mounted by 3 pods (bind it before, ' in told
     alike = decide(known, group("w", 3, mounting("data", "more")))
     assert isinstance(alike, Admitted)
-
-
-def test_volumes_made_by_hand_are_not_shared_before_they_are_bound() -> None:
-    known = table(waiting(), STATIC, Volume("v", "wait", open=True))
-    told = why(decide(known, group("w", 2, mounting("data"))))
-    assert 'volume claim "data", not bound yet and mounted by 2 pods' in told
 
 
 def test_a_claim_that_is_on_its_way_is_kept_for_that_pod() -> None:
@@ -419,6 +413,16 @@ def test_pods_with_ephemeral_volumes_of_their_own_stay_one_shape() -> None:
     assert [each.shape for each in verdict.placement.assignments] == [ephemeral("s").key]
 
 
+def test_of_ephemeral_volumes_nobody_asks_whether_they_are_for_one_pod() -> None:
+    """Plugin VolumeRestrictions looks at the claims that pods name, and ReadWriteOncePod is one."""
+    claims = [waiting(f"w-{at}-s", owner=f"u{at}", once=True) for at in range(2)]
+    own = [Mount(each.name, "s", each.owner) for each in claims]
+    known = table(*claims, WAITING)
+    known.use(TEAM, [Mount("w-0-s")], "a1", +1)
+    pods = group("w", 2, ephemeral("s"))
+    assert isinstance(decide(known, pods, mounts={"w": own}), Admitted)
+
+
 def test_the_claim_of_an_ephemeral_volume_must_be_there_and_the_pods_own() -> None:
     pods = group("w", 2, ephemeral("s"))
     claims = [waiting(f"w-{at}-s", owner=f"u{at}") for at in range(2)]
@@ -436,7 +440,8 @@ def test_ephemeral_volumes_in_several_places_are_not_supported() -> None:
     own = {"w": [Mount(each.name, "s", each.owner) for each in claims]}
     assert why(decide(known, group("w", 2, ephemeral("s")), mounts=own)) == (
         "Unsupported: not supported by Muster; w: "
-        "generic ephemeral volumes that differ between pods of one group"
+        "generic ephemeral volumes that differ between pods of one group (use a class that waits "
+        "for its first consumer)"
     )
 
 
@@ -518,49 +523,99 @@ def test_the_disk_of_a_bound_claim_counts_by_its_volume() -> None:
     assert where(decide(both, two)) == {"a2"}
 
 
-def test_a_disk_that_all_pods_share_takes_one_place_on_each_node() -> None:
-    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 1, 0))
-    pods = group("w", 8, mounting("data"))
-    assert where(decide(known, pods)) == {"a1", "a2"}
-    assert why(decide(known, group("w", 9, mounting("data")))) == (
-        "InsufficientResources: 8 of 9 w fit: each needs 1 cpu on one node, the gang 9 in all; "
-        "8 are free, and those that fit leave 0 "
-        "(left out: 1 is ruled out by NodeVolumeLimits: attachable disk.example)"
+def test_a_disk_that_pods_share_counts_for_each_and_is_no_refusal_for_good() -> None:
+    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(2, 2, 0))
+    assert where(decide(known, group("w", 4, mounting("data")))) == {"a1", "a2"}
+    assert why(decide(known, group("w", 5, mounting("data")))) == (
+        "Unsupported: not supported by Muster; a shared disk counts for each pod that mounts it, "
+        'and so too few can be attached (NodeVolumeLimits): volume claim "data" of disk.example '
+        "(let fewer pods mount it, or detach other volumes of the driver)"
     )
+    roomy = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(4, 4, 4))
+    assert why(decide(roomy, group("w", 13, mounting("data")))).startswith("InsufficientResources")
+    tall = group("w", 3, mounting("data", cpu=3)), group("x", 1, mounting("data", cpu=2))
+    assert why(decide(roomy, *tall)).startswith("InsufficientResources")
 
 
-def test_beside_other_disks_of_the_driver_it_counts_for_each_pod() -> None:
-    volumes = Volume("pv", driver=DISK, handle="1"), Volume("pw", driver=DISK, handle="2")
-    known = table(bound(), bound("more", "pw"), *volumes, *limited(2, 2, 0))
-    other = group("other", 1, mounting("more"))
-    assert where(decide(known, group("w", 3, mounting("data")), other)) == {"a1", "a2"}
-    assert "NodeVolumeLimits" in why(decide(known, group("w", 4, mounting("data")), other))
+def test_a_disk_that_is_on_a_full_node_already_is_no_refusal_for_good() -> None:
+    """A node does not attach it again, for one pod or for several."""
+    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 0, 0))
+    assert where(decide(known, HEAD)) == {"a1"}
+    known.put(Attachment("1", "a1", DISK, "pv"))
+    assert "too few can be attached" in why(decide(known, HEAD))
+    known.put(Attachment("1", "a1", DISK, "other"))
+    known.put(Volume("other", driver=DISK, handle="2"))
+    assert why(decide(known, HEAD)).startswith("InsufficientResources")
 
 
-def test_more_shared_disks_than_are_looked_at_count_for_each_pod() -> None:
-    count = MOST_ROWS + 1
-    claims = [bound(f"c{at}", f"p{at}") for at in range(count)]
-    volumes = [Volume(f"p{at}", driver=DISK, handle=str(at)) for at in range(count)]
-    known = table(*claims, *volumes, *limited(1, 1, 1))
-    gangs = [
-        with_members(gang(f"g{at:02}", group("w", 2, mounting(each.name, cpu=0))))
-        for at, each in enumerate(claims)
-    ]
-    last = run_cycle(gangs[-1:], columns(*NODES), volumes=Volumes(known))[0].verdict
-    assert len(where(last)) == 1
-    decisions = run_cycle(gangs, columns(*NODES), volumes=Volumes(known))
-    assert [isinstance(each.verdict, Admitted) for each in decisions[:4]] == [True] * 3 + [False]
-    requests = with_rows_of(gangs, known)
-    assert any(name.startswith("attachOnce:") for name in requests[0])
-    assert not any(name.startswith("attachOnce:") for name in requests[-1])
+# ---- volumes made by hand
+
+HOST = "kubernetes.io/hostname"
+HOSTS = tuple(replace(each, labels={**each.labels, HOST: each.name}) for each in NODES)
 
 
-def with_rows_of(gangs: list[PendingGang], known: StorageTable) -> list[list[str]]:
-    """Return what the pods of each gang ask for in a cycle with all of them."""
-    volumes = Volumes(known)
-    volumes.with_rows(columns(*NODES), gangs)
-    found = (volumes.mounted(each).minimum[0].shape for each in gangs)
-    return [[name for name, _ in each.requests] for each in found]
+def by_hand(on: str = "a2", **more: object) -> Volume:
+    terms = (NodeTerm((require(HOST, "In", on),)),)
+    made = Volume("v", "wait", size=10, terms=terms, claim=(TEAM, "data"))
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("volume", "goes"),
+    [
+        (by_hand(), True),
+        (by_hand(claim_uid="u"), True),
+        (by_hand(claim_uid="earlier"), False),
+        (by_hand(claim=("others", "data")), False),
+        (by_hand(deleted=True), False),
+        (by_hand(size=4), False),
+        (by_hand(kind="Block"), False),
+        (by_hand(storage_class="other"), False),
+    ],
+)
+def test_a_claim_goes_where_a_volume_is_kept_for_it(volume: Volume, goes: bool) -> None:
+    """However many pods mount it: which volume it has does not depend on the first of them."""
+    known = table(waiting(uid="u", size=5), STATIC, volume)
+    for pods in (HEAD, group("w", 2, mounting("data"))):
+        verdict = decide(known, pods, nodes=HOSTS)
+        if goes:
+            assert where(verdict) == {"a2"}
+        else:
+            assert why(verdict).startswith("NoFeasibleNode")
+            assert 'volume claim "data" finds no free volume of storage class "wait"' in why(
+                verdict
+            )
+
+
+def test_a_claim_on_volumes_that_no_claim_has_yet_is_named_with_a_remedy() -> None:
+    """Whatever is free, from wherever it is reached: kube-scheduler picks when a pod is there."""
+    one, several = by_hand("a2", open=True, claim=None), by_hand(open=True, claim=None, terms=None)
+    for free in ((one,), (several,), (one, replace(several, name="w"))):
+        known = table(waiting(size=5), STATIC, *free)
+        assert why(decide(known, HEAD, nodes=HOSTS)) == (
+            'Unsupported: not supported by Muster; head: volume claim "data" of storage class '
+            '"wait", which has no provisioner (use a class that has one, or bind the claim before)'
+        )
+    own = waiting("w-0-s", owner="u", size=5)
+    mounts = {"w": [Mount(own.name, "s", own.owner)]}
+    told = why(decide(table(own, STATIC, one), group("w", 1, ephemeral("s")), mounts=mounts))
+    assert told.endswith("which has no provisioner (use a class that has one)")
+
+
+def test_free_volumes_of_a_class_are_known_while_they_are_there() -> None:
+    free = by_hand(open=True, claim=None)
+    known = table(waiting(), STATIC, free)
+    assert "no provisioner" in why(decide(known, HEAD))
+    known.put(replace(free, open=False, claim=("others", "x")))
+    assert "finds no free volume" in why(decide(known, HEAD))
+    known.put(free)
+    known.drop(free)
+    assert "finds no free volume" in why(decide(known, HEAD))
+
+
+def test_a_claim_that_was_given_a_node_finds_nobody_to_make_its_volume() -> None:
+    known = table(waiting(selected="a1"), STATIC, by_hand(open=True, claim=None))
+    assert "was given a node, and nobody makes volumes" in why(decide(known, HEAD))
 
 
 # ---- kinds that drivers took over
@@ -643,6 +698,16 @@ def test_a_refusal_ends_when_the_claim_appears_and_is_kept_for_want_of_room() ->
     _, memory = next_cycle([large], room, None, volumes=Volumes(known))
     _, memory = next_cycle([large], room, memory, volumes=Volumes(known))
     assert memory.kept == 1
+
+
+def test_a_refusal_for_good_is_not_kept_once_only_a_shared_disk_is_in_the_way() -> None:
+    known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 1, 1))
+    asked = with_members(gang("g", group("w", 4, mounting("data"))))
+    full = columns(*NODES, used={each.name: {"cpu": 4000} for each in NODES})
+    [refused], memory = next_cycle([asked], full, None, volumes=Volumes(known))
+    assert why(refused.verdict).startswith("InsufficientResources")
+    [after], _ = next_cycle([asked], columns(*NODES), memory, volumes=Volumes(known))
+    assert why(after.verdict).startswith("Unsupported")
 
 
 def test_who_mounts_nothing_is_decided_as_if_there_were_no_volumes() -> None:

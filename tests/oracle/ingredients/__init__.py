@@ -36,7 +36,6 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
 
 from tests.oracle.ingredient import Ingredient
 from tests.oracle.ingredients.defaults import Defaults
-from tests.oracle.ingredients.disks import Disks
 from tests.oracle.ingredients.mixture import Mixture
 from tests.oracle.ingredients.node_affinity import NodeAffinity
 from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
@@ -45,7 +44,6 @@ from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Ter
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.series import Series
 from tests.oracle.ingredients.spread import Spread
-from tests.oracle.ingredients.static import Static
 from tests.oracle.ingredients.taints import Taints
 from tests.oracle.ingredients.volumes import Volumes
 
@@ -64,7 +62,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Volumes(),
     Spread(),
     Defaults(),
-    Disks(),
-    Static(),
     Series(),
 )

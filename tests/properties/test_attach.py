@@ -1,17 +1,17 @@
-"""Disks that pods share, and the number that a node attaches, against counting them one by one."""
+"""Disks that pods share, and the number that a node attaches, against counting as nodes do."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from hypothesis import example, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.cycle import run_cycle
 from scheduling.model import Member, Mount, PendingGang
 from scheduling.storage import KINDS, Attachment, Claim, Fact, Limits, StorageTable, Volume
-from scheduling.verdict import Admitted, Verdict
+from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.volumes import Volumes
 from tests.builders import columns, gang, group, node, shape
 
@@ -94,19 +94,33 @@ THERE = st.fixed_dictionaries({name: st.sets(st.sampled_from(CLAIMS)) for name i
 SHARED = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(LIMITS, THERE, SHARED, st.integers(1, 12))
-def test_disks_that_all_pods_share_are_decided_exactly(
+@example([0, 0, 0], {"a": {"v"}, "b": set(), "c": set()}, ["v"], 1)
+@example([1, 0, 0], {name: set() for name in NODES}, ["v"], 2)
+@example([None, 0, 0], {name: set() for name in NODES}, ["v"], 5)
+def test_no_gang_that_fits_is_refused_for_good(
     limits: list[int | None], there: There, claims: list[str], pods: int
 ) -> None:
+    """Nodes attach a disk once, and not again if they have it; what is counted is each pod."""
     asking = asked("g", pods, claims, 0)
     [verdict] = decide([asking], table(limits, there), defaultdict(Counter))
     open_to = 0
     for name, limit in zip(NODES, limits, strict=True):
         new = {*claims} - there[name]
         open_to += not new or limit is None or len(there[name]) + len(new) <= limit
-    if pods > 1:
-        assert isinstance(verdict, Admitted) is (pods <= CPUS * open_to)
+    fits = pods <= CPUS * open_to
+    if isinstance(verdict, Refusal):
+        unsure = verdict.reason is Reason.UNSUPPORTED
+        event("unsupported" if unsure else "refused for good")
+        assert unsure or not fits
+        named = (f'volume claim "{claim}" of {DISK}' in verdict.message for claim in claims)
+        assert not unsure or any(named)
+    else:
+        assert fits
+    if pods > CPUS * len(NODES):
+        assert isinstance(verdict, Refusal)
+        assert verdict.reason is not Reason.UNSUPPORTED
     assert bind([(asking, verdict)], limits, there)
 
 
