@@ -136,7 +136,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         _take_as_told(view, scene.moment.now)
     pods = scene.cache.members(key, view.cluster_uid)
     if view.placement is None:
-        view.placement = placement_from_pins(pods)
+        view.placement = _pinned(cluster, pods)
         if view.placement is not None:
             view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
     left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
@@ -144,6 +144,14 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         view.decided = max(1, view.decided)
         view.fences = dict.fromkeys(left, f"{scene.epoch}.0")
     return view
+
+
+def _pinned(cluster: RayCluster, pods: list[ObservedPod]) -> Placement | None:
+    """What the pins say; of a RayCluster that is being deleted only what is not bound yet."""
+    placement = placement_from_pins(pods)
+    if placement is None or not is_terminating(cluster):
+        return placement
+    return ending.on_their_way(placement, pods)
 
 
 def _adopt(view: GangView, record: Gang) -> None:

@@ -123,7 +123,8 @@ def test_what_an_opt_out_releases_is_told_without_nodes() -> None:
 
 
 def test_a_refusal_is_told_once_for_each_reason_with_its_message() -> None:
-    world = World(node("n1", cpu=3))
+    world = World(node("n1", cpu=8))
+    world.create(foreign_pod("first", "n1", cpu=5))
     world.create(gang_of("a", 3))
     world.settle(seconds=30)
     world.create(foreign_pod("other", "n1", cpu=2))
@@ -138,7 +139,8 @@ def test_a_refusal_is_told_once_for_each_reason_with_its_message() -> None:
 
 
 def test_a_storm_of_patches_does_not_flood_the_log() -> None:
-    world = World(node("n1", cpu=3))
+    world = World(node("n1", cpu=8))
+    world.create(foreign_pod("first", "n1", cpu=5))
     world.create(gang_of("a", 3))
     world.settle(seconds=10)
     for number in range(200):
@@ -148,7 +150,8 @@ def test_a_storm_of_patches_does_not_flood_the_log() -> None:
 
 
 def test_a_new_leader_does_not_tell_again_what_holds() -> None:
-    world = World(node("n1", cpu=3))
+    world = World(node("n1", cpu=8))
+    world.create(foreign_pod("first", "n1", cpu=5))
     world.create(gang_of("a", 3))
     world.settle(seconds=10)
     world.leader.restart()

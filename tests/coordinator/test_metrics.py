@@ -19,6 +19,7 @@ from coordinator.events import TermStarted, TimePassed
 from coordinator.executor import Executor
 from coordinator.health import application
 from coordinator.loop import BATCH, Loop
+from coordinator.metrics import CONNECTIONS
 from coordinator.moment import Patience
 from coordinator.settings import Settings
 from coordinator.state import CoordinatorState
@@ -28,8 +29,10 @@ from kube.errors import ServerError
 from kube.leader import Term
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.test_executor import GANG, Refusing, turns
+from tests.coordinator.test_kept import QUOTA, failure, lose_workers, running
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
+from tests.kube.half_request import count_half_request
 from tests.metrics import total, untested
 
 PATIENCE = Patience()
@@ -93,6 +96,18 @@ async def test_muster_gangs_waiting_moves() -> None:
     await scrape_world(world)
     assert value("muster_gangs_waiting") == 1
     assert value("muster_gangs_waiting", reason="InsufficientResources") == 1
+
+
+async def test_muster_kept_slots_moves() -> None:
+    """Workers are lost, and KubeRay may not make others."""
+    world = running()
+    await scrape_world(world)
+    assert value("muster_kept_slots") == 0
+    with world.kuberay_refuses(failure(QUOTA)):
+        lose_workers(world, 3)
+        world.settle(seconds=5)
+    await scrape_world(world)
+    assert value("muster_kept_slots") == 3
 
 
 async def test_muster_avoided_nodes_moves() -> None:
@@ -251,3 +266,14 @@ async def test_muster_watch_blind_moves() -> None:
         await eventually(lambda: nodes.blind)
         await scrape(coordinator)
         assert value("muster_watch_blind", resource="nodes") == 1
+
+
+# ---- connections
+
+
+async def test_muster_coordinator_connections_moves() -> None:
+    await count_half_request(REGISTRY, CONNECTIONS, "coordinator")
+
+
+async def test_muster_coordinator_connections_closed_total_moves() -> None:
+    await count_half_request(REGISTRY, CONNECTIONS, "coordinator")

@@ -74,7 +74,8 @@ def test_numbers_of_all_gangs_that_wait_are_told_about_once_a_second(
 
 def waiting_world() -> World:
     """Room for 3 of 5 pods."""
-    world = World(node("n1", cpu=3))
+    world = World(node("n1", cpu=8))
+    world.create(foreign_pod("first", "n1", cpu=5))
     world.create(gang_of("a", 4))
     world.settle(seconds=1)
     return world

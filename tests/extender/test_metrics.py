@@ -22,6 +22,7 @@ from tests.extender.test_app import asked
 from tests.extender.test_wake import Bell
 from tests.extender.test_watches import Told
 from tests.extender.worlds import as_gang, as_seen, gang, ledger, member, node, pinned, pod
+from tests.kube.half_request import count_half_request
 from tests.metrics import total, untested
 
 
@@ -173,3 +174,14 @@ async def test_muster_extender_refused_pods_moves(watched: Watched, served: Serv
 
 def _watch_gauges_of(served: Served, watched: Watched) -> None:
     _watch_gauges(served.metrics, watched.watches, served.passing, served.refusals)
+
+
+# ---- connections
+
+
+async def test_muster_extender_connections_moves(served: Served) -> None:
+    await count_half_request(served.metrics.registry, served.metrics.connections, "extender")
+
+
+async def test_muster_extender_connections_closed_total_moves(served: Served) -> None:
+    await count_half_request(served.metrics.registry, served.metrics.connections, "extender")

@@ -532,7 +532,7 @@ def test_a_disk_that_pods_share_counts_for_each_and_is_no_refusal_for_good() -> 
         "(let fewer pods mount it, or detach other volumes of the driver)"
     )
     roomy = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(4, 4, 4))
-    assert why(decide(roomy, group("w", 13, mounting("data")))).startswith("InsufficientResources")
+    assert why(decide(roomy, group("w", 13, mounting("data")))).startswith("NeverFits")
     tall = group("w", 3, mounting("data", cpu=3)), group("x", 1, mounting("data", cpu=2))
     assert why(decide(roomy, *tall)).startswith("InsufficientResources")
 

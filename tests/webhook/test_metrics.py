@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from tests.kube.half_request import count_half_request
 from tests.metrics import total, untested
 from tests.webhook.pki import Pki
 from tests.webhook.samples import CLUSTER, Json, Known, labelled, worker
@@ -116,3 +117,14 @@ def test_muster_webhook_certificate_expiry_timestamp_seconds_moves(
 def test_muster_webhook_certificate_refusals_total_moves(tmp_path: Path, metrics: Metrics) -> None:
     certificate(tmp_path, metrics)
     assert total(metrics.registry, "muster_webhook_certificate_refusals_total") == 1
+
+
+# ---- connections
+
+
+async def test_muster_webhook_connections_moves(metrics: Metrics) -> None:
+    await count_half_request(metrics.registry, metrics.connections, "webhook")
+
+
+async def test_muster_webhook_connections_closed_total_moves(metrics: Metrics) -> None:
+    await count_half_request(metrics.registry, metrics.connections, "webhook")
