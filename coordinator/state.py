@@ -132,8 +132,7 @@ class CoordinatorState:
             self._dirty |= self._late  # what is decided must know who is where
         actions = self._advance_dirty(moment)
         if due and not self._blind:
-            self._run_cycle(moment)
-            actions += self._advance_dirty(moment)
+            actions += self._advance_dirty(moment, self._run_cycle(moment))
         self.cycle_wanted &= not self._blind  # the end of the blindness asks for one
         return actions
 
@@ -153,7 +152,9 @@ class CoordinatorState:
 
     # --- bringing forward -------------------------------------------------------------------
 
-    def _advance_dirty(self, moment: Moment) -> list[Action]:
+    def _advance_dirty(self, moment: Moment, order: Iterable[GangKey] = ()) -> list[Action]:
+        """Bring the gangs forward that something happened to, those in `order` first, as given."""
+        place = {key: at for at, key in enumerate(order)}
         scene = Scene(
             self.cache,
             self.refusals,
@@ -167,7 +168,7 @@ class CoordinatorState:
         )
         actions: list[Action] = []
         while self._dirty:
-            keys = sorted(self._dirty, key=str)
+            keys = sorted(self._dirty, key=lambda key: (place.get(key, len(place)), str(key)))
             self._dirty.clear()
             self._balance(keys)
             for key in keys:
@@ -309,18 +310,21 @@ class CoordinatorState:
 
     # --- deciding ---------------------------------------------------------------------------
 
-    def _run_cycle(self, moment: Moment) -> None:
+    def _run_cycle(self, moment: Moment) -> list[GangKey]:
+        """Decide; returns the gangs in the order of the queue, in which they are to be written."""
         self.cycle_wanted, self._refresh_at, self._cycled_at = False, None, moment.now
         asked = (_ready_to_ask(view) for view in self.views.values())
         pending = self._avoiding(each for each in asked if each is not None)
         position = growing = 0
-        for decision in self._decisions(pending, moment):
+        decisions = self._decisions(pending, moment)
+        for decision in decisions:
             if isinstance(decision.verdict, Refusal):
                 position += 1
             elif decision.verdict.left_out is not None:
                 growing += 1
             self._decided(decision, position, moment)
         self._quiet = quiet_delay(position + growing)
+        return [decision.key for decision in decisions]
 
     def _avoiding(self, asked: Iterable[PendingGang]) -> list[PendingGang]:
         nodes = {

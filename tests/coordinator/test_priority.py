@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.actions import WriteGangStatus
 from coordinator.priority import SETTING, Asked
 from kube import names
 from kube.objects import PriorityClass
@@ -148,3 +149,17 @@ def test_a_class_that_is_taken_away_from_a_running_gang_changes_nothing_that_run
     world.api.change(cluster, lambda obj: obj["metadata"]["annotations"].update(raised))
     world.settle(seconds=30)
     assert (world.status("a")["phase"], priority_of(world, "a")) == ("Running", 0)
+
+
+def test_gangs_that_are_admitted_at_once_are_written_in_the_order_of_the_queue() -> None:
+    """What is written first is released first: names are no order."""
+    world = world_of(cpu=0)
+    for name, priority in (("a", -10), ("b", 1000), ("c", -5)):
+        world.create(named(name, "", workers=1, priority=priority))
+    world.settle(seconds=60)
+    world.create(node("n2", cpu=64))
+    world.leader.hear_all()
+    world.leader.log.clear()
+    world.leader.cycle()
+    written = [each.key.name for each in world.leader.log if isinstance(each, WriteGangStatus)]
+    assert written == ["b", "c", "a"]
