@@ -4,7 +4,7 @@ import time
 
 from coordinator.telling import BURST, REFILL
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.rayclusters import Json, gang, group, pod
 
 BAD, STORM = "?", 60
 
@@ -38,7 +38,9 @@ def told(plot: Plot, name: str) -> dict[str, Json]:
 
 def test_describe_says_with_the_numbers_of_now_why_a_gang_waits(plot: Plot) -> None:
     """The Event of a reason is changed, not joined by another."""
-    plot.add_node(3)
+    plot.add_node(8)
+    for number in range(5):
+        plot.create(pod(f"other-{number}"))
     plot.create(gang("waits", group(replicas=4)))
     first = plot.wait_phase("waits", "Queued", "InsufficientResources")["message"]
     wait_described(plot, "waits", "Warning", "InsufficientResources", first)
@@ -57,7 +59,9 @@ def test_describe_says_with_the_numbers_of_now_why_a_gang_waits(plot: Plot) -> N
 
 def test_a_storm_of_patches_makes_a_handful_of_events(plot: Plot) -> None:
     """Each patch changes the reason for which the gang waits."""
-    plot.add_node(3)
+    plot.add_node(8)
+    for number in range(5):
+        plot.create(pod(f"other-{number}"))
     plot.create(gang("stormy", group(replicas=4)))
     plot.wait_phase("stormy", "Queued", "InsufficientResources")
     began = time.monotonic()

@@ -7,6 +7,8 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
+from coordinator import executor, journal
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _quiet() -> Iterator[None]:
@@ -17,10 +19,14 @@ def _quiet() -> Iterator[None]:
 
 
 @pytest.fixture
-def lines() -> Iterator[LogCapture]:
-    """What is logged from level info on."""
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[LogCapture]:
+    """What is logged from level info on, also where an earlier test configured logging for good."""
     before, capture = structlog.get_config(), LogCapture()
     wrapper = structlog.make_filtering_bound_logger(logging.INFO)
-    structlog.configure(processors=[capture], wrapper_class=wrapper)
+    structlog.configure(
+        processors=[capture], wrapper_class=wrapper, cache_logger_on_first_use=False
+    )
+    for module in (executor, journal):
+        monkeypatch.setattr(module, "log", structlog.get_logger())
     yield capture
     structlog.configure(**before)
