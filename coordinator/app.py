@@ -253,7 +253,7 @@ class Coordinator:
             await executor.run()
         finally:
             metrics.LEADER.set(0)
-            fenced = not self.loop.state.unfenced
+            fenced = self.loop.state.has_fenced(term.epoch)
             self.loop.dismiss()
             term.answered = await executor.close(min(LAST_ANSWERS, term.remaining())) and fenced
 

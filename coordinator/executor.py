@@ -97,6 +97,7 @@ class Executor:
         self._broken = asyncio.Event()
         self._error: BaseException | None = None
         self._in_doubt = False
+        self._informed = False
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run; decisions go into the log at once."""
@@ -144,9 +145,12 @@ class Executor:
             task.add_done_callback(self._ended)
 
     def _next(self) -> Action:
-        overdue = bool(self._courtesy) and self._courtesy[0][0] <= time.monotonic()
-        if self._urgent and not overdue:
-            return self._urgent.pop()
+        """Of what only informs and is overdue at most every other: thousands may be."""
+        now = time.monotonic()
+        overdue = bool(self._courtesy) and self._courtesy[0][0] <= now
+        self._informed = not self._urgent or (overdue and not self._informed)
+        if not self._informed:
+            return self._urgent.pop(now)
         if self._courtesy:
             return self._courtesy.popleft()[1]
         return self._echoes.pop(next(iter(self._echoes)))
@@ -162,9 +166,7 @@ class Executor:
 
     async def _carry_out(self, action: Action) -> None:
         if self._term.valid():
-            events = await self._do(action)
-            self._in_doubt |= any(isinstance(e, PodPatchEnded) and e.unknown for e in events)
-            self._feed(events)
+            self._feed(await self._do(action))
 
     @singledispatchmethod
     async def _do(self, action: Action) -> list[Event]:
@@ -199,16 +201,21 @@ class Executor:
         try:
             await self._client.delete(path, uid=action.uid)
         except KubeError as error:
-            WRITES.labels("gang_delete", _outcome(error)).inc()
+            self._failed("gang_delete", error)
             return [*await self._read_gang(action.key), WriteEnded(action.key, str(error))]
         WRITES.labels("gang_delete", "done").inc()
         return [GangGone(action.key, action.uid), WriteEnded(action.key, None)]
+
+    def _failed(self, what: str, error: KubeError) -> None:
+        """Count a failed write; one that may yet be carried out leaves the term in doubt."""
+        WRITES.labels(what, _outcome(error)).inc()
+        self._in_doubt |= error.outcome_unknown
 
     async def _write_gang(self, key: GangKey, what: str, request: Awaitable[Gang]) -> list[Event]:
         try:
             gang = await request
         except KubeError as error:
-            WRITES.labels(f"gang_{what}", _outcome(error)).inc()
+            self._failed(f"gang_{what}", error)
             if not is_of_what_goes(error):
                 log.info("gang write failed", gang=str(key), what=what, error=str(error))
             return [*await self._read_gang(key), WriteEnded(key, str(error))]
@@ -246,7 +253,7 @@ class Executor:
         try:
             patched = await self._client.json_patch(path, operations, as_=Pod)
         except KubeError as error:
-            WRITES.labels(f"pod_{what}", _outcome(error)).inc()
+            self._failed(f"pod_{what}", error)
             return await self._after_failed_patch(gang, pod, what, error)
         WRITES.labels(f"pod_{what}", "done").inc()
         log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
@@ -288,7 +295,7 @@ class Executor:
             gone = PodGone(action.namespace, action.name, action.uid, Teller.ANSWER)
             return [gone, PodPatchEnded(action.gang, action.uid, None)]
         except KubeError as error:
-            WRITES.labels("pod_delete", _outcome(error)).inc()
+            self._failed("pod_delete", error)
             return [PodPatchEnded(action.gang, action.uid, str(error))]
         WRITES.labels("pod_delete", "done").inc()
         return [PodPatchEnded(action.gang, action.uid, None)]
@@ -298,7 +305,7 @@ class Executor:
         try:
             await self._recorder.write(action)
         except KubeError as error:
-            WRITES.labels("event", _outcome(error)).inc()
+            self._failed("event", error)
             EVENTS_DROPPED.inc()
             if not is_of_what_goes(error):
                 log.info("event not written", gang=str(action.key), error=str(error))

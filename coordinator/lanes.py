@@ -37,12 +37,14 @@ class Lanes:
             heapq.heappush(self._order, (self._place(key, now), key))
         lane.append(action)
 
-    def pop(self) -> Action:
+    def pop(self, now: float) -> Action:
         """Take the next action out; IndexError where none waits."""
         _, key = self._order[0]
         lane = self._lanes[key]
         action = lane.popleft()
-        if not lane:
+        if lane:  # a lane that never empties loses its place too
+            heapq.heapreplace(self._order, (self._place(key, now), key))
+        else:
             del self._lanes[key]
             heapq.heappop(self._order)
         return action

@@ -14,6 +14,8 @@ from kube.profiles import SchedulerProfile, named_twice
 from kube.program import ProgramSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
+LONGEST = 30 * 24 * 3600.0
+"""Seconds that any patience may last: what is never to end would keep room for ever."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CLASS = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -39,13 +41,13 @@ class Settings(ProgramSettings):
     identity: str = Field(default_factory=_default_identity, min_length=1)
     """Name of this replica in the Lease; unique among the replicas."""
 
-    lease_duration: float = Field(default=15.0, gt=0)
+    lease_duration: float = Field(default=15.0, gt=0, le=3600)
     """Seconds after which a silent leader may be replaced; client-go's number."""
 
-    renew_deadline: float = Field(default=10.0, gt=0)
+    renew_deadline: float = Field(default=10.0, gt=0, le=3600)
     """Seconds after which a leader that cannot renew stops, before it can be replaced."""
 
-    retry_period: float = Field(default=2.0, gt=0)
+    retry_period: float = Field(default=2.0, gt=0, le=3600)
     """Seconds between attempts at the Lease."""
 
     debounce: float = Field(default=0.01, ge=0, le=5)
@@ -54,19 +56,19 @@ class Settings(ProgramSettings):
     concurrency: int = Field(default=16, ge=1, le=500)
     """Writes under way at once; the API server's fairness queues start above some dozens."""
 
-    request_timeout: float = Field(default=10.0, gt=0)
+    request_timeout: float = Field(default=10.0, gt=0, le=3600)
     """Seconds for one request."""
 
-    bind_patience: float = Field(default=30.0, gt=0)
+    bind_patience: float = Field(default=30.0, gt=0, le=LONGEST)
     """Seconds until a released pod that cannot be scheduled is deleted."""
 
-    torn_patience: float = Field(default=300.0, gt=0)
+    torn_patience: float = Field(default=300.0, gt=0, le=LONGEST)
     """Seconds until a gang that lost a part before it ran whole gives the rest back."""
 
-    slot_patience: float = Field(default=600.0, gt=0)
+    slot_patience: float = Field(default=600.0, gt=0, le=LONGEST)
     """Seconds until the slot of a lost pod ends for which no replacement comes."""
 
-    refusal_memory: float = Field(default=600.0, gt=0)
+    refusal_memory: float = Field(default=600.0, gt=0, le=LONGEST)
     """Seconds until a node on which kube-scheduler refused a pod is tried again for such pods."""
 
     profiles: Json[tuple[SchedulerProfile, ...]] = Field(

@@ -75,7 +75,6 @@ from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.telling import spacing_of
 from coordinator.unknown_keys import UnknownKeys
 from coordinator.view import GangView
-from kube import names
 from kube.codec import service
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
@@ -142,13 +141,21 @@ class CoordinatorState:
         alone = (at for at in (self._refresh_at, self.refusals.next_end) if at is not None)
         return min((*self.wake_at.values(), *alone), default=None)
 
-    @property
-    def unfenced(self) -> bool:
-        """Whether a pod that an earlier leader may yet release is gated and not fenced by us."""
-        ours = f"{self.epoch}."
-        members = (pod.member for pod in self.cache.pods.values() if pod.uid in self._inherited)
-        gated = (member for member in members if member and names.GATE in member.gates)
-        return any(not member.fence.startswith(ours) for member in gated)
+    def has_fenced(self, epoch: int) -> bool:
+        """Whether in this term no gated pod is left that an earlier leader may yet release.
+
+        Not before the term's beginning was taken in: until then nothing is known of such pods.
+        """
+        pods = self.cache.pods.values()
+        left = any(pod.gated and self._may_be_released(pod) for pod in pods)
+        return self.epoch == epoch and not left
+
+    def _may_be_released(self, pod: ObservedPod) -> bool:
+        """By an earlier leader; not where its record says that it never decided anything."""
+        if pod.uid not in self._inherited or pod.member is None:
+            return False
+        view = self.views.get(pod.member.gang)
+        return view is None or view.fences.get(pod.uid, pod.member.fence) != pod.member.fence
 
     # --- bringing forward -------------------------------------------------------------------
 

@@ -121,6 +121,11 @@ class Telling:
         return self._full_at - (BURST - 1) * REFILL
 
 
+def renewal_of(uid: str) -> float:
+    """Seconds after which an Event on an object is told again while it holds."""
+    return RENEWAL * (1 - SPREAD * share_of(uid))
+
+
 def share_of(uid: str) -> float:
     """Draw a number from 0 to 1 from a uid, always the same."""
     return zlib.crc32(uid.encode()) / 0xFFFFFFFF

@@ -7,7 +7,7 @@ that could say so. What was told is forgotten with the term: the next leader tel
 from dataclasses import dataclass, field
 
 from coordinator.actions import EmitEvent
-from coordinator.telling import RENEWAL
+from coordinator.telling import renewal_of
 from kube.known_keys import unknown_keys
 from kube.objects import RayCluster
 from scheduling.model import GangKey
@@ -59,7 +59,7 @@ class UnknownKeys:
         told, at = self._told.get(key, (None, float("-inf")))
         if said is None:
             return None
-        return at + (RENEWAL if said == told else SPACING)
+        return at + (renewal_of(said.cluster_uid) if said == told else SPACING)
 
     def forget_told(self) -> None:
         """Begin anew with telling."""

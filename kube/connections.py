@@ -268,16 +268,20 @@ class Connections:
         self._changed.set()
 
     def take(self, connection: Connection, count: int) -> None:
-        """Count bytes of its request; where all are too many, close the one that brought most."""
+        """Count bytes of its request; where all are too many, close those that came least far.
+
+        Not the largest: many that are each a little smaller than a real request would have that
+        one closed, and every one that its caller sends again.
+        """
         if connection not in self:
             return
         connection.received += count
         self._received += count
         while self._received > self.limits.received and self._waiting:
-            most = max(self._waiting, key=lambda each: each.received)
-            if not most.received:
+            stalled = next((each for each in self._waiting if each.received), None)
+            if stalled is None:
                 return  # all that there is belongs to requests that are being answered
-            most.close(MEMORY)
+            stalled.close(MEMORY)
 
     async def room(self) -> None:
         """Wait until there may be one more; the one that has waited longest is closed for it."""

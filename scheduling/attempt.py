@@ -20,6 +20,9 @@ from scheduling.ports import is_port
 from scheduling.room import Room, Spread
 from scheduling.shortage import Shortage, shortage
 
+HEEDED = 8
+"""The most other kinds of pods for which a single pod makes way: each costs a pass over nodes."""
+
 Counts = Sequence[tuple[PodShape, int]]
 Wanted = tuple[str, PodShape, int]
 """A pod set, one shape in it, and how many pods of that shape."""
@@ -63,6 +66,8 @@ class Attempt:
     parts: tuple[Part, ...]
     before: Room
     left: Room
+    touched: Amounts
+    """Per node of how many parts it took pods."""
 
     def needed(self, resource: str, shape: PodShape) -> int:
         """Return what the gang needs of a resource on the nodes that may run the shape.
@@ -90,9 +95,11 @@ class Attempt:
 
     def shortage(self, part: Part) -> Shortage:
         """Return what stops the next pod of the part, beside all that found room."""
-        others = [other for other in self.parts if other is not part and other.fit]
-        if any(_disturbs(other, part.shape, self.before) for other in others):
+        by_others = self.touched.copy()
+        by_others[part.spread.nodes] -= part.fit > 0
+        if self.before.counts(part.shape)[by_others > 0].any():
             return shortage(part.shape, self.left)
+        others = [other for other in self.parts if other is not part and other.fit]
         return self._less(shortage(part.shape, self.before), part, others)
 
     def _less(self, short: Shortage, part: Part, others: Sequence[Part]) -> Shortage:
@@ -150,29 +157,25 @@ def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
 def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Attempt:
     parts: dict[int, Part] = {}
     left, is_short = room, False
+    touched = np.zeros(len(room.columns.names), dtype=np.int64)
     for turn, at in enumerate(order):
         pod_set, shape, count = wanted[at]
         others = [(wanted[each][1], wanted[each][2]) for each in order[turn + 1 :]]
-        disturbed = any(_disturbs(part, shape, room) for part in parts.values())
-        now = left if disturbed else room
+        now = left if room.counts(shape)[touched > 0].any() else room
         fit = min(now.total(shape), count)
         parts[at] = part = Part(pod_set, shape, count, fit, _spread(shape, count, others, now))
+        touched[part.spread.nodes] += fit > 0
         if fit and (others or is_short or fit == count):
             left = left.without(shape, part.spread)
         is_short = is_short or fit < count
-    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left)
-
-
-def _disturbs(part: Part, shape: PodShape, room: Room) -> bool:
-    """Say whether what found room took any from where pods of the shape fit."""
-    return bool(room.counts(shape)[part.spread.nodes].any())
+    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left, touched)
 
 
 def _spread(shape: PodShape, count: int, others: Counts, room: Room) -> Spread:
     if room.total(shape) <= count:
         nodes = room.takers(shape)
         return Spread(nodes, room.counts(shape)[nodes])
-    if count > 1 or not others:
+    if count > 1 or not 0 < len(others) <= HEEDED:
         return filled(shape, count, room)
     return Spread(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))
 

@@ -390,7 +390,7 @@ class NodeTable:
             table[: len(rows), : len(slots)] = table[rows[:, None], slots]
         self._slots = {name: at for at, name in enumerate(names)}
         self._rows = {name: at for at, name in enumerate(resources)}
-        self._free_slots = []
+        self._free_slots, self._free_rows = [], []
 
     def _ceded(
         self, row: Mapping[str, int], index: Mapping[str, int]
@@ -439,7 +439,7 @@ class NodeTable:
 
     def _new_row(self, resource: str) -> int:
         """Make a row of what was used until now; it may replace the arrays by larger ones."""
-        row = len(self._rows)
+        row = self._free_rows.pop() if self._free_rows else len(self._rows)
         if row >= self._allocatable.shape[0]:
             self._grow(max(8, self._allocatable.shape[0]), 0)
         self._rows[resource] = row

@@ -16,6 +16,7 @@ import numpy as np
 from scheduling.columns import LIMIT, Amounts, Mask
 from scheduling.counting import exact_sum
 from scheduling.model import GangKey, Placement
+from scheduling.ports import is_port
 from scheduling.room import Room
 
 MOST_RESOURCES = 64
@@ -106,6 +107,8 @@ class HolderTable:
         if not known:
             self._begin(row, pair)
         for resource, amount in amounts:
+            if is_port(resource):
+                continue  # whoever holds a port is never asked for, and anybody can name thousands
             if self._has_row(resource):
                 at = self._row_of(resource, pods)
                 self._sums[at, row] += pods * min(amount, LIMIT)

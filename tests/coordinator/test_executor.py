@@ -11,11 +11,13 @@ from structlog.testing import LogCapture
 from coordinator.actions import (
     Action,
     CreateGang,
+    DeleteGang,
     DeletePod,
     EmitEvent,
     LogDecision,
     Regarding,
     ReleasePod,
+    WriteGangStatus,
 )
 from coordinator.events import Event, PodPatchEnded, WriteEnded
 from coordinator.executor import Executor
@@ -109,8 +111,44 @@ class Lost:
     async def json_patch(self, *_: str, **__: Any) -> Pod:
         raise Timeout("no answer")
 
+    create = delete = json_patch
+
     async def get(self, *_: str, **__: Any) -> Pod:
         raise Timeout("no answer")
+
+
+UNANSWERED: list[Action] = [
+    DeletePod(GANG, "team", "one", "one", "1"),
+    DeleteGang(GANG, "uid"),
+    WriteGangStatus(GANG, "uid", "1", {}, decides=False),
+    CreateGang(GANG, {}),
+]
+
+
+@pytest.mark.parametrize("action", UNANSWERED, ids=lambda each: type(each).__name__)
+async def test_a_term_with_any_write_of_unknown_outcome_does_not_say_that_all_are_over(
+    action: Action,
+) -> None:
+    executor = Executor(
+        cast(Client, Lost()), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    executor.submit([action])
+    await turns()
+    assert not await executor.close(60)
+
+
+async def test_what_only_informs_takes_at_most_every_other_turn() -> None:
+    """Thousands of Events may be overdue at one time, and releases wait behind them."""
+    client = Recording()
+    executor = Executor(
+        cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    executor._courtesy.extend((0.0, EVENT) for _ in range(10))
+    executor.submit(DeletePod(GANG, "team", f"p{n}", f"p{n}", "1") for n in range(3))
+    for _ in range(10):
+        await turns()
+    deletions = [at for at, sent in enumerate(client.sent) if sent.startswith("p")]
+    assert max(deletions) <= 6
 
 
 async def test_a_term_with_a_patch_of_unknown_outcome_does_not_say_that_all_are_over() -> None:

@@ -16,7 +16,7 @@ def left(lanes: Lanes) -> list[str]:
     """All that waits, in the order in which it leaves."""
     found = []
     while lanes:
-        action = lanes.pop()
+        action = lanes.pop(0.0)
         assert isinstance(action, DeleteGang)
         found.append(f"{action.key.name}{action.uid}")
     return found
@@ -27,7 +27,7 @@ def test_the_follow_up_of_a_gang_that_was_begun_passes_what_others_begin() -> No
     lanes = Lanes()
     for gang in "abc":
         lanes.add(write(gang, "-placement"), 0.0)
-    lanes.pop()
+    lanes.pop(0.0)
     for pod in ("-head", "-worker"):
         lanes.add(write("a", pod), 0.1)
     assert left(lanes) == ["a-head", "a-worker", "b-placement", "c-placement"]
@@ -46,17 +46,31 @@ def test_a_place_is_lost_after_a_while(later: float, expected: list[str]) -> Non
     """Else a gang whose pods are deleted again and again would hold up all others."""
     lanes = Lanes()
     lanes.add(write("a", "1"), 0.0)
-    lanes.pop()
+    lanes.pop(0.0)
     lanes.add(write("b", "1"), 0.0)
     lanes.add(write("a", "2"), later)
     assert left(lanes) == expected
+
+
+def test_a_lane_that_never_empties_loses_its_place_too() -> None:
+    lanes = Lanes()
+    for gang in "ab":
+        lanes.add(write(gang, "0"), 0.0)
+    served = []
+    for second in range(2 * int(KEPT)):
+        lanes.add(write("a", "more"), float(second))
+        lanes.add(write("a", "more"), float(second))
+        action = lanes.pop(float(second))
+        assert isinstance(action, DeleteGang)
+        served.append(action.key.name)
+    assert "b" in served
 
 
 def test_places_that_are_over_take_no_memory() -> None:
     lanes = Lanes()
     for number in range(1000):
         lanes.add(write(str(number), "1"), number * KEPT)
-        lanes.pop()
+        lanes.pop(number * KEPT)
     assert len(lanes._places) == 1
 
 
@@ -66,4 +80,4 @@ def test_after_a_clear_nothing_waits() -> None:
     lanes.clear()
     assert not lanes
     with pytest.raises(IndexError):
-        lanes.pop()
+        lanes.pop(0.0)

@@ -77,3 +77,14 @@ def test_a_bad_list_of_priority_classes_is_refused_where_it_is_wrong(
     with pytest.raises(SettingsError, match=r"^MUSTER_COORDINATOR_PRIORITY_CLASSES: ") as caught:
         priority_classes(monkeypatch, written)
     assert line in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["BIND", "TORN", "SLOT"])
+@pytest.mark.parametrize("value", ["inf", "nan", "1e12", "0"])
+def test_a_patience_without_an_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Room would be kept for ever, and no date says when that is."""
+    monkeypatch.setenv(f"{PREFIX}{name}_PATIENCE", value)
+    with pytest.raises(SettingsError, match=f"{PREFIX}{name}_PATIENCE"):
+        load_settings(Settings, PREFIX)

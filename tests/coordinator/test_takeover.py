@@ -227,11 +227,28 @@ def test_pods_are_fenced_unless_no_request_of_an_earlier_leader_can_be_under_way
     world.leader.restart()
     world.leader.log.clear()
     world.elect(0, clean=clean)
-    assert world.leader.state.unfenced is not clean
+    assert world.leader.state.has_fenced(world.epoch) is clean
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 3}
     assert any(isinstance(a, FencePod) for a in world.leader.log) is not clean
-    assert not world.leader.state.unfenced
+    assert world.leader.state.has_fenced(world.epoch)
+
+
+def test_a_term_that_has_not_begun_knows_of_no_pod_that_it_would_have_to_fence() -> None:
+    """It may end before its beginning is handled, and must not say that all is over."""
+    world = World(node("n1", cpu=3))
+    assert world.leader.state.has_fenced(world.epoch)
+    assert not world.leader.state.has_fenced(world.epoch + 1)
+
+
+def test_pods_of_a_gang_of_which_nothing_was_decided_leave_a_term_clean() -> None:
+    """They are never fenced, and may wait for days."""
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=30)
+    world.leader.restart()
+    world.elect(0)
+    assert world.leader.state.has_fenced(world.epoch)
 
 
 def test_pods_that_came_after_the_takeover_need_no_fence() -> None:

@@ -158,3 +158,24 @@ class TableMachine(RuleBasedStateMachine):
 
 
 TestTable = TableMachine.TestCase
+
+
+KINDS = ({"cpu": 8, "a": 1}, {"cpu": 8, "b": 2}, {"cpu": 8, "c": 3, "d": 4}, {"cpu": 8})
+COMES = st.tuples(NAMES, st.sampled_from([*KINDS, None]))
+
+
+@given(st.lists(COMES, max_size=8), st.lists(COMES, max_size=8))
+def test_nodes_of_several_kinds_that_come_and_go_between_two_looks_share_no_row(
+    before: list[tuple[str, dict[str, int] | None]], after: list[tuple[str, dict[str, int] | None]]
+) -> None:
+    """A row that the last node of a kind left is given to the next new resource, and to one."""
+    table, known = NodeTable(), dict[str, Node]()
+    for batch in (before, after):
+        for name, offers in batch:
+            if offers is None:
+                table.remove_node(name)
+                known.pop(name, None)
+            else:
+                known[name] = Node(name, {}, (), unschedulable=False, allocatable=offers)
+                table.put_node(known[name])
+        assert content(table.snapshot()) == content(Columns.of(list(known.values())))

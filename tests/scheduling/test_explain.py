@@ -2,8 +2,10 @@
 
 import pytest
 
+from scheduling import attempt
 from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
+from scheduling.fit import displaced
 from scheduling.model import Group
 from scheduling.verdict import MESSAGE_LIMIT, Admitted, PodSetRefusal, Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape, taint
@@ -254,3 +256,20 @@ def test_a_gang_that_device_plugins_serve_is_admitted_whatever_classes_there_are
     [decision] = run_cycle([gang("g", workers)], world)
     assert isinstance(decision.verdict, Admitted)
     assert decision.verdict.placement.assignments[0].nodes == (("plugin", 1),)
+
+
+def test_a_gang_of_many_kinds_is_explained_without_a_look_at_each_pair_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody can make one of 256 kinds, and all others wait for the explanation."""
+    pairs = []
+
+    def counted(*args: object) -> object:
+        pairs.append(args)
+        return displaced(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(attempt, "displaced", counted)
+    kinds = [group(f"w{at:02}", 1, shape(cpu=1 + at)) for at in range(60)]
+    told = refusal(columns(*(node(f"n{at}", cpu=64) for at in range(9))), *kinds)
+    assert len(told.pod_sets) == 60
+    assert len(pairs) <= 4 * attempt.HEEDED**2

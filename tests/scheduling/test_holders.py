@@ -217,3 +217,11 @@ def test_what_is_judged_with_its_volumes_is_told_of_all_the_same() -> None:
         found = with_holders(judged, asked.minimum, room, Holders(world.holders))
         assert found.pod_sets[0].held == held
         assert ("held by Job" in found.message) == (held is not None)
+
+
+def test_host_ports_take_no_row_from_what_is_told() -> None:
+    """Anybody can name thousands of them."""
+    table, owner = HolderTable(), Holder("Job", "team", "a")
+    table.use(owner, "n", [(f"hostPort:TCP:{port}", 1) for port in range(100)], 1)
+    table.use(owner, "n", [("nvidia.com/gpu", 8)], 1)
+    assert table.held("nvidia.com/gpu", ["n"]).total() == 8
