@@ -94,16 +94,13 @@ def test_a_late_release_to_a_node_that_was_given_up_fails(
     plot.add_equal_nodes(2, PODS)
     too_early, own = follower.proxy.refuse(500, of_lease), follower.proxy.hold(is_release)
     hold = stop_at_first(leader, plot, is_release)
-    given_up = promised_node(plot)
-    plot.patch_node(given_up, {"spec": {"unschedulable": True}})
+    given_up = give_up_node(plot)
     follower.proxy.lift(too_early)
     wait_until(lambda: bool(own.met), "the new leader to release the pod")
     assert promised_node(plot) != given_up
     assert answers_to(leader, hold) <= REFUSED
     follower.proxy.lift(own)
-    plot.wait_running("three", PODS)
-    assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
-    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+    runs_elsewhere(plot, chronicle, given_up)
 
 
 def test_a_leader_that_ends_in_order_with_a_release_under_way_has_its_pods_fenced(
@@ -112,23 +109,18 @@ def test_a_leader_that_ends_in_order_with_a_release_under_way_has_its_pods_fence
     """It gives the Lease back at once, but may not say that its requests are over."""
     leader, follower = pair
     plot.add_equal_nodes(2, PODS)
-    too_early = follower.proxy.refuse(500, of_lease)
-    own = follower.proxy.hold(is_release)
-    hold = leader.proxy.hold(is_release)
+    too_early, hold = follower.proxy.refuse(500, of_lease), leader.proxy.hold(is_release)
     plot.create(three_pods())
     wait_until(lambda: bool(hold.met), "the leader to send a release")
     leader.process.stop()
-    given_up = promised_node(plot)
-    plot.patch_node(given_up, {"spec": {"unschedulable": True}})
+    given_up = give_up_node(plot)
+    own = follower.proxy.hold(is_release)
     follower.proxy.lift(too_early)
     wait_until(lambda: bool(own.met), "the new leader to release the pod")
     assert follower.value('muster_writes_total{outcome="done",what="pod_fence"}') >= 1
-    assert promised_node(plot) != given_up
     assert answers_to(leader, hold) <= REFUSED
     follower.proxy.lift(own)
-    plot.wait_running("three", PODS)
-    assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
-    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+    runs_elsewhere(plot, chronicle, given_up)
 
 
 def test_a_leader_that_ends_in_order_spares_the_next_one_its_fences(
@@ -147,6 +139,20 @@ def test_a_leader_that_ends_in_order_spares_the_next_one_its_fences(
     assert follower.value('muster_writes_total{outcome="done",what="pod_fence"}') == 0
     assert follower.value('muster_writes_total{outcome="done",what="pod_release"}') == PODS
     assert not problems(chronicle.ledger, {plot.node("node"): PODS})
+
+
+def give_up_node(plot: Plot) -> str:
+    """Close the node that is promised, so that the pods must go to another one."""
+    node = promised_node(plot)
+    plot.patch_node(node, {"spec": {"unschedulable": True}})
+    return node
+
+
+def runs_elsewhere(plot: Plot, chronicle: Chronicle, given_up: str) -> None:
+    """All on the node that is promised now, which is another one, and nothing was done twice."""
+    plot.wait_running("three", PODS)
+    assert set(plot.bound("three").values()) == {promised_node(plot)} != {given_up}
+    assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
 
 
 def promised_node(plot: Plot) -> str:
