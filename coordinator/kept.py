@@ -1,8 +1,8 @@
 """Which slots are kept for lost pods, since when, and when do they end?
 
-A slot is kept while no pinned or bound pod has taken it and no gated pod is meant for it. No quota
-counts such a slot, so it may not last: it ends when no replacement came for some time, and when
-none can come. A new leader counts the time anew.
+A slot is kept while no pinned or bound pod has taken it and no gated pod is meant for it that Muster
+could release. No quota counts such a slot, so it may not last: it ends when no replacement came for
+some time, and when none can come. A new leader counts the time anew.
 """
 
 from collections import Counter
@@ -87,11 +87,11 @@ class Kept:
 
 
 def kept_slots(placement: Placement, standing: Standing, pods: Sequence[ObservedPod]) -> Slots:
-    """The slots that have no pod."""
+    """The slots that have no pod, or one that gates of others hold."""
     if standing and all(each.kept == 0 for each in standing):
         return Counter()
     slots = vacant_slots(placement, pods)
-    for pod, node in (seat for each in standing for seat in each.seated):
+    for pod, node in (seat for each in standing for seat in each.free):
         seat = seat_of(pod, node)
         if seat is not None:
             slots[seat] -= 1

@@ -52,10 +52,14 @@ class PodSetStanding:
         return (*(pod for pod, _ in self.seated), *self.waiting, *self.blocked)
 
     @property
+    def free(self) -> tuple[tuple[ObservedPod, str], ...]:
+        """The seated pods that our gate alone holds."""
+        return tuple((pod, node) for pod, node in self.seated if not pod.foreign_gates)
+
+    @property
     def lacks(self) -> bool:
         """Whether a pod of the minimum neither is on its way nor could go."""
-        free = sum(not pod.foreign_gates for pod, _ in self.seated)
-        return len(self.settled) + free < self.terms.minimum
+        return len(self.settled) + len(self.free) < self.terms.minimum
 
     @property
     def exist(self) -> int:
@@ -67,15 +71,19 @@ class PodSetStanding:
     def claimants(self) -> int:
         """How many pods may come for a kept slot: those without one, and those yet to be made.
 
-        The pods of a replica that is not whole yet are among them.
+        The pods of a replica that is not whole yet are among them, and so are those that gates of
+        others hold.
         """
-        others = len(self.settled) + len(self.seated) + len(self.unpinned)
+        others = len(self.settled) + len(self.free) + len(self.unpinned)
         return max(0, self.terms.count - others)
 
     @property
     def kept(self) -> int:
-        """How many slots are kept without a pod."""
-        return self.vacant - len(self.seated)
+        """How many slots are kept without a pod that we could release.
+
+        Gates of others may never go: a pod that has one keeps no slot from its end.
+        """
+        return self.vacant - len(self.free)
 
     @property
     def ready(self) -> int:

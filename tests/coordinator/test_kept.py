@@ -238,3 +238,43 @@ def test_a_pod_of_another_shape_does_not_end_the_slot_of_a_pod_that_may_yet_come
     world.kuberay = lambda: None  # type: ignore[method-assign]
     world.settle(seconds=60)
     assert kept(world) == {"workers": 1}
+
+
+def replaced_by_held(world: World) -> None:
+    """Have KubeRay replace all workers by pods that somebody else's gate holds too."""
+    held = group("workers", 4, schedulingGates=[{"name": "tenant/x"}])
+    world.edit("a", workerGroupSpecs=[held])
+    lose_workers(world, 4)
+
+
+def without_held_gates(obj: Json) -> None:
+    gates = obj["spec"].get("schedulingGates", [])
+    obj["spec"]["schedulingGates"] = [each for each in gates if each["name"] != "tenant/x"]
+
+
+def test_slots_of_replacements_that_gates_of_others_hold_end_too() -> None:
+    """Those gates may stay for ever, and a gated pod costs its tenant no CPU."""
+    world = running()
+    replaced_by_held(world)
+    world.settle(seconds=PATIENCE.slot - 1)
+    assert (kept(world), slots(world), world.bound("b")) == ({"workers": 4}, 5, {})
+    world.settle(seconds=30)
+    assert (kept(world), slots(world), world.bound("b")) == ({}, 1, {"n1": 2})
+    assert (world.status("a")["phase"], world.status("a")["reason"]) == ("Running", "ForeignGates")
+    for pod in world.pods("a"):
+        world.api.change(pod, without_held_gates)
+    world.settle(seconds=60)
+    assert (world.gated("a"), world.status("a")["reason"]) == (4, "InsufficientResources")
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 5}
+
+
+def test_a_replacement_whose_other_gates_go_in_time_takes_its_slot() -> None:
+    world = running()
+    replaced_by_held(world)
+    world.settle(seconds=PATIENCE.slot - 60)
+    for pod in world.pods("a"):
+        world.api.change(pod, without_held_gates)
+    world.settle(seconds=120)
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 5}, {})
