@@ -30,19 +30,30 @@ ANNOTATIONS = frozenset(
 WRITTEN = frozenset((names.FENCE,))
 """Keys that Muster writes itself."""
 
+KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN
+
 KEYS_NAMED = 3
 LONGEST_KEY = 80
 
 
+def keys_of_use(written: Labels) -> list[str]:
+    """Name the keys to keep of some labels or annotations: the known, and the unknown to be told.
+
+    One unknown key more than is named tells that there are more.
+    """
+    ours = [key for key in written if key.startswith(PREFIX)]
+    unknown = nsmallest(KEYS_NAMED + 1, (key for key in ours if key not in KNOWN))
+    return [*(key for key in ours if key in KNOWN), *unknown]
+
+
 def unknown_keys(labels: Labels, annotations: Labels) -> str:
     """Say which keys are not understood, the first few by name; empty where all are."""
-    known = ANYWHERE | ANNOTATIONS | WRITTEN
     stray = {key for key in labels if key in ANNOTATIONS}
-    unknown = {key for key in (*labels, *annotations) if key.startswith(PREFIX)} - known
+    unknown = {key for key in (*labels, *annotations) if key.startswith(PREFIX)} - KNOWN
     first = nsmallest(KEYS_NAMED, stray | unknown)
     said = [_misplaced(key) if key in stray else _unknown(key) for key in first]
-    more = len(stray) + len(unknown) - len(first)
-    return "; ".join([*said, *([f"and {more} more"] if more else [])])
+    more = len(stray | unknown) > len(first)
+    return "; ".join([*said, *(["and more"] if more else [])])
 
 
 def _misplaced(key: str) -> str:

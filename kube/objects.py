@@ -549,12 +549,17 @@ class WorkerGroup(Slim, frozen=True):
 
 
 class RayClusterSpec(_Part, frozen=True):
-    """What of a RayCluster makes its gang; templates are never read."""
+    """What of a RayCluster makes its gang; templates are never read.
+
+    `groups_left_out` is no field of KubeRay: how many worker groups there were, where they are too
+    many to be kept.
+    """
 
     worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
     enable_in_tree_autoscaling: bool | None = None
     suspend: bool | None = None
     managed_by: str | None = None
+    groups_left_out: int = 0
 
 
 class RayClusterStatus(_Part, frozen=True):

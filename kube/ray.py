@@ -16,7 +16,15 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kube import names
-from kube.objects import Labels, ObjectMeta, OwnerReference, RayCluster, WorkerGroup
+from kube.known_keys import keys_of_use
+from kube.objects import (
+    Labels,
+    ObjectMeta,
+    OwnerReference,
+    RayCluster,
+    RayClusterSpec,
+    WorkerGroup,
+)
 
 HEAD = names.RAY_HEAD_GROUP
 
@@ -33,7 +41,7 @@ _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
 _PROVISIONED = "RayClusterProvisioned"
 _READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
 
-_OURS = f"{names.GROUP}/"
+MOST_GROUPS = 1000  # worker groups of a RayCluster; of one that has more none is kept
 LONGEST_VALUE = 8192  # minimums for some hundred groups; what is longer is cut
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
@@ -137,18 +145,26 @@ class GangTerms:
 
 
 def essential(cluster: RayCluster) -> RayCluster:
-    """Return a RayCluster without the labels and annotations that are not ours.
+    """Return a RayCluster without the labels and annotations that are of no use to us.
 
-    A value that is too long for any use is cut, to one that cannot be used either.
+    A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
+    that are too many only their number is kept.
     """
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
-    return replace(cluster, metadata=replace(meta, **kept))
+    return replace(cluster, metadata=replace(meta, **kept), spec=_bounded(cluster.spec))
 
 
 def _ours(written: Labels) -> Labels:
-    found = ((key, value) for key, value in written.items() if key.startswith(_OURS))
+    found = ((key, written[key]) for key in keys_of_use(written))
     return {key: v if len(v) <= LONGEST_VALUE else f"{v[:LONGEST_VALUE]}..." for key, v in found}
+
+
+def _bounded(spec: RayClusterSpec) -> RayClusterSpec:
+    count = len(spec.worker_group_specs)
+    if count <= MOST_GROUPS:
+        return replace(spec, groups_left_out=0)
+    return replace(spec, worker_group_specs=(), groups_left_out=count)
 
 
 def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
@@ -227,6 +243,7 @@ def gang_terms(
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
         _queue_problems(queue, queues),
+        _group_count_problems(cluster.spec),
         _group_name_problems(cluster.spec.worker_group_specs),
         _minimum_problems(minimums, cluster),
         _duration_problems(duration),
@@ -350,6 +367,11 @@ def _queue_problems(queue: str, queues: Collection[str]) -> Iterator[Problem]:
     known = {names.DEFAULT_QUEUE, *queues}
     if queue not in known:
         yield Problem(names.QUEUE, queue, f"a queue that exists: {_one_of(known)}")
+
+
+def _group_count_problems(spec: RayClusterSpec) -> Iterator[Problem]:
+    if spec.groups_left_out:
+        yield Problem("workerGroupSpecs", f"{spec.groups_left_out}", f"at most {MOST_GROUPS}")
 
 
 def _group_name_problems(groups: Iterable[WorkerGroup]) -> Iterator[Problem]:

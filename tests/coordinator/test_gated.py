@@ -353,3 +353,17 @@ def test_gangs_that_could_grow_count_among_those_whose_numbers_move() -> None:
     world.settle(seconds=30)
     assert all("SurplusPlaced" in conditions(world, f"g{at}") for at in range(30))
     assert world.leader.state._quiet == 3.0
+
+
+def test_a_gang_of_too_many_worker_groups_is_misconfigured_and_waits_gated() -> None:
+    world = World(node("n1"))
+    empty = [group(f"g{number}", 0) for number in range(1000)]
+    world.create(ray_cluster("a", group("w", 1), *empty))
+    world.settle(seconds=30)
+    status = world.status("a")
+    said = 'workerGroupSpecs: "1001" is not valid; allowed: at most 1000'
+    assert (status["reason"], status["message"]) == ("Misconfigured", said)
+    assert (world.gated("a"), world.bound("a")) == (2, {})
+    world.edit("a", workerGroupSpecs=[group("w", 1)])
+    world.settle(seconds=30)
+    assert world.status("a")["reason"] == "Running"

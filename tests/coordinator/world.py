@@ -35,7 +35,7 @@ from kube.codec import InvalidObject, nominated_priority, pod_used, room_on
 from kube.observed import ObservedPod, observe
 from kube.patches import gate_patch, pinned_node
 from kube.profiles import STOCK, Profiles
-from kube.ray import opt_in
+from kube.ray import essential, opt_in
 from kube.storage import WATCHES
 from kube.watch import Changed, Deleted
 from scheduling import model
@@ -70,7 +70,7 @@ def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
-    projected = {**_PROJECTED, "pods": reduce}
+    projected = {**_PROJECTED, "pods": reduce, "rayclusters": essential}
     obj = projected.get(change.key.plural, lambda found: found)(obj)
     told = Changed(obj) if change.new is not None else Deleted(obj)
     return cast(Event, translate(told))

@@ -3,7 +3,7 @@
 import pytest
 
 from kube import names
-from kube.known_keys import ANNOTATIONS, ANYWHERE, PREFIX, WRITTEN, unknown_keys
+from kube.known_keys import ANNOTATIONS, ANYWHERE, PREFIX, WRITTEN, keys_of_use, unknown_keys
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,16 @@ def test_what_tenants_can_make_it_say_is_bounded() -> None:
     keys = {f"muster.dev/{'x' * 300}{number}": "" for number in range(5000)}
     said = unknown_keys({}, keys)
     assert len(said) < 1000
-    assert said.endswith("and 4997 more")
+    assert said.endswith("; and more")
+    assert said.count("is not a key") == 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 200])
+def test_what_is_kept_says_the_same_as_what_was_written(count: int) -> None:
+    known = dict.fromkeys(ANYWHERE | ANNOTATIONS, "1")
+    labels = {f"muster.dev/x{number:03}": "1" for number in reversed(range(count))} | known
+    annotations = {f"muster.dev/y{number:03}": "1" for number in range(count)} | known
+    kept = [dict.fromkeys(keys_of_use(each), "1") for each in (labels, annotations)]
+    assert unknown_keys(*kept) == unknown_keys(labels, annotations)
+    assert all(each.items() >= known.items() for each in kept)
+    assert max(map(len, kept)) <= len(known) + 4

@@ -307,6 +307,23 @@ def test_of_a_cluster_only_our_annotations_are_kept_and_nothing_long(key: str) -
     assert isinstance(gang_terms(made, {}, ["q"]), Misconfigured) is (key != names.QUEUE)
 
 
+def test_of_keys_without_a_meaning_a_few_are_kept() -> None:
+    """A tenant may write 65,000 short ones into one object."""
+    many = {f"muster.dev/{number:05}": "" for number in range(65_000)} | {names.OPT_IN: "true"}
+    kept = essential(cluster(labels=many, annotations=many)).metadata
+    assert (len(kept.labels), len(kept.annotations)) == (5, 5)
+    assert kept.labels[names.OPT_IN] == "true"
+
+
+def test_of_too_many_worker_groups_none_is_kept() -> None:
+    groups = [{"groupName": f"g{number}", "replicas": 1} for number in range(1001)]
+    kept = essential(cluster(*groups))
+    assert kept.spec.worker_group_specs == ()
+    assert complaint(kept) == 'workerGroupSpecs: "1001" is not valid; allowed: at most 1000'
+    fine = essential(cluster(*groups[:1000], groupsLeftOut=7))
+    assert len(terms(fine).pod_sets) == 1001
+
+
 def test_what_is_not_said_has_defaults() -> None:
     found = terms(cluster())
     assert (found.queue, found.priority_class) == ("default", "")
