@@ -17,7 +17,6 @@ from coordinator.actions import (
     TORN,
     Action,
     CreateGang,
-    DeleteGang,
     DeletePod,
     EmitEvent,
     FencePod,
@@ -231,16 +230,25 @@ def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]
 def _sync_record(view: GangView, scene: Scene) -> list[Action]:
     """Take in the record as it is now; one of an earlier RayCluster of this name must go."""
     record = scene.cache.gangs.get(view.key)
+    view.outlived = ""
     if record is None:
         view.record, view.written, view.sent = None, {}, {}
     elif not is_of(record, view.cluster_uid):
         view.record, view.written, view.sent = None, {}, {}
-        if not view.writing:
-            view.writing = True
-            return [DeleteGang(view.key, record.metadata.uid)]
+        view.outlived = ending.outlived_by(record)
+        return _clear_away(view, record, scene)
     elif record is not view.record:
         _read_record(view, record)
     return []
+
+
+def _clear_away(view: GangView, record: Gang, scene: Scene) -> list[Action]:
+    """Have a Gang that is not the record, or is none any more, keep nothing from anybody."""
+    if view.writing or view.write_attempts.not_before > scene.moment.now:
+        return []
+    actions = ending.clear_away(view.key, record, scene.epoch)
+    view.writing = bool(actions)
+    return actions
 
 
 # --- what the RayCluster asks for ---------------------------------------------------------------
@@ -509,8 +517,8 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     if view.writing or view.write_attempts.not_before > scene.moment.now:
         return []
     spec = spec_of(view.cluster_uid, view.priority, view.terms)
-    if view.record is None and view.terminating:
-        return []  # the garbage collector may have been faster; it is not to be made again
+    if view.record is None and (view.terminating or view.outlived):
+        return []  # the garbage collector may have been faster; or its name is not free
     if view.record is None:
         view.writing = True
         return [CreateGang(view.key, body_of(cluster, spec))]
@@ -550,6 +558,11 @@ def _say_where_it_stands(view: GangView, pods: list[ObservedPod]) -> None:
     The Gang and the head pod show it too: that is where a user looks who does not know better.
     """
     said, telling = _where_it_stands(view), view.telling
+    heads = (pod for pod in pods if pod.alive and pod.member and pod.member.pod_set == HEAD)
+    one = [Regarding("v1", "Pod", head.name, head.uid) for head in islice(heads, 1)]
+    if view.outlived:
+        telling.standing, telling.others = said, tuple(one)
+        return
     if said.reason in (Reason.RUNNING, ""):
         telling.heard = ""
     smooth = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
@@ -558,15 +571,15 @@ def _say_where_it_stands(view: GangView, pods: list[ObservedPod]) -> None:
         return
     telling.standing = said
     gang = Regarding(names.API_VERSION, "Gang", view.key.name, view.record.metadata.uid)
-    heads = (pod for pod in pods if pod.alive and pod.member and pod.member.pod_set == HEAD)
-    one = [Regarding("v1", "Pod", head.name, head.uid) for head in islice(heads, 1)]
     telling.others = (gang, *one)
 
 
 def _where_it_stands(view: GangView) -> EmitEvent:
     """What there is to tell by the record: of a gang that has its place, which pods wait beside."""
     reason, message = surplus_waits(view.written)
-    if not reason:
+    if view.outlived:
+        reason, message = Reason.TERMINATING, view.outlived
+    elif not reason:
         reason, message = view.written.get("reason", ""), view.written.get("message", "")
     return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
 
@@ -671,8 +684,4 @@ def opted_out(view: GangView, scene: Scene) -> list[Action]:
             view.inflight.add(pod.uid)
             actions.append(ReleasePod(view.key, pod.raw, ""))
     record = scene.cache.gangs.get(view.key)
-    ready = not view.writing and view.write_attempts.not_before <= scene.moment.now
-    if record is not None and ready:
-        view.writing = True
-        actions.append(DeleteGang(view.key, record.metadata.uid))
-    return actions
+    return actions + (_clear_away(view, record, scene) if record is not None else [])

@@ -4,8 +4,9 @@ KubeRay makes no more pods for it, so no slot is kept for one. Pods that are bou
 use. One that was released and is not bound yet may still be bound, so its room stays reserved.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from coordinator.actions import Action, DeleteGang, WriteGangStatus
 from coordinator.moment import Moment
@@ -22,6 +23,9 @@ ORPHAN_DELAY = 10.0
 
 Its RayCluster may also be one that the watch has not told of yet.
 """
+
+_NAMED = 3  # finalizers; who may write Gangs may write many
+_SHOWN = 120  # characters of each
 
 
 def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement | None:
@@ -63,13 +67,7 @@ class Orphans:
         if moment.now < since + ORPHAN_DELAY:
             return []
         self._since[key] = moment.now
-        meta = gang.metadata
-        if meta.deletion_timestamp is None:
-            return [DeleteGang(key, meta.uid)]
-        if gang.status.placement is None:
-            return []
-        status = _without_placement(gang, epoch)
-        return [WriteGangStatus(key, meta.uid, meta.resource_version, status, decides=False)]
+        return clear_away(key, gang, epoch)
 
     def next_look(self, key: GangKey) -> float:
         """When this one is to be looked at again."""
@@ -80,11 +78,39 @@ class Orphans:
         self._since.clear()
 
 
+def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
+    """Delete a Gang that is nobody's record; one that a finalizer holds gives its placement up."""
+    meta = gang.metadata
+    if meta.deletion_timestamp is None:
+        return [DeleteGang(key, meta.uid)]
+    if gang.status.placement is None:
+        return []
+    status = _without_placement(gang, epoch)
+    return [WriteGangStatus(key, meta.uid, meta.resource_version, status, decides=False)]
+
+
+def outlived_by(gang: Gang) -> str:
+    """Say why a RayCluster gets no Gang while an earlier one's is there; empty if it soon goes."""
+    meta = gang.metadata
+    if meta.deletion_timestamp is None:
+        return ""
+    said = "the Gang of an earlier RayCluster of this name is being deleted"
+    if meta.finalizers:
+        said += f", and finalizers hold it: {_some(meta.finalizers)}"
+    return f"{said}; no pod is released until it is gone"
+
+
+def _some(finalizers: Sequence[str]) -> str:
+    shown = ", ".join(each[:_SHOWN] for each in islice(finalizers, _NAMED))
+    more = len(finalizers) - _NAMED
+    return shown + (f" and {more} more" if more > 0 else "")
+
+
 def _without_placement(gang: Gang, epoch: int) -> dict[str, object]:
     status = {key: said for key, said in recorded(gang.status).items() if key != "placement"}
     return {
         **status,
         "epoch": epoch,
         "reason": Reason.TERMINATING,
-        "message": "the RayCluster is gone; a finalizer holds this Gang",
+        "message": "the RayCluster is gone, or opted out; a finalizer holds this Gang",
     }

@@ -204,7 +204,21 @@ class Executor:
             self._failed("gang_delete", error)
             return [*await self._read_gang(action.key), WriteEnded(action.key, str(error))]
         WRITES.labels("gang_delete", "done").inc()
-        return [GangGone(action.key, action.uid), WriteEnded(action.key, None)]
+        left = await self._what_is_left(action)
+        return [*left, WriteEnded(action.key, None if left else "deleted, and not read since")]
+
+    async def _what_is_left(self, action: DeleteGang) -> list[Event]:
+        """Read whether the Gang is gone: a finalizer may hold it after a DELETE that succeeded."""
+        gone = GangGone(action.key, action.uid)
+        match await self._read_gang(action.key):
+            case [GangSeen(gang)] if gang.metadata.uid == action.uid:
+                return [GangSeen(gang)]
+            case [GangSeen() as another]:
+                return [gone, another]
+            case [GangGone()]:
+                return [gone]
+            case _:
+                return []  # the watch will tell; until then it may be there still
 
     def _failed(self, what: str, error: KubeError) -> None:
         """Count a failed write; one that may yet be carried out leaves the term in doubt."""

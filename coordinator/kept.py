@@ -1,6 +1,6 @@
 """Which slots are kept for lost pods, since when, and when do they end?
 
-A slot is kept while no pinned or bound pod has taken it and no gated pod is meant for it that Muster
+A slot is kept while no pinned or bound pod has taken it and no gated pod is meant for it that we
 could release. No quota counts such a slot, so it may not last: it ends when no replacement came for
 some time, and when none can come. A new leader counts the time anew.
 """

@@ -55,6 +55,7 @@ class GangView:
     `unsure` are those of which a patch ended nobody knows how: until another is done it may arrive.
     `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
     `bind_refusal` is what kube-scheduler said of late against a pod on its node.
+    `outlived` says that the Gang of an earlier RayCluster of this name is deleted and still there.
     `refused_since`: a release is refused and nothing runs; `retreating`: so the placement will be
     given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
     are how often that was, and `setback` says why the last time.
@@ -118,6 +119,7 @@ class GangView:
     setback: str = ""
     out_since: float | None = None
     record: Gang | None = None
+    outlived: str = ""
     sent: dict[str, Any] = field(default_factory=dict)
     writing: bool = False
     replacing: bool = False

@@ -696,10 +696,16 @@ class GangStatus(_Part, frozen=True):
     placement: GangPlacement | None = None
 
 
+class GangMeta(ObjectMeta, frozen=True):
+    """What a Gang says about itself, with what holds it when it is deleted."""
+
+    finalizers: OrNull[tuple[str, ...]] = ()
+
+
 class Gang(Slim, frozen=True):
     """The gang of a RayCluster."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: GangMeta = GangMeta()
     spec: GangSpec = GangSpec()
     status: GangStatus = GangStatus()
 

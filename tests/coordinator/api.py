@@ -146,10 +146,21 @@ class Api:
         meta = old["metadata"]
         if uid not in (None, meta["uid"]) or version not in (None, meta["resourceVersion"]):
             raise Conflict(409, "Conflict", "the precondition failed")
-        if key.plural == "pods" and old["spec"].get("nodeName"):
-            self.change(old, lambda pod: pod["metadata"].setdefault("deletionTimestamp", "now"))
+        bound = key.plural == "pods" and old["spec"].get("nodeName")
+        if bound or meta.get("finalizers"):
+            self.change(old, lambda obj: obj["metadata"].setdefault("deletionTimestamp", "now"))
         else:
             self.remove(key)
+
+    def hold(self, obj: Json, *finalizers: str) -> None:
+        """Have finalizers hold an object once it is deleted."""
+        self.change(obj, lambda held: held["metadata"].update(finalizers=list(finalizers)))
+
+    def unhold(self, obj: Json) -> None:
+        """Take the finalizers off, and with them the object if it is deleted already."""
+        self.hold(obj)
+        if "deletionTimestamp" in obj["metadata"]:
+            self.remove(key_of(obj))
 
     def remove(self, key: Key) -> None:
         """Take the object away, whatever it is doing."""

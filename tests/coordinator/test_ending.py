@@ -3,11 +3,12 @@
 from typing import Any
 
 from coordinator.actions import CreateGang, DeleteGang, FencePod, ReleasePod
-from coordinator.ending import ORPHAN_DELAY
+from coordinator.ending import ORPHAN_DELAY, outlived_by
 from coordinator.events import SightLost, SightRegained
 from kube.errors import Invalid
+from kube.objects import Gang, GangMeta
 from tests.coordinator.api import Key, Outcome, key_of
-from tests.coordinator.builders import TEAM, gang_of, node
+from tests.coordinator.builders import OPTED_IN, TEAM, gang_of, node
 from tests.coordinator.world import World, name_of
 
 Json = dict[str, Any]
@@ -219,3 +220,99 @@ def test_a_gang_that_is_seen_before_its_ray_cluster_is_left_alone() -> None:
     world.settle(seconds=2 * ORPHAN_DELAY)
     assert not [a for a in second.log if isinstance(a, DeleteGang | CreateGang)]
     assert world.status("a")["phase"] == "Running"
+
+
+# ---- a Gang that a finalizer holds
+
+
+def held() -> World:
+    """A gang that runs beside one that waits; its Gang outlives its deletion."""
+    world = started()
+    world.api.hold(world.gang("a"), "example.com/keep")
+    return world
+
+
+def deletes(world: World) -> int:
+    return sum(isinstance(each, DeleteGang) for each in world.leader.log)
+
+
+def creations(world: World) -> int:
+    mine = [each for each in world.leader.log if isinstance(each, CreateGang)]
+    return sum(each.key.name == "a" for each in mine)
+
+
+def test_a_gang_that_outlives_its_deletion_gives_its_placement_up() -> None:
+    world = held()
+    without_garbage_collector(world)
+    for pod in world.pods("a"):
+        world.api.remove(key_of(pod))
+    world.delete("rayclusters", "a")
+    world.settle(seconds=2 * ORPHAN_DELAY + 1)
+    assert "deletionTimestamp" in world.gang("a")["metadata"]
+    assert (world.status("a").get("placement"), world.status("a")["reason"]) == (
+        None,
+        "Terminating",
+    )
+    assert deletes(world) == 1
+    world.settle(seconds=10 * ORPHAN_DELAY)
+    assert deletes(world) == 1
+
+
+def test_a_new_ray_cluster_of_the_name_is_told_what_holds_the_old_gang() -> None:
+    world = held()
+    world.delete("rayclusters", "a")
+    world.collect_garbage()
+    world.leader.hear_all()
+    world.create(gang_of("a", 1))
+    world.settle(seconds=300)
+    assert (world.gated("a"), world.bound("b")) == (2, {"n1": 3})
+    assert world.status("a").get("placement") is None
+    assert creations(world) == 1
+    said = (
+        "the Gang of an earlier RayCluster of this name is being deleted, and finalizers hold it: "
+        "example.com/keep; no pod is released until it is gone"
+    )
+    uid = world.api.get(Key("rayclusters", TEAM, "a"))["metadata"]["uid"]
+    told = [e for e in world.leader.emitted if e.cluster_uid == uid]
+    assert [(e.warning, e.reason, e.message) for e in told] == [(True, "Terminating", said)]
+    assert [e.regarding.kind for e in world.leader.echoed if e.message == said and e.regarding] == [
+        "Pod"
+    ]
+    world.delete("rayclusters", "b")
+    world.api.unhold(world.gang("a"))
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.status("a")["reason"]) == ({"n1": 2}, "Running")
+
+
+def test_an_old_gang_that_is_deleted_by_us_and_held_is_not_taken_for_gone() -> None:
+    """No garbage collector was there: the new RayCluster comes before the old Gang is deleted."""
+    world = held()
+    without_garbage_collector(world)
+    for pod in world.pods("a"):
+        world.api.remove(key_of(pod))
+    world.delete("rayclusters", "a")
+    world.create(gang_of("a", 1))
+    world.settle(seconds=300)
+    assert world.status("a").get("placement") is None
+    assert (deletes(world), creations(world)) == (1, 1)
+    assert world.bound("b") == {"n1": 3}
+    assert [e.key.name for e in world.leader.emitted if "example.com/keep" in e.message] == ["a"]
+
+
+def test_an_opt_out_empties_the_placement_of_a_gang_that_is_held() -> None:
+    world = held()
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
+    world.settle(seconds=60)
+    assert world.status("a").get("placement") is None
+    assert deletes(world) == 1
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update(OPTED_IN))
+    world.settle(seconds=60)
+    assert world.status("a")["reason"] == "Running"
+
+
+def test_a_message_names_the_first_finalizers() -> None:
+    meta = GangMeta("a", deletion_timestamp="now", finalizers=tuple("vwxyz"))
+    assert "finalizers hold it: v, w, x and 2 more; no" in outlived_by(Gang(meta))
+    assert outlived_by(Gang(GangMeta("a", finalizers=("x",)))) == ""

@@ -19,12 +19,12 @@ from coordinator.actions import (
     ReleasePod,
     WriteGangStatus,
 )
-from coordinator.events import Event, PodPatchEnded, WriteEnded
+from coordinator.events import Event, GangGone, GangSeen, PodPatchEnded, WriteEnded
 from coordinator.executor import Executor
 from kube import names, objects
 from kube.client import Client
 from kube.errors import NAMESPACE_TERMINATING, Forbidden, KubeError, NotFound, ServerError, Timeout
-from kube.objects import ObjectMeta, Pod, PodSpec, SchedulingGate
+from kube.objects import Gang, GangMeta, ObjectMeta, Pod, PodSpec, SchedulingGate
 from scheduling.model import GangKey
 from tests.metrics import total
 
@@ -178,6 +178,50 @@ async def test_a_bug_in_an_action_comes_out_of_the_executor() -> None:
     with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(5):
             await executor.run()
+
+
+# ---- what is deleted
+
+
+class Holding:
+    """A client whose deletes succeed, and whose reads find what they are given."""
+
+    def __init__(self, found: Gang | KubeError) -> None:
+        self.found = found
+
+    async def delete(self, *_: str, **__: Any) -> bytes:
+        return b""
+
+    async def get(self, *_: str, **__: Any) -> Gang:
+        if isinstance(self.found, KubeError):
+            raise self.found
+        return self.found
+
+
+HELD, ANOTHER = (Gang(GangMeta("a", "team", uid)) for uid in ("old", "new"))
+GONE = GangGone(GANG, "old")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (NotFound(404, "NotFound", "no such gang"), [GONE]),
+        (HELD, [GangSeen(HELD)]),
+        (ANOTHER, [GONE, GangSeen(ANOTHER)]),
+        (Timeout("no answer"), []),
+    ],
+    ids=["gone", "held", "made again", "unknown"],
+)
+async def test_a_deleted_gang_is_gone_when_a_read_says_so(
+    found: Gang | KubeError, told: list[Event]
+) -> None:
+    heard = list[Event]()
+    client = cast(Client, Holding(found))
+    executor = Executor(client, Term(), heard.extend, identity="test", concurrency=1)
+    executor.submit([DeleteGang(GANG, "old")])
+    await turns()
+    unread = None if told else "deleted, and not read since"  # tried again after a while
+    assert heard == [*told, WriteEnded(GANG, unread)]
 
 
 # ---- what is told

@@ -126,6 +126,14 @@ class Walk(RuleBasedStateMachine):
                     suspended = bool(cluster["spec"].get("suspend"))
                     self.world.edit(name_of(cluster), suspend=not suspended)
 
+    @rule(at=pick)
+    def hold_a_gang_or_let_it_go(self, at: int) -> None:
+        for gang in self._some("gangs", at):
+            if gang["metadata"].get("finalizers"):
+                self.world.api.unhold(gang)
+            else:
+                self.world.api.hold(gang, "example.com/hold")
+
     def _scale(self, cluster: Json, replicas: int) -> None:
         self.world.api.change(
             cluster, lambda obj: obj["metadata"]["annotations"].pop(names.MIN_REPLICAS, None)
@@ -371,6 +379,8 @@ class Walk(RuleBasedStateMachine):
         for replica in self.world.replicas:
             while replica.client.held:
                 replica.client.let_go()
+        for gang in list(self.world.api.all("gangs")):
+            self.world.api.unhold(gang)
         self.world.grudges.clear()
         first, second = self.world.replicas
         second.resign()
