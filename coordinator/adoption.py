@@ -51,9 +51,14 @@ def runs(standing: Standing) -> bool:
 
 
 def removable(standing: Standing) -> Iterator[ObservedPod]:
-    """The pods that Muster did not release, but for those that others hold back."""
+    """The pods that Muster did not release, unless others hold them back or make room for them."""
     pods = (pod for each in standing for pod in not_released(each))
-    return (pod for pod in pods if not pod.foreign_gates)
+    return (pod for pod in pods if not pod.foreign_gates and not is_nominated(pod))
+
+
+def is_nominated(pod: ObservedPod) -> bool:
+    """Whether kube-scheduler evicts others to bind the pod: deleted, it would be for nothing."""
+    return bool(pod.holds) and not pod.node
 
 
 def hindrance(standing: Standing) -> str:

@@ -138,6 +138,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         view.placement = _pinned(cluster, pods)
         if view.placement is not None:
             view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
+    view.ran = view.ran or (was_provisioned(cluster) and _any_on_node(pods))
     left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
     if left and (view.placement or view.decided or not view.written):
         view.decided = max(1, view.decided)
@@ -209,6 +210,14 @@ def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]
 
     A release that is on its way is waited for, or fenced, before its room is given up.
     """
+    view.telling.hush()
+    actions = _give_room_back(view, cluster, scene)
+    view.asked = NotReady(Reason.TERMINATING, ending.text(view.standing))
+    return actions + _write_record(view, cluster, scene)
+
+
+def _give_room_back(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+    """Leave of the placement what released pods are on their way to; none is to follow them."""
     pods = scene.cache.members(view.key, view.cluster_uid)
     view.forget_pods({pod.uid for pod in pods})
     foreign = _sync_record(view, scene)
@@ -222,9 +231,8 @@ def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]
     _stand(view, pods)
     view.refusal = view.left_out = view.unmade = None
     view.position, view.kept, view.keeps = 0, Kept(), ""
-    view.asked = NotReady(Reason.TERMINATING, ending.text(view.standing))
     fences = list(_fence(view, gated, scene)) if view.placement is not None else []
-    return [*foreign, *doomed, *_write_record(view, cluster, scene), *fences]
+    return [*foreign, *doomed, *fences]
 
 
 def _sync_record(view: GangView, scene: Scene) -> list[Action]:
@@ -255,10 +263,10 @@ def _clear_away(view: GangView, record: Gang, scene: Scene) -> list[Action]:
 
 
 def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], scene: Scene) -> None:
-    """Read the terms; a gang that was admitted goes on under its recorded terms if they break."""
+    """Read the terms; a gang that was admitted or ran goes on under recorded ones if they break."""
     lowest = lowest_priority(pods)
     terms, view.problem = _terms(view, cluster, lowest, scene)
-    if terms is None and view.placement is not None:
+    if terms is None and (view.placement is not None or view.ran):
         known = view.record is not None and view.record.spec.pod_sets
         terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
     view.terms = terms
@@ -337,9 +345,20 @@ def _stand(view: GangView, pods: list[ObservedPod]) -> None:
     view.outside = outside(view.terms, pods)
     view.ready = sum(pod.ready for pod in pods if pod.alive)
     view.durable = view.placement is not None and _is_written(view, view.placement)
+    view.ran = _has_run(view, pods)
+
+
+def _has_run(view: GangView, pods: list[ObservedPod]) -> bool:
+    """Whether the gang ran since it holds room; without terms that can be lost, and not found."""
+    if view.terms is None:
+        return view.ran and (view.placement is not None or _any_on_node(pods))
     began = view.placement is not None or any(each.settled for each in view.standing)
     before = view.provisioned and adoption.runs(view.standing)
-    view.ran = began and (view.ran or is_ready(view.standing) or before)
+    return began and (view.ran or is_ready(view.standing) or before)
+
+
+def _any_on_node(pods: Iterable[ObservedPod]) -> bool:
+    return any(pod.node and pod.alive for pod in pods)
 
 
 def _is_written(view: GangView, placement: Placement) -> bool:
@@ -664,14 +683,15 @@ def _free_to_act(view: GangView, pod: ObservedPod, scene: Scene) -> bool:
     return pod.uid not in view.inflight and (tried is None or tried.not_before <= scene.moment.now)
 
 
-def opted_out(view: GangView, scene: Scene) -> list[Action]:
-    """The gang was opted out while it waited: its pods go unpinned, its record goes away.
+def opted_out(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
+    """The gang was opted out: its gated pods go unpinned, its room is given back, its record ends.
 
     A release cannot be taken back, and the gate on a pod is evidence that the webhook, which reads
-    the truth, saw a gang: so the news must be seen clearly, and last for a while.
+    the truth, saw a gang: so the news must be seen clearly, and last for a while. Until then all
+    stays as it is, but nothing is released. Then pods that are on their way are waited for.
     """
-    actions: list[Action] = []
-    view.asked, view.kept, view.keeps = Settled(), Kept(), ""
+    view.telling.hush()
+    view.asked = Settled()
     if not scene.sighted or view.key.namespace not in scene.cache.namespaces:
         view.out_since = None
         return []
@@ -679,9 +699,23 @@ def opted_out(view: GangView, scene: Scene) -> list[Action]:
     view.out_since = now if view.out_since is None else view.out_since
     if now < view.out_since + OPT_OUT_DELAY:
         return []
+    if view.placement is None:
+        return [*_set_free(view, scene), *_delete_record(view, scene)]
+    actions = _give_room_back(view, cluster, scene)
+    if view.placement is None:
+        return [*actions, *_set_free(view, scene), *_delete_record(view, scene)]
+    return actions + (_write_record(view, cluster, scene) if view.record is not None else [])
+
+
+def _set_free(view: GangView, scene: Scene) -> Iterator[Action]:
+    """Release the gated pods to whatever node kube-scheduler finds."""
     for pod in scene.cache.members(view.key, view.cluster_uid):
         if pod.gated and pod.alive and pod.raw is not None and _free_to_act(view, pod, scene):
             view.inflight.add(pod.uid)
-            actions.append(ReleasePod(view.key, pod.raw, ""))
+            yield ReleasePod(view.key, pod.raw, "")
+
+
+def _delete_record(view: GangView, scene: Scene) -> Iterator[Action]:
     record = scene.cache.gangs.get(view.key)
-    return actions + (_clear_away(view, record, scene) if record is not None else [])
+    if record is not None:
+        yield from _clear_away(view, record, scene)

@@ -8,6 +8,7 @@ pod, gated. A gang that stays torn for too long gives everything back.
 
 from collections.abc import Iterator, Mapping
 
+from coordinator.adoption import is_nominated
 from coordinator.standing import ready_for_release
 from coordinator.view import GangView
 from kube.observed import ObservedPod
@@ -119,9 +120,15 @@ def stranded(
 
 
 def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod]:
-    """Pods that nobody released and that kube-scheduler has found no node for in `patience`."""
-    pods = (pod for each in view.standing for pod in each.unpinned)
-    return [pod for pod in pods if is_stuck(view, pod, now, patience)]
+    """Pods that nobody released and that kube-scheduler has found no node for in `patience`.
+
+    The time of one that it makes room for begins when it does so no longer.
+    """
+    pods = [pod for each in view.standing for pod in each.unpinned]
+    for pod in filter(is_nominated, pods):
+        view.stuck_since.pop(pod.uid, None)
+    others = (pod for pod in pods if not is_nominated(pod))
+    return [pod for pod in others if is_stuck(view, pod, now, patience)]
 
 
 def _barred(pod: ObservedPod, columns: Columns) -> bool:

@@ -214,8 +214,7 @@ class CoordinatorState:
         if is_terminating(cluster):
             actions = wind_down(view, cluster, scene)
         elif opt_in_of(cluster, self.cache).answer is Answer.NO:
-            view.placement = view.telling.standing = None
-            actions = opted_out(view, scene)
+            actions = opted_out(view, cluster, scene)
         else:
             view.out_since = None
             actions = advance(view, cluster, scene)

@@ -63,7 +63,8 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     said = _with_waiting(_explain(view, not_ready), view)
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
     past = () if over else (view.setback, view.bind_refusal)
-    also = [each for each in (view.keeps, *_not_released(view, said), *past) if each]
+    broken = view.problem if view.problem not in said.message else ""
+    also = [each for each in (broken, view.keeps, *_not_released(view, said), *past) if each]
     rest = "; ".join(also)
     first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
     message = f"{first}; {rest}" if rest else said.message
@@ -105,12 +106,12 @@ def _runs_unplaced(view: GangView) -> bool:
 
 
 def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
+    phase = RUNNING if view.ran else ADMITTED
     refusals = release_refusals(view)
     if refusals:
-        return Explained(ADMITTED, Reason.RELEASE_REFUSED, refusals[0][:1024])
+        return Explained(phase, Reason.RELEASE_REFUSED, refusals[0][:1024])
     if is_ready(view.standing):
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
-    phase = RUNNING if view.ran else ADMITTED
     if view.terms is None:
         return Explained(phase, Reason.MISCONFIGURED, view.problem)
     hindrance = not_ready or view.refusal

@@ -66,6 +66,11 @@ class Telling:
         self.heard, self._shown = event.reason, None
         self._told[event.reason] = Told(event, now - self._renewal * (1 - self.share))
 
+    def hush(self) -> None:
+        """Tell nothing more of what holds, nor what waits to be told."""
+        self.standing = None
+        self.passing.clear()
+
     def sift(self, actions: Iterable[Action], now: float, spacing: float) -> list[Action]:
         """Return the actions, with those Events in place of the asked for that may be told now."""
         found: list[Action] = []

@@ -256,6 +256,38 @@ def test_kube_scheduler_may_win_the_race_with_the_deletion() -> None:
     assert name_of(pending) in {name_of(pod) for pod in world.pods("a")}
 
 
+def nominate(world: World, names_of: list[str], where: str) -> None:
+    """Have kube-scheduler evict others for pods, or no longer."""
+    for pod in [pod for pod in world.pods("a") if name_of(pod) in names_of]:
+        world.api.change(pod, lambda obj: obj["status"].update(nominatedNodeName=where))
+
+
+def test_a_pod_for_which_kube_scheduler_evicts_others_is_not_deleted() -> None:
+    """Neither as one without a place nor with the rest of a torn gang."""
+    world = partly_pending(cpu=5)
+    [pending] = [name_of(pod) for pod in world.pods("a") if not pod["spec"].get("nodeName")]
+    opt(world, "true")
+    world.settle(seconds=PATIENCE.bind / 2)
+    nominate(world, [pending], "n1")
+    world.settle(seconds=PATIENCE.torn + 60)
+    assert pending not in deleted(world)
+
+
+def test_a_pod_that_is_nominated_no_longer_has_its_time_anew() -> None:
+    world = partly_pending(cpu=5)
+    provisioned(world)
+    [pending] = [name_of(pod) for pod in world.pods("a") if not pod["spec"].get("nodeName")]
+    opt(world, "true")
+    world.settle(seconds=PATIENCE.bind / 2)
+    nominate(world, [pending], "n1")
+    world.settle(seconds=PATIENCE.bind)
+    nominate(world, [pending], "")
+    world.settle(seconds=PATIENCE.bind - 1)
+    assert deleted(world) == []
+    world.settle(seconds=2)
+    assert deleted(world) == [pending]
+
+
 def test_pods_that_come_back_without_gate_are_deleted_ever_more_seldom() -> None:
     """Where the webhook is gone, deleting gains nothing, and must not go on and on."""
     world = partly_pending(cpu=5)

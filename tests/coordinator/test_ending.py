@@ -5,6 +5,7 @@ from typing import Any
 from coordinator.actions import CreateGang, DeleteGang, FencePod, ReleasePod
 from coordinator.ending import ORPHAN_DELAY, outlived_by
 from coordinator.events import SightLost, SightRegained
+from coordinator.telling import RENEWAL
 from kube.errors import Invalid
 from kube.objects import Gang, GangMeta
 from tests.coordinator.api import Key, Outcome, key_of
@@ -77,6 +78,15 @@ def test_a_waiting_gang_that_is_being_deleted_is_neither_decided_nor_in_the_queu
     assert (status["phase"], status["reason"]) == ("Queued", "Terminating")
     assert "position" not in status
     assert [a.key.name for a in world.leader.log if isinstance(a, DeleteGang)] == []
+
+
+def test_a_ray_cluster_that_is_being_deleted_is_told_no_more_that_it_waits() -> None:
+    world = started()
+    said = [each.reason for each in world.leader.emitted if each.key.name == "b"]
+    assert said == ["InsufficientResources"]
+    terminate(world, name="b")
+    world.settle(seconds=2 * RENEWAL)
+    assert [each.reason for each in world.leader.emitted if each.key.name == "b"] == said
 
 
 def test_the_room_of_a_released_pod_stays_reserved_until_it_is_bound_or_gone() -> None:
