@@ -6,7 +6,7 @@ from typing import Any
 from coordinator.actions import DeletePod
 from coordinator.moment import Patience
 from kube import names
-from kube.errors import Forbidden
+from kube.errors import ApiError, Forbidden
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.world import World, name_of
@@ -16,13 +16,13 @@ Json = dict[str, Any]
 LONG = 3 * Patience().torn
 
 
-class NoWorker(dict[str, Exception]):
+class NoWorker(dict[str, ApiError]):
     """A policy against each change of a worker, whatever its name."""
 
     def __contains__(self, name: object) -> bool:
         return "workers" in str(name)
 
-    def __getitem__(self, name: str) -> Exception:
+    def __getitem__(self, name: str) -> ApiError:
         return Forbidden(403, "Forbidden", "policy says no")
 
 
@@ -90,7 +90,9 @@ def test_kuberay_tells_a_new_leader_of_having_run_where_the_record_does_not() ->
     cluster = world.api.get(Key("rayclusters", TEAM, "a"))
     said = {"conditions": [{"type": "RayClusterProvisioned", "status": "True"}]}
     world.api.change(cluster, lambda obj: obj.update(status=said))
-    world.api.change(world.gang("a"), lambda obj: obj["status"].update(phase="Admitted"))
+    gang = world.gang("a")
+    world.api.change(gang, lambda obj: obj["status"].update(phase="Admitted"), "status")
+    assert world.status("a")["phase"] == "Admitted"
     lead_anew(world)
     world.settle(seconds=LONG)
     assert (world.bound("a"), deleted(world)) == ({"n1": 3}, [])
