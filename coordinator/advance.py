@@ -183,12 +183,7 @@ def _read_record(view: GangView, record: Gang) -> None:
 
 def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     """Bring the view up to date and return the writes that are missing."""
-    pods = scene.cache.members(view.key, view.cluster_uid)
-    view.forget_pods({pod.uid for pod in pods})
-    foreign = _sync_record(view, scene)
-    _understand(view, cluster, pods, scene)
-    view.leaving = set(view.deleted)
-    _stand(view, pods)
+    pods, foreign = _look(view, cluster, scene)
     doomed = [*_clear_stranded(view, scene), *_remake(view, scene), *_give_up_torn(view, scene)]
     if view.leaving - view.deleted or doomed:
         _stand(view, pods)
@@ -205,6 +200,19 @@ def advance(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     return actions + list(_pods_forward(view, scene))
 
 
+def _look(
+    view: GangView, cluster: RayCluster, scene: Scene
+) -> tuple[list[ObservedPod], list[Action]]:
+    """Take in what was observed; returns the gang's pods, and what a foreign record asks for."""
+    pods = scene.cache.members(view.key, view.cluster_uid)
+    view.forget_pods({pod.uid for pod in pods})
+    foreign = _sync_record(view, scene)
+    _understand(view, cluster, pods, scene)
+    view.leaving = set(view.deleted)
+    _stand(view, pods)
+    return pods, foreign
+
+
 def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     """Keep nothing for a RayCluster that is being deleted, and release and decide nothing.
 
@@ -218,12 +226,7 @@ def wind_down(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]
 
 def _give_room_back(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
     """Leave of the placement what released pods are on their way to; none is to follow them."""
-    pods = scene.cache.members(view.key, view.cluster_uid)
-    view.forget_pods({pod.uid for pod in pods})
-    foreign = _sync_record(view, scene)
-    _understand(view, cluster, pods, scene)
-    view.leaving = set(view.deleted)
-    _stand(view, pods)
+    pods, foreign = _look(view, cluster, scene)
     doomed = list(_clear_stranded(view, scene))
     gated = [pod for pod in pods if pod.gated and pod.alive]
     if view.placement is not None and _withdraw(view, gated, scene):

@@ -1,12 +1,13 @@
 """When does a gang that is opted out give its room back?"""
 
-from coordinator.actions import DeleteGang, FencePod, ReleasePod
+from coordinator.actions import DeleteGang, FencePod
 from coordinator.advance import OPT_OUT_DELAY
 from coordinator.events import SightLost, SightRegained
 from kube import names
 from kube.errors import Invalid
 from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, gang_of, node
+from tests.coordinator.test_faults import decided
 from tests.coordinator.world import World, name_of
 
 
@@ -99,11 +100,7 @@ def test_nothing_is_released_pinned_while_a_gang_is_opted_out() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     leader = world.leader
-    world.kuberay()
-    leader.hear_all()
-    leader.act_all()
-    leader.cycle()
-    leader.act_all_but(ReleasePod)
+    decided(world)
     [(head, pinned)] = leader.releases()
     assert pinned == "n1"
     leader.act(outcome=Outcome.HELD)

@@ -277,6 +277,14 @@ class Walk(RuleBasedStateMachine):
         self.world.elect(at % 2, hear="gangs and pods")
 
     @rule(at=pick)
+    def hand_over(self, at: int) -> None:
+        """The leader ends in order, and the next takes its word for whether all is answered."""
+        old = self._replica(at + 1)
+        clean = old.has_answers(self.world.epoch)
+        old.resign()
+        self.world.elect(at % 2, hear="gangs and pods", clean=clean)
+
+    @rule(at=pick)
     def learn_of_the_end(self, at: int) -> None:
         replica = self._replica(at)
         if not replica.leading:

@@ -234,6 +234,21 @@ def test_pods_are_fenced_unless_no_request_of_an_earlier_leader_can_be_under_way
     assert world.leader.state.has_fenced(world.epoch)
 
 
+def test_a_leader_that_knows_not_where_a_release_is_does_not_say_that_all_is_answered() -> None:
+    """It stays so for the rest of its term, also when the release has arrived since."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2))
+    assert world.leader.has_answers(world.epoch)
+    old_leader_holds_a_release(world)
+    assert not world.leader.has_answers(world.epoch)
+    world.leader.client.let_go()
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 2}
+    assert not world.leader.has_answers(world.epoch)
+    world.leader.resign()
+    world.elect(0)
+    assert world.leader.has_answers(world.epoch)
+
+
 def test_a_term_that_has_not_begun_knows_of_no_pod_that_it_would_have_to_fence() -> None:
     """It may end before its beginning is handled, and must not say that all is over."""
     world = World(node("n1", cpu=3))

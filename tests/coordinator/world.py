@@ -167,7 +167,12 @@ class Replica:
         self.hear("gangs")
         self.hear("pods")
         self.leading = True
+        self._executor._in_doubt = False  # each term has an executor of its own
         self.handle([TermStarted(epoch, clean)])
+
+    def has_answers(self, epoch: int) -> bool:
+        """Whether it would say at the end of this term that all requests are over."""
+        return self.leading and self.state.has_fenced(epoch) and not self._executor._in_doubt
 
     def resign(self) -> None:
         self.leading = False

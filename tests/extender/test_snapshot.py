@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.snapshot import Ledger
-from tests.extender.worlds import Json, as_gang, as_seen, gang, ledger, member, node, pod
+from scheduling.columns import Columns
+from tests.extender.worlds import (
+    Json,
+    as_gang,
+    as_node,
+    as_seen,
+    gang,
+    ledger,
+    member,
+    node,
+    pod,
+    with_port,
+)
 
 
 @st.composite
@@ -44,6 +56,106 @@ def said(known: Ledger) -> Sequence[object]:
 def test_a_ledger_tells_of_the_last_news_alone(news: list[Json]) -> None:
     last = {each["metadata"]["uid"]: each for each in news}
     assert said(world(*news)) == said(world(*last.values()))
+
+
+NODES, GANGS, PORT = ("a", "b", "c", "d"), ("train", "tune"), 80
+
+
+@st.composite
+def any_node(draw: st.DrawFn) -> Json:
+    """A node of one of a few kinds, which offer different resources."""
+    found = node(draw(st.sampled_from(NODES)), gpu=draw(st.sampled_from((0, 4, 8))))
+    offered = draw(st.sampled_from(({}, {"x/a": "1"}, {"x/b": "2"}, {"x/c": "3", "x/d": "4"})))
+    found["status"]["allocatable"].update(offered)
+    return found
+
+
+@st.composite
+def any_gang(draw: st.DrawFn) -> Json:
+    seats = draw(st.dictionaries(st.sampled_from((*NODES, "unknown")), st.integers(1, 2)))
+    found = gang(draw(st.sampled_from(GANGS)), seats=seats, gpu=draw(st.integers(0, 2)))
+    ported = draw(st.booleans())
+    return with_port(found, PORT) if seats and ported else found
+
+
+@st.composite
+def any_pod(draw: st.DrawFn) -> Json:
+    on = draw(st.sampled_from(("", *NODES, "unknown")))
+    found = pod(f"p{draw(st.integers(0, 4))}", gpu=draw(st.integers(0, 2)), on=on)
+    found = with_port(found, PORT) if draw(st.booleans()) else found
+    return member(found, draw(st.sampled_from(GANGS))) if draw(st.booleans()) else found
+
+
+NEWS = st.tuples(st.one_of(any_node(), any_gang(), any_pod()), st.booleans(), st.booleans())
+
+
+def per_node(columns: Columns) -> dict[str, dict[str, tuple[int, ...]]]:
+    """What is offered, used and free on each node, without zeros, and the ports taken there."""
+    tables = (columns.allocatable, columns.used, columns.free)
+    return {
+        name: {
+            resource: cells
+            for resource, row in columns.row.items()
+            if any(cells := tuple(int(table[row, at]) for table in tables))
+        }
+        | {port: (on[name],) for port, on in columns.ports.items() if name in on}
+        for name, at in columns.index.items()
+    }
+
+
+def left(known: Ledger) -> dict[str, dict[str, int]]:
+    """What a pod of somebody else would find on each node, without zeros."""
+    room, columns = known.snapshot().room, known.snapshot().guarded
+    return {
+        name: {each: n for each, row in columns.row.items() if (n := int(room.free[row, at]))}
+        for name, at in columns.index.items()
+    }
+
+
+def all_of(known: Ledger) -> Sequence[object]:
+    snapshot = known.snapshot()
+    columns = per_node(snapshot.bound), per_node(snapshot.guarded), left(known)
+    return *columns, dict(snapshot.ports), known.reservations, known.placed_gangs
+
+
+@given(st.lists(NEWS, max_size=16))
+def test_a_ledger_of_nodes_gangs_and_pods_that_come_and_go_is_one_of_those_that_are_left(
+    news: list[tuple[Json, bool, bool]],
+) -> None:
+    """Whatever order they come in, and wherever somebody looks in between."""
+    known, there = Ledger(), dict[str, Json]()
+    for found, goes, looked_at in news:
+        there.pop(forget(known, found), None)
+        if not goes:
+            there[tell(known, found)] = found
+        if looked_at:
+            all_of(known)
+    assert all_of(known) == all_of(ledger(*there.values()))
+
+
+def tell(known: Ledger, found: Json) -> str:
+    """Take an object in; returns its kind and name."""
+    if "podSets" in found.get("spec", {}):
+        known.put_gang(as_gang(found))
+        return f"gang {found['metadata']['name']}"
+    if "spec" in found:
+        known.put_pod(as_seen(found))
+        return f"pod {found['metadata']['name']}"
+    known.put_node(as_node(found))
+    return f"node {found['metadata']['name']}"
+
+
+def forget(known: Ledger, found: Json) -> str:
+    """Have one of this kind and name go, if it is there."""
+    name = found["metadata"]["name"]
+    if "podSets" in found.get("spec", {}):
+        known.remove_gang(as_gang(found))
+        return f"gang {name}"
+    if "spec" in found:
+        known.remove_pod(found["metadata"]["uid"])
+        return f"pod {name}"
+    known.remove_node(name)
+    return f"node {name}"
 
 
 @pytest.mark.parametrize("found", [pod("p", gpu=1, on="a"), member(pod("p", gpu=1, on="a"))])
