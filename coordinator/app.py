@@ -36,7 +36,6 @@ from kube.objects import (
     Pod,
     PriorityClass,
     RayCluster,
-    Service,
 )
 from kube.observed import ObservedPod, observe
 from kube.profiles import profiles_of
@@ -49,7 +48,6 @@ from kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     RAY_CLUSTERS,
-    SERVICES,
 )
 from kube.storage import WATCHES, ObservedFact
 from kube.watch import (
@@ -111,7 +109,6 @@ class Coordinator:
             "raypods": self._ray_pods,
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
-            **(self._services() if any(each.defaults for each in profiles.values()) else {}),
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
@@ -172,12 +169,6 @@ class Coordinator:
             ),
         }
 
-    def _services(self) -> dict[str, Reflector[Any]]:
-        """The watch of Services: who has none to spread by needs no right to it."""
-        sink = _sink(self.loop.feed, "services", _service_event)
-        return {"services": Reflector(self._client, SERVICES, Service, sink)}
-
-    @property
     def synced(self) -> bool:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
@@ -370,16 +361,6 @@ def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
             return happened.PriorityClassSeen(priority_class)
         case Deleted(obj=priority_class):
             return happened.PriorityClassGone(priority_class.metadata.name)
-        case _:
-            return None
-
-
-def _service_event(told: WatchEvent[Service]) -> Event | None:
-    match told:
-        case Changed(obj=service):
-            return happened.ServiceSeen(service)
-        case Deleted(obj=service):
-            return happened.ServiceGone(service.metadata.namespace, service.metadata.name)
         case _:
             return None
 

@@ -20,7 +20,6 @@ from scheduling.columns import Columns, NodeTable
 from scheduling.company import CompanyTable, Yielding
 from scheduling.holders import HolderTable, ray_cluster
 from scheduling.model import GangKey, Node
-from scheduling.services import ServiceTable
 from scheduling.storage import StorageTable
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -35,7 +34,6 @@ class ClusterCache:
         self.company = CompanyTable()
         self.holders = HolderTable()
         self.storage = StorageTable()
-        self.services = ServiceTable()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -233,7 +231,7 @@ def _minds(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     if shape is None:
         return bool(pod.anti_affinity)
-    return bool(pod.anti_affinity or shape.near or shape.spread or shape.spread_by_default)
+    return bool(pod.anti_affinity or shape.near or shape.spread)
 
 
 def _older(pod: ObservedPod, known: ObservedPod) -> bool:

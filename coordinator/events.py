@@ -14,7 +14,6 @@ from kube.objects import (
     Node,
     PriorityClass,
     RayCluster,
-    Service,
 )
 from kube.observed import ObservedPod
 from scheduling.model import GangKey
@@ -134,21 +133,6 @@ class DeviceClassGone:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceSeen:
-    """A Service was added or changed; its selector says whom default constraints count."""
-
-    service: Service
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceGone:
-    """A Service was removed."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class FactSeen:
     """Something about volumes is new or has changed."""
 
@@ -255,8 +239,6 @@ Event = (
     | PriorityClassGone
     | DeviceClassSeen
     | DeviceClassGone
-    | ServiceSeen
-    | ServiceGone
     | FactSeen
     | FactGone
     | FactsSeen

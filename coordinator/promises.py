@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from coordinator.view import GangView
 from kube.observed import ObservedPod
 from scheduling.company import Promised
-from scheduling.services import ServiceTable
 
 
-def due(view: GangView, services: ServiceTable) -> Iterator[Promised]:
+def due(view: GangView) -> Iterator[Promised]:
     """List the pods of a gang that are on their way, each on its node."""
     for pod, node in _on_their_way(view):
         shape = pod.member.shape if pod.member is not None else None
-        strict = services.spread(shape, *pod.kind).strict if shape is not None else ()
+        strict = shape.strict if shape is not None else ()
         yield Promised(frozenset((pod.kind,)), node, pod.anti_affinity, strict)
 
 

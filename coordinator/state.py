@@ -58,8 +58,6 @@ from coordinator.events import (
     PodSeen,
     PriorityClassGone,
     PriorityClassSeen,
-    ServiceGone,
-    ServiceSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -75,7 +73,6 @@ from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.telling import spacing_of
 from coordinator.unknown_keys import UnknownKeys
 from coordinator.view import GangView
-from kube.codec import service
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
 from kube.ray import Answer, is_terminating
@@ -346,7 +343,7 @@ class CoordinatorState:
         if moment.now >= self._explained_at + self._quiet:
             self._memory, self._explained_at = None, moment.now
         decisions, self._memory = next_cycle(
-            self.cache.services.spread_all(pending),
+            pending,
             self.cache.columns(),
             self._memory,
             company=self._company(),
@@ -362,7 +359,7 @@ class CoordinatorState:
         if not self.cache.is_minded:
             return Company(self.cache.company)
         on_their_way = (view for view in self.views.values() if view.reserved.room)
-        expected = (pod for view in on_their_way for pod in due(view, self.cache.services))
+        expected = (pod for view in on_their_way for pod in due(view))
         return Company(self.cache.company, expected)
 
     def _volumes(self) -> Volumes:
@@ -546,15 +543,6 @@ class CoordinatorState:
     def _device_class_gone(self, event: DeviceClassGone, moment: Moment) -> None:
         self.cache.remove_device_class(event.name)
         self._memory, self.cycle_wanted = None, True
-
-    @_take.register
-    def _service_seen(self, event: ServiceSeen, moment: Moment) -> None:
-        self.cycle_wanted |= self.cache.services.put(service(event.service))
-
-    @_take.register
-    def _service_gone(self, event: ServiceGone, moment: Moment) -> None:
-        self.cache.services.drop(event.namespace, event.name)
-        self.cycle_wanted = True
 
     @_take.register
     def _fact_seen(self, event: FactSeen, moment: Moment) -> None:

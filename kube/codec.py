@@ -52,7 +52,6 @@ from scheduling.resources import (
     request_amount,
     sorted_requests,
 )
-from scheduling.services import Service
 from scheduling.verdict import PodSetRefusal
 
 AFTER_ALL = 253402300800.0
@@ -131,7 +130,6 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         near=_affinity_terms(pod) if minds else (),
         apart=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else _spread_constraints(constraints, pod.metadata),
-        spread_by_default=profile.defaults if profile and not constraints else (),
         volumes=() if len(mounted) > _MOST_VOLUMES else _volume_names(mounted),
     )
 
@@ -383,6 +381,11 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
     spread_is_off = profile is not None and SPREAD in profile.off
     if not spread_is_off and len(spec.topology_spread_constraints) > MOST_SPREADS:
         yield f"more than {MOST_SPREADS} topologySpreadConstraints (use fewer)"
+    if profile and profile.spreads_by_default and not spec.topology_spread_constraints:
+        yield (
+            f"default topology spread constraints of scheduler {profile.name} "
+            "(give the pods topologySpreadConstraints of their own)"
+        )
     if spec.resource_claims:
         yield "resourceClaims (ask for the extended resource of a device plugin instead)"
     if spec.scheduling_group is not None:
@@ -595,15 +598,6 @@ def resources_of_class(found: objects.DeviceClass) -> tuple[str, ...]:
     """
     named = found.spec.extended_resource_name
     return (f"{_OF_CLASS}{found.metadata.name}", *((named,) if named else ()))
-
-
-# ---- services
-
-
-def service(found: objects.Service) -> Service:
-    """Read a Service; one without a selector picks nobody."""
-    meta = found.metadata
-    return Service(meta.namespace, meta.name, tuple(sorted(found.spec.selector.items())))
 
 
 # ---- the placement in Gang.status

@@ -347,19 +347,6 @@ class PriorityClass(Slim, frozen=True):
     global_default: bool = False
 
 
-class ServiceSpec(_Part, frozen=True):
-    """Of a Service only whom it selects."""
-
-    selector: OrNull[Labels] = {}
-
-
-class Service(Slim, frozen=True):
-    """A Service."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ServiceSpec = ServiceSpec()
-
-
 class DeviceClassSpec(Slim, frozen=True):
     """Of a class of devices only under which name pods may ask for them as a plain resource."""
 

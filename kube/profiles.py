@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from scheduling.model import NodeTerm, PodTerm, Requirement, SpreadConstraint
+from scheduling.model import NodeTerm, Requirement
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -51,13 +51,13 @@ class Profile:
     """What of a scheduler decides which of a pod's nodes it refuses.
 
     `added` are ORed terms of which each node must match one, beside what the pod asks for; None
-    where there are none. `defaults` are the topology spread constraints that bind pods which have
-    none of their own; they count nobody yet. `off` are those of `RELAXED` that are switched off.
+    where there are none. `spreads_by_default` says that topology spread constraints bind pods which
+    have none of their own. `off` are those of `RELAXED` that are switched off.
     """
 
     name: str = DEFAULT_SCHEDULER
     added: tuple[NodeTerm, ...] | None = None
-    defaults: tuple[SpreadConstraint, ...] = ()
+    spreads_by_default: bool = False
     off: frozenset[str] = frozenset()
 
 
@@ -115,16 +115,6 @@ class _Constraint(_Written):
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: tuple[str, ...] = ()
-
-    def read(self) -> SpreadConstraint:
-        """Read it; its label keys mean nothing, for the Services' selector takes their place."""
-        return SpreadConstraint(
-            counted=PodTerm(self.topology_key, (), ()),
-            max_skew=self.max_skew,
-            min_domains=self.min_domains or 1,
-            heeds_affinity=self.node_affinity_policy in (None, "Honor"),
-            heeds_taints=self.node_taints_policy == "Honor",
-        )
 
 
 class _SpreadArguments(_Arguments):
@@ -242,7 +232,7 @@ class SchedulerProfile(_Written):
         return Profile(
             name=self.scheduler_name,
             added=_added(configs.get("NodeAffinity")),
-            defaults=() if SPREAD in off else _defaults(configs.get(SPREAD)),
+            spreads_by_default=SPREAD not in off and _spreads(configs.get(SPREAD)),
             off=off,
         )
 
@@ -254,10 +244,10 @@ def _added(args: object) -> tuple[NodeTerm, ...] | None:
     return tuple(each.read() for each in required.node_selector_terms) if required else None
 
 
-def _defaults(args: object) -> tuple[SpreadConstraint, ...]:
-    """Return the default constraints that can refuse; the system's own are all ScheduleAnyway."""
+def _spreads(args: object) -> bool:
+    """Say whether default constraints can refuse a pod; the system's own are all ScheduleAnyway."""
     listed = args.default_constraints if isinstance(args, _SpreadArguments) else ()
-    return tuple(each.read() for each in listed if each.when_unsatisfiable == "DoNotSchedule")
+    return any(each.when_unsatisfiable == "DoNotSchedule" for each in listed)
 
 
 def profiles_of(written: Iterable[SchedulerProfile]) -> Profiles:

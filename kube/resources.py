@@ -5,7 +5,6 @@ from kube.client import Resource
 PODS = Resource(group="", version="v1", plural="pods", namespaced=True)
 NODES = Resource(group="", version="v1", plural="nodes", namespaced=False)
 NAMESPACES = Resource(group="", version="v1", plural="namespaces", namespaced=False)
-SERVICES = Resource(group="", version="v1", plural="services", namespaced=True)
 EVENTS = Resource(group="", version="v1", plural="events", namespaced=True)
 PRIORITY_CLASSES = Resource(
     group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False

@@ -154,15 +154,14 @@ class PodShape:
     itself: a node must match one of each. `features` are those that a node must declare, sorted.
     `unsupported` names the constraints of the pod that the core does not model, sorted; such a
     shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
-    between pods, `spread` how they are to be spread, and `spread_by_default` how its scheduler
-    spreads it of itself: whom that counts is not said yet (`services`). `volumes` names the claims
-    that pods of the shape mount, and their generic ephemeral volumes, sorted.
+    between pods, `spread` how they are to be spread. `volumes` names the claims that pods of the
+    shape mount, and their generic ephemeral volumes, sorted.
 
     `bounds`, `inside` and `reach` are no part of the pod, and no part of the key either: they are
     what pods around (`neighbours`) and volumes (`volumes`) leave of the choice of nodes at one
     moment, and the domain that its gang is tried in (`topology`). Nor is `avoided`: nodes, sorted,
     that are not to be tried now, for whatever reason the caller has. `came_as` is the key of the
-    shape before its Services and volumes were looked at.
+    shape before its volumes were looked at.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -175,7 +174,6 @@ class PodShape:
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
-    spread_by_default: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[str, ...] = ()
     bounds: tuple[Requirement, ...] = ()
     inside: tuple[Requirement, ...] = ()

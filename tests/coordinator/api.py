@@ -32,7 +32,6 @@ PLURALS = {
     "Namespace": "namespaces",
     "PriorityClass": "priorityclasses",
     "DeviceClass": "deviceclasses",
-    "Service": "services",
     "RayCluster": "rayclusters",
     "Gang": "gangs",
     "Event": "events",

@@ -19,12 +19,12 @@ from kube import codec, names
 from kube.codec import pod_shape
 from kube.objects import Pod
 from kube.observed import observe
+from kube.profiles import STOCK, Profile
 from kube.ray import GangTerms, PodSetTerms
 from scheduling import explain
 from scheduling.cycle import run_cycle
 from scheduling.explain import MOST_KINDS
 from scheduling.model import GangKey, Group, Member, Topology
-from scheduling.services import TOLD_APART
 from scheduling.verdict import Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
@@ -33,6 +33,10 @@ from tests.scheduling.test_together import minding, term
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+SPREADING = "spreading"
+PROFILES = {**STOCK, SPREADING: Profile(SPREADING, spreads_by_default=True)}
+"""Of the stock scheduler, and of one that spreads pods of itself."""
 
 SPECS: dict[str, tuple[Json, str]] = {
     "schedulerName": ({"schedulerName": "x"}, "use one of the schedulers in the coordinator's"),
@@ -46,6 +50,10 @@ SPECS: dict[str, tuple[Json, str]] = {
         {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}] * 17},
         "use fewer",
     ),
+    "default topology spread": (
+        {"schedulerName": SPREADING},
+        "give the pods topologySpreadConstraints of",
+    ),
     "resourceClaims": ({"resourceClaims": [{"name": "x"}]}, "ask for the extended resource of"),
     "schedulingGroup": ({"schedulingGroup": {"podGroupName": "g"}}, "leave it out"),
     "toleration operator": ({"tolerations": [{"operator": "Lt"}]}, "use Equal or Exists"),
@@ -57,10 +65,11 @@ SPECS: dict[str, tuple[Json, str]] = {
 def test_each_constraint_of_a_pod_that_is_not_modelled_says_what_to_do_instead(what: str) -> None:
     spec, remedy = SPECS[what]
     pod = msgspec.convert({"metadata": {"name": "p"}, "spec": {"containers": [], **spec}}, Pod)
-    [said] = pod_shape(pod).unsupported
+    asked = pod_shape(pod, PROFILES)
+    [said] = asked.unsupported
     assert what in said
     assert f"({remedy}" in said
-    message = refused(run_cycle([gang("g", group("w", 1, pod_shape(pod)))], columns(node("n"))))
+    message = refused(run_cycle([gang("g", group("w", 1, asked))], columns(node("n"))))
     assert message == f"not supported by Muster; w: {said}"
 
 
@@ -106,8 +115,9 @@ def told_apart_by_affinity() -> str:
     return refused(run_cycle([asked], ZONES))
 
 
-def told_apart_by_services() -> str:
-    return refused((explain.unsupported([Group("w", "", shape(unsupported=(TOLD_APART,)), 1)]),))
+def named_by_the_pod() -> str:
+    named = shape(unsupported=(f"resourceClaims ({SPECS['resourceClaims'][1]})",))
+    return refused((explain.unsupported([Group("w", "", named, 1)]),))
 
 
 def without_replica() -> str:
@@ -124,9 +134,7 @@ def without_replica() -> str:
 
 
 CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
-    "explain.unsupported": (
-        (told_apart_by_services, "give the pods topologySpreadConstraints of"),
-    ),
+    "explain.unsupported": ((named_by_the_pod, "ask for the extended resource of"),),
     "explain.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
     "explain.too_many_ports": ((too_many_ports, "use fewer"),),
     "explain.only_unpinned": (

@@ -1,14 +1,9 @@
 """When is a gang looked at again whose pods are to be spread, and whom does it wait for?"""
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
 
 from coordinator.actions import ReleasePod
 from kube import names
-from kube.profiles import DEFAULT_SCHEDULER, Profile
-from scheduling.model import PodTerm, SpreadConstraint
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.world import World
@@ -75,60 +70,6 @@ def test_a_gang_waits_until_pods_that_mind_its_own_are_bound() -> None:
     world = World(zone("a1"), zone("b1"))
     world.create(spread_workers("first", 2, strict))
     world.create(ray_cluster("second", group("workers", 2)))
-    world.settle(seconds=30)
-    assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"
-    released = [action.gang.name for action in world.leader.log if isinstance(action, ReleasePod)]
-    assert released == ["first"] * 3 + ["second"] * 3
-
-
-ZONES = SpreadConstraint(PodTerm("zone", (), ()), 1)
-BY_GROUP = {names.RAY_GROUP: "workers"}
-
-
-def spread_by_default(constraint: SpreadConstraint) -> World:
-    """A world whose scheduler spreads pods that say nothing of it."""
-    profile = Profile(defaults=(constraint,))
-    return World(zone("a1"), zone("b1"), profiles={DEFAULT_SCHEDULER: profile})
-
-
-def service(name: str, selector: Json) -> Json:
-    return {"kind": "Service", "metadata": {"name": name, "namespace": TEAM}} | {
-        "spec": {"selector": selector}
-    }
-
-
-def unselect(world: World) -> None:
-    found = world.api.get(Key("services", TEAM, "workers"))
-    world.api.change(found, lambda each: each["spec"].update(selector={"x": "y"}))
-
-
-@pytest.mark.parametrize("change", [unselect, lambda world: world.delete("services", "workers")])
-def test_a_service_that_changes_or_goes_lets_a_waiting_gang_start(
-    change: Callable[[World], None],
-) -> None:
-    """Nothing of its pods or of any node has changed."""
-    world = spread_by_default(ZONES)
-    world.create(service("workers", BY_GROUP), foreign_pod("full", "b1", cpu=8))
-    world.create(ray_cluster("gang", group("workers", 3), head=template(cpu=0)))
-    world.settle(seconds=5)
-    assert "1 of 3 workers fit: topology spread over zone" in world.status("gang")["message"]
-    change(world)
-    world.settle()
-    assert world.status("gang")["phase"] == "Running"
-    assert world.bound("gang")["a1"] >= 3
-
-
-def test_a_gang_waits_until_pods_that_are_spread_by_default_are_bound() -> None:
-    """As where the pods themselves say so: the pin leaves kube-scheduler all zones to count."""
-    world = spread_by_default(replace(ZONES, heeds_affinity=False))
-    world.create(service("workers", BY_GROUP))
-    for name in ("first", "second"):
-        world.create(ray_cluster(name, group("workers", 2)))
-        for _ in range(9):  # nobody binds what is released meanwhile
-            world.kuberay()
-            world._work(world.leader)
-    assert world.status("first")["phase"] == "Admitted"
-    assert "decided once those are bound" in world.status("second")["message"]
     world.settle(seconds=30)
     assert world.status("first")["phase"] == world.status("second")["phase"] == "Running"
     released = [action.gang.name for action in world.leader.log if isinstance(action, ReleasePod)]

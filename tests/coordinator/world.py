@@ -22,7 +22,6 @@ from coordinator.app import (
     _node_event,
     _pod_event,
     _priority_event,
-    _service_event,
 )
 from coordinator.events import CycleDue, Event, FactsSeen, TermEnded, TermStarted, TimePassed
 from coordinator.executor import Executor
@@ -59,7 +58,6 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "namespaces": (objects.Namespace, _namespace_event),
     "priorityclasses": (objects.PriorityClass, _priority_event),
     "deviceclasses": (objects.DeviceClass, _device_class_event),
-    "services": (objects.Service, _service_event),
     "rayclusters": (objects.RayCluster, _cluster_event),
     "gangs": (objects.Gang, _gang_event),
 }

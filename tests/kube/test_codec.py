@@ -23,7 +23,6 @@ from kube.codec import (
     pod_used,
     resources_of_class,
     room_on,
-    service,
     whole_node,
 )
 from kube.objects import GangPlacement, Pod
@@ -40,7 +39,6 @@ from scheduling.model import (
     SpreadConstraint,
 )
 from scheduling.ports import WHOLE
-from scheduling.services import Service
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -429,30 +427,16 @@ def test_a_profile_adds_its_affinity_to_that_of_its_pods() -> None:
     assert pod_shape(pod({}), profiles).added_affinity is None
 
 
-def test_default_constraints_are_for_pods_that_have_none_of_their_own() -> None:
+def test_default_constraints_bind_pods_that_have_none_of_their_own() -> None:
     """One that only scores is one of its own."""
-    defaults = (SpreadConstraint(PodTerm("zone", (), ()), 1),)
-    profiles = {DEFAULT_SCHEDULER: Profile(defaults=defaults), "gpu": Profile("gpu")}
-    found = pod_shape(pod({}), profiles)
-    assert (found.spread, found.spread_by_default) == ((), defaults)
+    spreads = Profile(spreads_by_default=True)
+    profiles = {DEFAULT_SCHEDULER: spreads, "gpu": Profile("gpu")}
+    [said] = pod_shape(pod({}), profiles).unsupported
+    assert said.startswith("default topology spread constraints of scheduler default-scheduler")
     for action in ("ScheduleAnyway", "DoNotSchedule"):
         own = {"topologySpreadConstraints": [{"whenUnsatisfiable": action, "topologyKey": "a"}]}
-        assert pod_shape(pod(own), profiles).spread_by_default == ()
-    assert pod_shape(pod({"schedulerName": "gpu"}), profiles).spread_by_default == ()
-
-
-@pytest.mark.parametrize("written", [{}, {"selector": None}, {"selector": {}}])
-def test_a_service_without_a_selector_picks_nobody(written: Json) -> None:
-    metadata = {"name": "a", "namespace": "team"}
-    found = msgspec.convert({"metadata": metadata, "spec": written}, objects.Service)
-    assert service(found) == Service("team", "a", ())
-
-
-def test_a_service_picks_by_all_its_labels() -> None:
-    metadata = {"name": "a", "namespace": "team"}
-    spec = {"selector": {"b": "2", "a": "1"}}
-    found = msgspec.convert({"metadata": metadata, "spec": spec}, objects.Service)
-    assert service(found) == Service("team", "a", (("a", "1"), ("b", "2")))
+        assert pod_shape(pod(own), profiles).unsupported == ()
+    assert pod_shape(pod({"schedulerName": "gpu"}), profiles).unsupported == ()
 
 
 def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from kube.profiles import Profile, SchedulerProfile, profiles_of
-from scheduling.model import NodeTerm, PodTerm, Requirement, SpreadConstraint
+from scheduling.model import NodeTerm, Requirement
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -60,28 +60,20 @@ def test_the_required_part_of_an_added_affinity_counts_and_the_preferred_does_no
     ],
 )
 def test_a_profile_whose_constraints_only_score_binds_nobody(args: Json) -> None:
-    assert read(**config("PodTopologySpread", **args)).defaults == ()
+    assert not read(**config("PodTopologySpread", **args)).spreads_by_default
 
 
-def test_listed_constraints_that_do_not_schedule_are_read_and_count_nobody_yet() -> None:
-    """Its label keys would be merged into a selector, which the Services' one replaces."""
+def test_one_listed_constraint_that_does_not_schedule_spreads_by_default() -> None:
     full = {
         **constraint("DoNotSchedule"),
-        "topologyKey": "rack",
-        "maxSkew": 2,
         "minDomains": 3,
         "nodeAffinityPolicy": "Ignore",
         "nodeTaintsPolicy": "Honor",
         "matchLabelKeys": ["pod-template-hash"],
     }
-    listed = [constraint("DoNotSchedule"), constraint("ScheduleAnyway"), full]
-    found = read(
-        **config("PodTopologySpread", defaultingType="List", defaultConstraints=listed)
-    ).defaults
-    assert found == (
-        SpreadConstraint(PodTerm("zone", (), ()), 1),
-        SpreadConstraint(PodTerm("rack", (), ()), 2, 3, heeds_affinity=False, heeds_taints=True),
-    )
+    listed = [constraint("ScheduleAnyway"), full]
+    args = {"defaultingType": "List", "defaultConstraints": listed}
+    assert read(**config("PodTopologySpread", **args)).spreads_by_default
 
 
 @pytest.mark.parametrize("point", ["multiPoint", "filter"])
@@ -96,7 +88,7 @@ def test_a_plugin_off_has_no_default_constraints() -> None:
     args = {"defaultingType": "List", "defaultConstraints": [constraint("DoNotSchedule")]}
     off = {"filter": {"disabled": [{"name": "PodTopologySpread"}]}}
     found = read(plugins=off, **config("PodTopologySpread", **args))
-    assert (found.defaults, set(found.off)) == ((), {"PodTopologySpread"})
+    assert (found.spreads_by_default, set(found.off)) == (False, {"PodTopologySpread"})
 
 
 def test_what_scores_sorts_or_evicts_is_left_aside() -> None:

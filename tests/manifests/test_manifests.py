@@ -282,7 +282,6 @@ USED: dict[str, Rights] = {
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         # coordinator/app.py: where a profile has default constraints that refuse
-        ("", "services"): {"list", "watch"},
         # kube/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
         # coordinator/executor.py: create, patch of the spec, delete of another's, get after a

@@ -1,6 +1,6 @@
 """What does one constraint bring to the oracle? See the package `tests.oracle.ingredients`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -43,14 +43,6 @@ class Ingredient:
 
     def add_to_gang(self, draw: Draw, pods: Sequence[Json]) -> None:
         """Add to the pods of the gang one by one, after they were copied."""
-
-    def standing(self, slot: str) -> Iterable[Json]:
-        """Return objects that are in a slot for good, whatever its world."""
-        return ()
-
-    def profiles(self, slot: str) -> Iterable[Json]:
-        """Return further profiles of kube-scheduler that are for pods of a slot."""
-        return ()
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         """Say whether kube-scheduler would refuse the pod, as it came, on the node now."""

@@ -9,16 +9,13 @@ import msgspec
 from coordinator.cache import ClusterCache
 from coordinator.events import Teller
 from kube import objects
-from kube.codec import service
 from kube.observed import ObservedPod, observe
-from kube.profiles import STOCK, Profiles, SchedulerProfile, profiles_of
 from kube.storage import WATCHES
 from scheduling.company import Company
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
 from scheduling.verdict import Admitted, Refusal
 from scheduling.volumes import Volumes
-from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.model import Json, World, name_of, pod_set_of
 
 
@@ -48,8 +45,7 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
     company, volumes = Company(cache.company), Volumes(cache.storage)
-    asked = cache.services.spread_all([gang])
-    [decision] = run_cycle(asked, cache.columns(), company=company, volumes=volumes)
+    [decision] = run_cycle([gang], cache.columns(), company=company, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
@@ -66,22 +62,14 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
         for each in (each for each in world.objects if each["kind"] == watch.kind.__name__):
             cache.storage.put(watch.read(msgspec.convert(each, watch.kind)))
         cache.storage.see(watch.fact)
-    for each in (each for one in INGREDIENTS for each in one.standing(world.slot)):
-        cache.services.put(service(msgspec.convert(each, objects.Service)))
     for node in world.nodes:
         cache.put_node(msgspec.convert(node, objects.Node))
-    profiles = _profiles(world.slot)
     for pod in world.residents:
-        cache.put_pod(observe(msgspec.convert(pod, objects.Pod), profiles), Teller.POD_WATCH)
+        cache.put_pod(observe(msgspec.convert(pod, objects.Pod)), Teller.POD_WATCH)
     for pod in world.gang:
         owned = msgspec.convert(_owned(pod), objects.Pod)
-        cache.put_pod(observe(owned, profiles), Teller.RAY_POD_WATCH)
+        cache.put_pod(observe(owned), Teller.RAY_POD_WATCH)
     return cache
-
-
-def _profiles(slot: str) -> Profiles:
-    further = (each for one in INGREDIENTS for each in one.profiles(slot))
-    return {**STOCK, **profiles_of(map(SchedulerProfile.model_validate, further))}
 
 
 def _owned(pod: Json) -> Json:

@@ -23,7 +23,6 @@ from testbed.following import DELETED, Follower
 from testbed.options import Options
 from testbed.provisioner import provisioning
 from testbed.waiting import WAIT_SECONDS, wait_until
-from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.model import (
     PRIORITIES,
     Json,
@@ -55,7 +54,6 @@ PATHS = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
-    "Service": "/api/v1/namespaces/{namespace}/services",
 }
 """Where the objects of a kind are; `namespace` is filled in."""
 
@@ -94,17 +92,14 @@ class Stage:
                 with stage._open:
                     for slot in slots:
                         stage._furnish(slot)
-                    cluster.start_scheduler({"profiles": _profiles(slots)})
+                    cluster.start_scheduler({"profiles": [{"schedulerName": DEFAULT_SCHEDULER}]})
                     yield stage
 
     def _furnish(self, slot: str) -> None:
-        """Create the namespaces of a slot and what stands in it for good."""
+        """Create the namespaces of a slot."""
         for name in namespaces(slot):
             metadata = {"name": name, "labels": namespace_labels(slot, name)}
             self._session.call("POST", "/api/v1/namespaces", _body({"metadata": metadata}))
-        for ingredient in INGREDIENTS:
-            for each in ingredient.standing(slot):
-                self._create(each)
 
     def raise_world(self, world: World) -> World:
         """Create all objects of a world, its gang gated; return it as the API server stores it."""
@@ -227,12 +222,6 @@ def is_refused(pod: Json) -> bool:
         each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
         for each in conditions
     )
-
-
-def _profiles(slots: Iterable[str]) -> list[Json]:
-    """Return the stock profile, and those that are for pods of the slots."""
-    further = (each for slot in slots for one in INGREDIENTS for each in one.profiles(slot))
-    return [{"schedulerName": DEFAULT_SCHEDULER}, *further]
 
 
 def _phase(manifest: Json) -> str:

@@ -16,8 +16,6 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
   creates them in this order before all pods, and deletes them in the end. A kind that the stage
   does not know yet is added to `tests.oracle.stage.PATHS`. What they become in the cache of the
   core is said in `tests.oracle.question`.
-- `standing` and `profiles` are what is there for good, for each slot, before kube-scheduler starts:
-  objects, and further profiles of the scheduler with names of their own.
 - `status` and `metadata.deletionTimestamp` of a manifest are brought about once it was created.
   A pod that stays while it terminates needs a finalizer, which the stage takes away in the end.
 - It judges: `refuses` says, from plain manifests and sharing no line with the core, whether
@@ -35,7 +33,6 @@ An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredien
 """
 
 from tests.oracle.ingredient import Ingredient
-from tests.oracle.ingredients.defaults import Defaults
 from tests.oracle.ingredients.mixture import Mixture
 from tests.oracle.ingredients.node_affinity import NodeAffinity
 from tests.oracle.ingredients.pod_affinity import PodAffinity, PodAntiAffinity
@@ -61,6 +58,5 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Mixture(),
     Volumes(),
     Spread(),
-    Defaults(),
     Series(),
 )
