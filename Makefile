@@ -14,6 +14,8 @@ BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Two files of tests at a time: those on a control plane mostly wait.
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --durations=10
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
 
@@ -66,11 +68,11 @@ bench: venv build ## measure against the stock scheduler, as ratios
 
 .PHONY: test
 test: lint build ## check everything: format, lint, types, imports and all tests but the long ones
-	$(BIN)/python -m pytest -m "not long" --hypothesis-profile=repeatable $(PYTEST_ARGS)
+	$(PYTEST) -m "not long" --hypothesis-profile=repeatable $(PYTEST_ARGS)
 
 .PHONY: test-unit
 test-unit: venv ## run the tests that need no control plane
-	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
+	$(PYTEST) -m "not controlplane and not long" --hypothesis-profile=quick $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: venv build ## run the tests that take minutes, and the quick ones on new examples

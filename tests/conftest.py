@@ -6,6 +6,8 @@ pytest_plugins = ["testbed.pytest_plugin"]
 
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A quarter of the examples, for those who wait for the answer.
+settings.register_profile("quick", settings.get_profile("muster"), max_examples=25)
 # The same examples every time, so that a change is never refused for what another one brought.
-settings.register_profile("repeatable", settings.get_profile("muster"), derandomize=True)
+settings.register_profile("repeatable", settings.get_profile("quick"), derandomize=True)
 settings.load_profile("muster")

@@ -257,7 +257,7 @@ async def flooded(
 
 async def expect_closed(server: Server, port: str, reason: str, least: int) -> None:
     """Wait until so many connections were closed for this reason; no more are open than may be."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         labels = {"port": port, "reason": reason}
         while await server.metric("connections_closed_total", **labels) < least:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

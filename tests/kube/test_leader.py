@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.client import Client
@@ -28,6 +28,7 @@ from kube.leader import (
     succeeds_cleanly,
     suspend_aware,
 )
+from tests.examples import examples
 from tests.kube.fake_api import FakeApi, eventually, hangs, resets, says
 from tests.kube.virtual_time import run_virtually
 
@@ -485,7 +486,7 @@ def test_the_work_is_stopped_at_the_deadline_and_not_a_call_later(retry_period: 
     run_virtually(program())
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32), st.integers(2, 3))
 def test_two_terms_are_never_valid_at_once(seed: int, replicas: int) -> None:
     run_virtually(simulate(seed, replicas, trouble_for=200.0))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from scheduling.cycle import run_cycle
@@ -14,6 +14,7 @@ from scheduling.storage import KINDS, Attachment, Claim, Fact, Limits, StorageTa
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.volumes import Volumes
 from tests.builders import columns, gang, group, node, shape
+from tests.examples import examples
 
 NODES, TEAM, DISK = ("a", "b", "c"), "team", "disk.example"
 CLAIMS = ("v", "w", "x")
@@ -94,7 +95,7 @@ THERE = st.fixed_dictionaries({name: st.sets(st.sampled_from(CLAIMS)) for name i
 SHARED = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LIMITS, THERE, SHARED, st.integers(1, 12))
 @example([0, 0, 0], {"a": {"v"}, "b": set(), "c": set()}, ["v"], 1)
 @example([1, 0, 0], {name: set() for name in NODES}, ["v"], 2)
@@ -127,7 +128,7 @@ def test_no_gang_that_fits_is_refused_for_good(
 GANG = st.tuples(st.integers(0, 4), SHARED, st.integers(0, 2)).filter(lambda g: g[0] + g[2] > 0)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(LIMITS, THERE, GANG, GANG)
 @example([1, 0, 0], {name: set() for name in NODES}, (2, ["v"], 0), (2, ["w"], 0))
 @example([1, 0, 0], {name: set() for name in NODES}, (2, ["v"], 0), (0, ["v"], 1))

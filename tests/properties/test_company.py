@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.bonded import Ordered, place_bonded
@@ -27,6 +27,7 @@ from scheduling.stepwise import is_impossible
 from scheduling.turns import MOST_TURNS
 from scheduling.verdict import Admitted, Reason
 from scheduling.walk import Walk
+from tests.examples import examples
 
 APPS = st.sampled_from(["h", "w"])
 TERMS = st.builds(
@@ -181,7 +182,7 @@ class Scene:
         return cls(asked, Columns.of(nodes, used), table, bound)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(GANGS, RESIDENTS, clusters())
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
@@ -207,7 +208,7 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
         assert not possible(wanted, nodes, scene.bound)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(GANGS, RESIDENTS, clusters())
 def test_what_finds_its_place_was_not_impossible(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.columns import NodeTable
@@ -12,6 +12,7 @@ from scheduling.company import Company, CompanyTable
 from scheduling.cycle import Memory, Settings, next_cycle, run_cycle
 from scheduling.model import GangKey, Group, Member, Node, PendingGang
 from scheduling.verdict import Admitted, Decision, Reason, Refusal
+from tests.examples import examples
 from tests.properties.strategies import RESOURCES, groups, nodes
 from tests.properties.test_company import Pod, clusters, pods
 
@@ -47,7 +48,7 @@ def told(decision: Decision) -> object:
     return decision.key, verdict if isinstance(verdict, Admitted) else verdict.reason
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_a_memory_changes_no_decision(
     on: list[Node], waiting: list[list[Group]], history: list[object]
@@ -66,7 +67,7 @@ def test_a_memory_changes_no_decision(
         pending = _settled(table, pending, decisions)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_what_is_kept_is_true_where_searches_run_out(
     on: list[Node], waiting: list[list[Group]], history: list[object]
@@ -89,7 +90,7 @@ def test_what_is_kept_is_true_where_searches_run_out(
             pending = _settled(table, pending, [decision])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     clusters(),
     st.lists(company_gangs(), min_size=1, max_size=3),
@@ -162,7 +163,7 @@ def _changed(
     return pending
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(nodes(plain=True), GANGS)
 def test_where_nothing_changed_a_refusal_is_the_same_word_for_word(
     on: list[Node], waiting: list[list[Group]]

@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
 from scheduling.model import Node, PodShape
 from scheduling.packing import SAMPLE, best_nodes, order_nodes, sample, typical_use
 from scheduling.room import Room, Spread
+from tests.examples import examples
 from tests.properties.strategies import USED
 
 DEVICES = ("amd.com/gpu", "nvidia.com/gpu")
@@ -83,7 +84,7 @@ class Rule(NamedTuple):
         return steps // pods, idle, cost, tightness, at
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     WORLD,
     USED,

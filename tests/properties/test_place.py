@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
@@ -13,6 +13,7 @@ from scheduling.model import GangKey, Group, Node, PendingGang, Placement, PodSh
 from scheduling.room import Room
 from scheduling.search import Found, Nothing, search
 from scheduling.verdict import MESSAGE_LIMIT, Admitted, Verdict
+from tests.examples import examples
 from tests.properties.strategies import USED, allowed, free_of, groups, nodes, possible
 
 MANY_STEPS = 10**9
@@ -49,7 +50,7 @@ def decide(wanted: list[Group], on: list[Node], used: Used) -> Verdict:
     return decision.verdict
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(groups(), nodes(plain=True), USED)
 def test_a_gang_is_admitted_exactly_when_it_fits(
     wanted: list[Group], on: list[Node], used: Used
@@ -71,7 +72,7 @@ def has(name: str, **amounts: int) -> Node:
     return Node(name, {}, (), False, {**amounts, "pods": 99})
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(groups(pods=3), nodes(plain=True), USED)
 @example(
     [Group("x", "", needs(cpu=2), 2), Group("y", "", needs(cpu=3), 2)],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.cycle import run_cycle
@@ -12,6 +12,7 @@ from scheduling.model import Member, PendingGang, PodTerm
 from scheduling.ports import HostPort, port_amounts
 from scheduling.verdict import Admitted
 from tests.builders import columns, gang, group, node, require, shape
+from tests.examples import examples
 
 PORTS = st.lists(
     st.tuples(
@@ -76,7 +77,7 @@ def possible(pods: list[tuple[list[HostPort], int]], nodes: int, bound: Bound) -
     )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(1, 3), STANDING, st.lists(GANGS, min_size=1, max_size=2), st.booleans())
 def test_gangs_with_ports_are_decided_as_by_trying_everything(
     nodes: int,

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns, NodeTable
 from scheduling.model import Node, PodShape
 from scheduling.ports import offered
 from scheduling.room import Room, Spread
+from tests.examples import examples
 from tests.properties.strategies import RESOURCES, nodes, shapes
 
 PORTS = ("hostPort:TCP:80", "hostPort:TCP:81:10.0.0.1")
@@ -93,7 +94,7 @@ def free_by_name(room: Room) -> Mapping[str, dict[str, int]]:
     }
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(SHAPES, min_size=3, max_size=3), nodes(), st.lists(EVENTS, max_size=10))
 def test_counts_are_those_of_a_room_that_was_handed_nothing(
     of: list[PodShape], on: list[Node], events: list[tuple[object, ...]]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
@@ -24,6 +24,7 @@ from scheduling.model import (
     Toleration,
 )
 from scheduling.verdict import Admitted, Reason
+from tests.examples import examples
 from tests.properties.strategies import tolerated
 
 ANYTHING = Toleration("", "Exists", "", "")
@@ -251,7 +252,7 @@ def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
     return Scene(Company(table, promised), used, world, by["bound"], by["due"])
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(GANGS, RESIDENTS, clusters())
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int, str]], nodes: list[Node]

@@ -4,13 +4,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Node, PendingGang, PodShape, Taint
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from tests.examples import examples
 from tests.properties.strategies import USED, allowed, groups, nodes, possible, shapes
 
 Used = dict[str, dict[str, int]]
@@ -44,7 +45,7 @@ def has(name: str, cpu: int) -> Node:
     return Node(name, {}, (), False, {"cpu": cpu, "pods": 9})
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(GANGS, nodes(plain=True), USED)
 @example(with_head([Group("w", "", needs(1), 4)], needs(1)), [has("a", 3)], {})
 @example(with_head([Group("w", "", needs(3), 3)], needs(2)), [has("a", 3), has("b", 5)], {})
@@ -64,7 +65,7 @@ def test_a_gang_of_the_size_that_is_told_starts(
             assert (int(found), int(all_of_them)) == (fit[pod_set], counts[pod_set])
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(groups(most=1), shapes(plain=True), nodes(plain=True), USED)
 @example([Group("w", "", needs(1), 4)], needs(1), [has("a", 3)], {})
 def test_beside_the_head_no_more_than_is_told_would_start(
@@ -80,7 +81,7 @@ def test_beside_the_head_no_more_than_is_told_would_start(
     assert not possible(fewer(wanted, more), on, used)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(GANGS, nodes(), USED)
 def test_the_amounts_add_up(wanted: list[Group], on: list[Node], used: Used) -> None:
     """What is needed is what is missing and what those that fit take; that is what is left less."""
@@ -135,7 +136,7 @@ def unlike(draw: st.DrawFn) -> list[Group]:
 CORDONED = replace(has("b", 9), unschedulable=True)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(groups(), passing(), USED)
 @example([Group("w", "", needs(3), 1)], [has("a", 5)], {"a": {"cpu": 5}})
 @example([Group("w", "", needs(7), 1)], [has("a", 5), CORDONED], {})
@@ -149,7 +150,7 @@ def test_what_is_said_never_to_fit_does_not_fit_on_empty_nodes(
     check_never(wanted, on, used)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(unlike(), nodes(), USED)
 def test_so_it_is_whatever_pods_select_and_tolerate(
     wanted: list[Group], on: list[Node], used: Used

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scheduling.columns import Columns
@@ -23,6 +23,7 @@ from scheduling.model import (
     Topology,
 )
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from tests.examples import examples
 
 Pod = tuple[str, str, PodShape]
 ZONES = st.sampled_from(["a", "b", None])
@@ -146,7 +147,7 @@ def _is_sound(
 
 
 @given(st.data())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_one_group_beside_a_head_is_placed_if_and_only_if_there_is_a_way(
     data: st.DataObject,
 ) -> None:
@@ -160,7 +161,7 @@ def test_one_group_beside_a_head_is_placed_if_and_only_if_there_is_a_way(
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_several_groups_are_never_placed_wrongly_nor_refused_for_certain_where_there_is_a_way(
     data: st.DataObject,
 ) -> None:
@@ -176,7 +177,7 @@ def test_several_groups_are_never_placed_wrongly_nor_refused_for_certain_where_t
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_domain_is_the_tightest_that_holds_the_workers(data: st.DataObject) -> None:
     """Counted here one node at a time."""
     cluster = data.draw(nodes(5))
@@ -197,7 +198,7 @@ def test_the_domain_is_the_tightest_that_holds_the_workers(data: st.DataObject) 
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_names_order_and_useless_nodes_make_no_difference(data: st.DataObject) -> None:
     cluster = data.draw(nodes(5))
     topology = data.draw(topologies([node.name for node in cluster]))
@@ -221,7 +222,7 @@ def plain_gangs(draw: st.DrawFn) -> tuple[Group, ...]:
 
 
 @given(plain_gangs(), nodes(5))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_gang_of_the_size_that_is_told_starts_in_one_domain(
     groups: tuple[Group, ...], cluster: list[Node]
 ) -> None:
