@@ -6,7 +6,7 @@ beside those before it. So the numbers that are told could start if they were as
 sets fit alone several orders are tried, and the one counts that leaves out the least.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,23 +20,29 @@ from scheduling.ports import is_port
 from scheduling.room import Room, Spread
 from scheduling.shortage import Shortage, shortage
 
+FEW = 64
+"""On so many nodes it costs less to look again than to remember what was seen."""
+
 HEEDED = 8
 """The most other kinds of pods for which a single pod makes way: each costs a pass over nodes."""
 
-Counts = Sequence[tuple[PodShape, int]]
 Wanted = tuple[str, PodShape, int]
 """A pod set, one shape in it, and how many pods of that shape."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
-    """Of the wanted pods of one pod set and shape those that found room, and where."""
+    """Of the wanted pods of one pod set and shape those that found room, and where.
+
+    `nodes` are those that may run the shape; None for all nodes.
+    """
 
     pod_set: str
     shape: PodShape
     wanted: int
     fit: int
     spread: Spread
+    nodes: Mask | None
 
     @property
     def missing(self) -> int:
@@ -45,7 +51,7 @@ class Part:
 
     def asks(self, resource: str) -> int:
         """Return what one pod takes of a resource."""
-        return next((amount for name, amount in self.shape.requests if name == resource), 0)
+        return self.shape.amounts.get(resource, 0)
 
     def takes(self, resource: str, nodes: Mask | None) -> int:
         """Return what those that found room take of a resource, on some of the nodes."""
@@ -66,28 +72,27 @@ class Attempt:
     parts: tuple[Part, ...]
     before: Room
     left: Room
-    touched: Amounts
-    """Per node of how many parts it took pods."""
 
-    def needed(self, resource: str, shape: PodShape) -> int:
-        """Return what the gang needs of a resource on the nodes that may run the shape.
+    def needed(self, resource: str, of: Part) -> int:
+        """Return what the gang needs of a resource on the nodes that may run pods of a part.
 
         That is all it needs, less what found room elsewhere.
         """
-        nodes = _nodes_of(shape, self.before)
+        if of.nodes is None:
+            return sum(part.wanted * part.asks(resource) for part in self.parts)
         return sum(
-            part.takes(resource, nodes) + part.missing * part.asks(resource)
+            part.takes(resource, of.nodes) + part.missing * part.asks(resource)
             for part in self.parts
-            if not part.missing or nodes is None or _may_share(part.shape, nodes, self.before)
+            if not part.missing or _may_share(part.shape, of.nodes, self.before)
         )
 
-    def free(self, resource: str, shape: PodShape) -> int:
-        """Return what is free of a resource on the nodes that may run the shape, before all."""
-        key = "free", resource, shape.told_apart_by
-        return self.before.remembered(key, lambda: self._free(resource, shape))
+    def free(self, resource: str, of: Part) -> int:
+        """Return what is free of a resource on the nodes that may run the part, before all."""
+        key = "free", resource, of.shape.told_apart_by
+        return self.before.remembered(key, lambda: self._free(resource, of.nodes))
 
-    def _free(self, resource: str, shape: PodShape) -> int:
-        row, nodes = self.before.columns.row.get(resource), _nodes_of(shape, self.before)
+    def _free(self, resource: str, nodes: Mask | None) -> int:
+        row = self.before.columns.row.get(resource)
         if row is None:
             return 0
         free = self.before.free[row] if nodes is None else self.before.free[row][nodes]
@@ -95,17 +100,14 @@ class Attempt:
 
     def shortage(self, part: Part) -> Shortage:
         """Return what stops the next pod of the part, beside all that found room."""
-        by_others = self.touched.copy()
-        by_others[part.spread.nodes] -= part.fit > 0
-        if self.before.counts(part.shape)[by_others > 0].any():
-            return shortage(part.shape, self.left)
         others = [other for other in self.parts if other is not part and other.fit]
+        if _meet(part.shape, others, self.before):
+            return shortage(part.shape, self.left)
         return self._less(shortage(part.shape, self.before), part, others)
 
     def _less(self, short: Shortage, part: Part, others: Sequence[Part]) -> Shortage:
         """Take off what is short what others took where no pod of the part would fit anyway."""
-        nodes = _nodes_of(part.shape, self.before)
-        taken = sum(other.takes(short.resource, nodes) for other in others)
+        taken = sum(other.takes(short.resource, part.nodes) for other in others)
         if not taken:
             return short
         if is_port(short.resource):
@@ -117,14 +119,14 @@ class Attempt:
 
     def beside(self, resource: str, part: Part) -> list[Part]:
         """Return the other parts that take of the resource where pods of this one may run."""
-        nodes = _nodes_of(part.shape, self.before)
-        return [other for other in self.parts if other is not part and other.takes(resource, nodes)]
+        others = (other for other in self.parts if other is not part)
+        return [other for other in others if other.takes(resource, part.nodes)]
 
 
 def attempted(wanted: Sequence[Wanted], room: Room) -> Attempt:
     """Place as much of what is wanted as finds room."""
-    attempts = (_attempt(wanted, order, room) for order in _orders(wanted, room))
-    return min(attempts, key=_severity)
+    first, *others = (_attempt(wanted, order, room) for order in _orders(wanted, room))
+    return min((first, *others), key=_severity) if others else first
 
 
 def is_short_alone(wanted: Sequence[Wanted], room: Room) -> bool:
@@ -157,46 +159,68 @@ def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
 def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Attempt:
     parts: dict[int, Part] = {}
     left, is_short = room, False
-    touched = np.zeros(len(room.columns.names), dtype=np.int64)
     for turn, at in enumerate(order):
         pod_set, shape, count = wanted[at]
-        others = [(wanted[each][1], wanted[each][2]) for each in order[turn + 1 :]]
-        now = left if room.counts(shape)[touched > 0].any() else room
+        now = left if _meet(shape, parts.values(), room) else room
         fit = min(now.total(shape), count)
-        parts[at] = part = Part(pod_set, shape, count, fit, _spread(shape, count, others, now))
-        touched[part.spread.nodes] += fit > 0
+        others = [wanted[each][1] for each in order[turn + 1 :]]
+        spread = _spread(shape, count, others, now)
+        parts[at] = Part(pod_set, shape, count, fit, spread, _nodes_of(shape, room))
         if fit and (others or is_short or fit == count):
-            left = left.without(shape, part.spread)
+            left = left.without(shape, spread)
         is_short = is_short or fit < count
-    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left, touched)
+    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left)
 
 
-def _spread(shape: PodShape, count: int, others: Counts, room: Room) -> Spread:
+def _meet(shape: PodShape, parts: Iterable[Part], room: Room) -> bool:
+    """Say whether pods of the shape fit where pods of the parts have found room."""
+    return any(part.fit and _meets(shape, part, room) for part in parts)
+
+
+def _meets(shape: PodShape, part: Part, room: Room) -> bool:
+    """Say so of one part: many take all the nodes that there are for them, again and again."""
+    nodes = part.spread.nodes
+    if len(nodes) <= FEW or nodes is not room.takers(part.shape):
+        return bool(room.counts(shape)[nodes].any())
+    key = "meet", shape.fitting, part.shape.fitting
+    return room.remembered(key, lambda: bool(room.counts(shape)[nodes].any()))
+
+
+def _everywhere(shape: PodShape, room: Room) -> Spread:
+    nodes = room.takers(shape)
+    return Spread(nodes, room.counts(shape)[nodes])
+
+
+def _spread(shape: PodShape, count: int, others: Sequence[PodShape], room: Room) -> Spread:
     if room.total(shape) <= count:
-        nodes = room.takers(shape)
-        return Spread(nodes, room.counts(shape)[nodes])
+        return room.remembered(("everywhere", shape.fitting), lambda: _everywhere(shape, room))
     if count > 1 or not 0 < len(others) <= HEEDED:
         return filled(shape, count, room)
     return Spread(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))
 
 
-def _cheapest(shape: PodShape, others: Counts, room: Room) -> Positions:
+def _cheapest(shape: PodShape, others: Sequence[PodShape], room: Room) -> Positions:
     """Return a node where one pod costs the others the fewest pods, the first such by name.
 
     Where none of them fits it costs none, which is known without a look at what each node has.
     """
-    idle = room.counts(shape) > 0
-    for other, _ in others:
-        idle &= room.counts(other) == 0
+    idle = ~_full(shape, room)
+    for other in others:
+        idle &= _full(other, room)
     first = int(idle.argmax())
     if idle[first]:
         return np.array([first], dtype=np.intp)
     nodes = room.takers(shape)
     lost = np.zeros(len(nodes), dtype=np.int64)
-    for other, _ in others:
+    for other in others:
         lost += _displaced(other, shape, nodes, room)
     at = int(lost.argmin())
     return nodes[at : at + 1]
+
+
+def _full(shape: PodShape, room: Room) -> Mask:
+    """Return the nodes that take no pod of the shape; shared, not yours."""
+    return room.remembered(("full", shape.fitting), lambda: room.counts(shape) == 0)
 
 
 def _displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:

@@ -499,8 +499,8 @@ def _numbers_of(part: Part, attempt: Attempt) -> PodSetRefusal:
         requests=part.shape.requests,
         resource=short.resource,
         each=short.each,
-        needed=attempt.needed(short.resource, part.shape) if counts else 0,
-        free=attempt.free(short.resource, part.shape) if counts else short.free,
+        needed=attempt.needed(short.resource, part) if counts else 0,
+        free=attempt.free(short.resource, part) if counts else short.free,
         left=short.free,
         largest=short.largest,
         rejections=_rejections(part.shape, attempt.before),
@@ -650,8 +650,8 @@ def _barred_for_long(shape: PodShape, room: Room) -> str:
 
 def _barred(shape: PodShape, room: Room) -> str:
     """Say which nodes the predicates rule out, room left aside."""
-    counts = [(Predicate(name), number) for name, number in _rejections(shape, room)]
-    return _in_words(counts, shape)
+    counts = [each for each in _rejections(shape, room) if each[0] != Predicate.RESOURCES]
+    return _in_words(((Predicate(name), number) for name, number in counts), shape)
 
 
 def _in_words(counts: Iterable[tuple[Predicate, int]], shape: PodShape) -> str:

@@ -205,6 +205,11 @@ class PodShape:
         return HashedOnce((self.requests, self.told_apart_by))
 
     @cached_property
+    def amounts(self) -> Mapping[str, int]:
+        """Return its requests by resource."""
+        return dict(self.requests)
+
+    @cached_property
     def ports(self) -> tuple[tuple[str, int], ...]:
         """Return the host ports among its requests."""
         return tuple(each for each in self.requests if is_port(each[0]))

@@ -80,7 +80,7 @@ def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
     What speaks against one pod goes before what speaks against all of them. Nothing is certain of
     resources that nodes may also give by classes of devices.
     """
-    if any(name in columns.claimable for shape, _ in demand for name, _ in shape.requests):
+    if columns.claimable and any(name in columns.claimable for shape, _ in demand for name, _ in shape.requests):
         return ()
     most = [(shape, count, _most(shape, columns)) for shape, count in demand]
     scarce = [each for each in most if each[2] < each[1] and _able(each[0], columns).any()]

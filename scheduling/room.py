@@ -51,11 +51,14 @@ class Spread:
 
 
 class _Known(NamedTuple):
-    """What is known of each node, how many changes it has seen, and the bytes of its key."""
+    """What is known of each node, and how many changes it has seen.
+
+    `size` are the bytes of its key, once somebody asks: of most keys nobody does.
+    """
 
     of: NDArray[Any]
     seen: int
-    size: int
+    size: int | None = None
 
 
 class Room:
@@ -161,11 +164,13 @@ class Room:
         """
         before = self._known.get(key)
         if before is None:
-            known, size = self._derived(derive), weight(key, ASKED_BYTES)
+            known, size = self._derived(derive), None
         else:
             known, seen, size = before
-            if seen < len(self._changed):
-                known = self._renewed(known, self._changed[seen:], derive)
+            if seen == len(self._changed):
+                self._asked[key] = None
+                return known
+            known = self._renewed(known, self._changed[seen:], derive)
         self._known[key] = _Known(known, len(self._changed), size)
         self._asked[key] = None
         return known
@@ -287,7 +292,14 @@ class Room:
         return moved
 
     def _is_too_large(self, keys: Iterable[Hashable]) -> bool:
-        return sum(self._known[key].size for key in keys) > ASKED_BYTES
+        return sum(map(self._size, keys)) > ASKED_BYTES
+
+    def _size(self, key: Hashable) -> int:
+        """Return how many bytes a key takes; it is weighed once."""
+        known = self._known[key]
+        if known.size is None:
+            known = self._known[key] = known._replace(size=weight(key, ASKED_BYTES))
+        return known.size or 0
 
     def remembered(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return what `derive` said for this key in this room, calling it only the first time."""
