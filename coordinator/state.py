@@ -69,6 +69,7 @@ from coordinator.moment import Moment, Patience
 from coordinator.priority import AllowedClasses
 from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
+from coordinator.renewals import Renewals
 from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.telling import spacing_of
 from coordinator.unknown_keys import UnknownKeys
@@ -105,7 +106,7 @@ class CoordinatorState:
     _refresh_at: float | None = None
     _cycled_at: float = 0.0
     _memory: Memory | None = None
-    _explained_at: float = float("-inf")
+    _renewals: Renewals = field(default_factory=Renewals)
     _quiet: float = QUIET_DELAY
     _orphans: Orphans = field(default_factory=Orphans)
     _blind: set[str] = field(default_factory=set)
@@ -336,23 +337,28 @@ class CoordinatorState:
         return [avoiding(each, nodes.get(each.key.namespace, {})) for each in asked]
 
     def _decisions(self, pending: list[PendingGang], moment: Moment) -> tuple[Decision, ...]:
-        """Decide anew what a change could have turned; all refusals once their quiet time is over.
+        """Decide anew what a change could have turned, and those whose numbers are to be renewed.
 
-        A refusal that is kept has the numbers of its time, so another cycle follows to renew them.
+        A refusal that is kept has the numbers of its time, so another cycle follows where they may
+        have moved.
         """
-        if moment.now >= self._explained_at + self._quiet:
-            self._memory, self._explained_at = None, moment.now
         decisions, self._memory = next_cycle(
             pending,
             self.cache.columns(),
-            self._memory,
+            self._remembered(moment),
             company=self._company(),
             holders=Holders(self.cache.holders),
             volumes=self._volumes(),
         )
-        if self._memory.kept:
-            self._refresh_at = self._explained_at + self._quiet
+        if self._memory.old:
+            self._refresh_at = self._renewals.next_at(moment.now, self._quiet)
         return decisions
+
+    def _remembered(self, moment: Moment) -> Memory | None:
+        """What is known of the last cycle, but of the gangs whose turn it is to be decided anew."""
+        waiting = self._memory.waiting() if self._memory else ()
+        due = self._renewals.due(waiting, moment.now, self._quiet)
+        return self._memory.without(due) if self._memory else None
 
     def _company(self) -> Company:
         """Who is where, with the pods that have their room and are not bound yet."""
@@ -461,7 +467,8 @@ class CoordinatorState:
         if taken and taken != freed:
             self._dirty |= self._holders.get(taken, set())
             if self.epoch:  # less room starts nobody, but the numbers of who waits move
-                self._refresh_at = self._cycled_at + QUIET_DELAY
+                soon = self._cycled_at + QUIET_DELAY
+                self._refresh_at = min(self._refresh_at or soon, soon)
 
     def _company_changed(self, before: ObservedPod | None, after: ObservedPod | None) -> None:
         """Ask anew where somebody minds who is where; whom a pod keeps away minds it too."""

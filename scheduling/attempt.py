@@ -20,8 +20,8 @@ from scheduling.ports import is_port
 from scheduling.room import Room, Spread
 from scheduling.shortage import Shortage, shortage
 
-FEW = 64
-"""On so many nodes it costs less to look again than to remember what was seen."""
+FEW = 16
+"""So many nodes are looked at one by one, which costs less than to remember what was seen."""
 
 HEEDED = 8
 """The most other kinds of pods for which a single pod makes way: each costs a pass over nodes."""
@@ -179,11 +179,13 @@ def _meet(shape: PodShape, parts: Iterable[Part], room: Room) -> bool:
 
 def _meets(shape: PodShape, part: Part, room: Room) -> bool:
     """Say so of one part: many take all the nodes that there are for them, again and again."""
-    nodes = part.spread.nodes
-    if len(nodes) <= FEW or nodes is not room.takers(part.shape):
-        return bool(room.counts(shape)[nodes].any())
+    nodes, counts = part.spread.nodes, room.counts(shape)
+    if len(nodes) <= FEW:
+        return any(map(counts.item, nodes.tolist()))
+    if nodes is not room.takers(part.shape):
+        return bool(counts[nodes].any())
     key = "meet", shape.fitting, part.shape.fitting
-    return room.remembered(key, lambda: bool(room.counts(shape)[nodes].any()))
+    return room.remembered(key, lambda: bool(counts[nodes].any()))
 
 
 def _everywhere(shape: PodShape, room: Room) -> Spread:

@@ -12,7 +12,7 @@ those that are refused still need none. The numbers in a refusal that was kept a
 cycle that gave it; where pods mind company, so is its reason.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -95,13 +95,28 @@ class Memory:
     """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
     `left_out` are the gangs of whose surplus something waits, with the reason. `kept` says how many
-    of the refusals and reasons were taken over from the cycle before.
+    of the refusals and reasons were taken over from the cycle before, and `old` which of them may
+    have other numbers by now.
     """
 
     room: Room
     refused: Mapping[GangKey, Kept]
     left_out: Mapping[GangKey, tuple[PendingGang, Refusal]]
     kept: int
+    old: frozenset[GangKey] = frozenset()
+
+    def waiting(self) -> Iterator[GangKey]:
+        """Yield the gangs that something is known of, in the order they were decided in."""
+        yield from self.refused
+        yield from self.left_out
+
+    def without(self, gangs: Collection[GangKey]) -> "Memory":
+        """Return it without what is known of some gangs, so that they are decided anew."""
+        if not gangs:
+            return self
+        refused = {key: kept for key, kept in self.refused.items() if key not in gangs}
+        left_out = {key: kept for key, kept in self.left_out.items() if key not in gangs}
+        return replace(self, refused=refused, left_out=left_out)
 
 
 def run_cycle(
@@ -145,13 +160,14 @@ class _Cycle:
         self._minded = self._same_nodes = False
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._known: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
-        self._kept = 0
+        self._kept: set[GangKey] = set()
 
     def run(
         self, pending: Sequence[PendingGang], columns: Columns, memory: Memory | None
     ) -> tuple[tuple[Decision, ...], Memory]:
         """Decide all, each in the room that those before it leave."""
         self._minded = _somebody_minds(pending, self._company)
+        unchanged = memory is not None and memory.room.columns is columns and not self._minded
         if _somebody_mounts(pending):
             columns = self._volumes.with_rows(columns)
         room = memory.room.moved_to(columns) if memory else Room.of(columns)
@@ -167,7 +183,7 @@ class _Cycle:
             if same and not (same.is_certain and shared) and self._still_holds(same, gang, room):
                 decisions.append(Decision(gang.key, same.refusal))
                 refused[gang.key] = same
-                self._kept += 1
+                self._kept.add(gang.key)
                 continue
             steps = self._steps
             ruling = _unless_shared(self._decided(gang, room, steps), shared)
@@ -176,9 +192,11 @@ class _Cycle:
             match ruling.verdict:
                 case Admitted(placement):
                     self._volumes.promise(gang, placement)
+                    unchanged = unchanged and not placement.assignments
                 case Refusal() as refusal:
                     refused[gang.key] = self._to_keep(gang, refusal, room, steps)
-        return tuple(decisions), Memory(room, refused, self._left_out, self._kept)
+        kept, old = len(self._kept), self._kept & memory.old if memory and unchanged else self._kept
+        return tuple(decisions), Memory(room, refused, self._left_out, kept, frozenset(old))
 
     @property
     def _steps(self) -> int:
@@ -203,7 +221,7 @@ class _Cycle:
         """
         asked, refusal = self._known.get(gang.key, (None, None))
         if refusal is not None and asked == gang:
-            self._kept += 1
+            self._kept.add(gang.key)
         else:
             refusal = explained()
             if self._holders is not None:

@@ -68,6 +68,33 @@ def test_a_memory_changes_no_decision(
 
 
 @examples(300)
+@given(
+    nodes(plain=True),
+    GANGS,
+    st.lists(CHANGES | nodes(plain=True) | GANGS | st.none(), max_size=6),
+    st.sets(st.integers(0, 3)),
+)
+def test_numbers_that_are_renewed_or_not_old_are_those_of_a_fresh_cycle(
+    on: list[Node], waiting: list[list[Group]], history: list[object], renewed: set[int]
+) -> None:
+    """Word for word; and to renew some changes no decision on the others."""
+    table, memory, held = NodeTable(), None, list[Held]()
+    for node in on:
+        table.put_node(node)
+    pending = [gang(at, wanted) for at, wanted in enumerate(waiting)]
+    anew = {GangKey("team", f"g{at}") for at in renewed}
+    for change in [None, *history]:
+        pending = _changed(table, held, pending, change)
+        fresh = run_cycle(pending, table.snapshot())
+        memory = memory and memory.without(anew)
+        decisions, memory = next_cycle(pending, table.snapshot(), memory)
+        assert [told(each) for each in decisions] == [told(each) for each in fresh]
+        for ours, theirs in zip(decisions, fresh, strict=True):
+            assert ours == theirs or ours.key in memory.old - anew
+        pending = _settled(table, pending, decisions)
+
+
+@examples(300)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_what_is_kept_is_true_where_searches_run_out(
     on: list[Node], waiting: list[list[Group]], history: list[object]

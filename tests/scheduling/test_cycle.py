@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.columns import Columns, NodeTable
-from scheduling.cycle import Settings, run_cycle
+from scheduling.cycle import Settings, next_cycle, run_cycle
 from scheduling.model import Assignment, PendingGang
 from scheduling.verdict import Admitted, Reason, Refusal
 from tests.builders import columns, gang, group, node, shape
@@ -154,6 +154,27 @@ def test_equal_input_gives_equal_output() -> None:
     gangs = [gang(f"g{at}", group("h", 1, CPU), group("w", 3, shape(cpu=2))) for at in range(5)]
     world = columns(node("a", cpu=9), node("b", cpu=9, gpu=1))
     assert run_cycle(gangs, world) == run_cycle(gangs[::-1], world)
+
+
+def test_numbers_are_old_once_nodes_changed_or_another_gang_took_room() -> None:
+    """Who is decided anew has numbers of now."""
+    table = NodeTable()
+    table.put_node(node("n", cpu=8))
+    table.use("n", (("cpu", 2_000),), +1)
+    waits = [gang(name, group("w", 8, CPU), created=at) for at, name in enumerate("ab")]
+    old, memory = [], None
+    for pending in (waits, waits, [*waits, gang("c", group("w", 1, CPU), created=9)], waits):
+        _, memory = next_cycle(pending, table.snapshot(), memory)
+        old.append({key.name for key in memory.old})
+    assert old == [set(), set(), {"a", "b"}, {"a", "b"}]
+    [first, _] = waits
+    _, memory = next_cycle(waits, table.snapshot(), memory.without({first.key}) if memory else None)
+    assert {key.name for key in memory.old} == {"b"}
+    _, memory = next_cycle(waits, table.snapshot(), memory.without({each.key for each in waits}))
+    assert not memory.old
+    table.use("n", (("cpu", 1_000),), +1)
+    _, memory = next_cycle(waits, table.snapshot(), memory)
+    assert {key.name for key in memory.old} == {"a", "b"}
 
 
 def test_a_nomination_is_in_the_way_of_pods_up_to_its_priority() -> None:
