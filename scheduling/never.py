@@ -80,7 +80,7 @@ def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
     What speaks against one pod goes before what speaks against all of them. Nothing is certain of
     resources that nodes may also give by classes of devices.
     """
-    if columns.claimable and any(name in columns.claimable for shape, _ in demand for name, _ in shape.requests):
+    if columns.claimable and any(_is_open(shape, columns) for shape, _ in demand):
         return ()
     most = [(shape, count, _most(shape, columns)) for shape, count in demand]
     scarce = [each for each in most if each[2] < each[1] and _able(each[0], columns).any()]
@@ -89,6 +89,10 @@ def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
         return large
     many = _too_many(demand, columns)
     return (many,) if many else tuple(TooScattered(*each) for each in scarce)
+
+
+def _is_open(shape: PodShape, columns: Columns) -> bool:
+    return any(name in columns.claimable for name, _ in shape.requests)
 
 
 def patient(shape: PodShape) -> PodShape:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scheduling.columns import Amounts, Mask, Positions
 from scheduling.counting import MOST
 from scheduling.model import CPU, MEMORY, PodShape
-from scheduling.room import At, Room
+from scheduling.room import BLOCK, At, Room
 
 PARTS = 1000
 """What a device counts for."""
@@ -75,7 +75,8 @@ def use_beside(devices: Amounts, taken: Sequence[Amounts]) -> Uses:
     The quotients are rounded, but never past a whole number where what is in use and the devices
     add up to less than 2^53: only a whole quotient is nearer to it than 1 / devices.
     """
-    each = np.where(devices > 0, devices, np.nan)
+    each = devices.astype(np.float64)
+    each[devices <= 0] = np.nan
     uses = np.empty((len(taken), len(devices)))
     for use, amounts in zip(uses, taken, strict=True):
         np.divide(amounts, each, out=use)
@@ -141,16 +142,30 @@ def in_lexical_order(keys: Sequence[Key], nodes: Positions, most: int | None = N
     """
     folded: Amounts | None = None
     for key in keys:
-        folded = key(nodes) if folded is None else _folded(folded, key(nodes))
+        asked = _asked(key, nodes)
+        folded = asked if folded is None else _folded(folded, asked)
         if most is not None and most < len(nodes):
             left = _among_first(folded, most)
             nodes, folded = nodes[left], folded[left] if most > 1 else None
     return nodes[:most] if folded is None else nodes[_sorted(folded)[:most]]
 
 
+def _asked(key: Key, nodes: Positions) -> Amounts:
+    """Ask for all nodes, in blocks small enough for what is worked out on the way to be cached."""
+    if len(nodes) <= BLOCK:
+        return key(nodes)
+    blocks = range(0, len(nodes), BLOCK)
+    return np.concatenate([key(nodes[at : at + BLOCK]) for at in blocks])
+
+
 def _among_first(key: Amounts, most: int) -> Positions:
     """Return the positions of all that are no more than the `most`-th."""
-    last = key.min() if most == 1 else np.partition(key, most - 1)[most - 1]
+    if most == 1:
+        last = key.min()
+    else:
+        least = key.copy()
+        least.partition(most - 1)
+        last = least[most - 1]
     first: Positions = (key <= last).nonzero()[0]
     return first
 
@@ -274,6 +289,8 @@ def _added(shape: PodShape, count: int, room: Room, nodes: Positions) -> Amounts
             [pods * asked.get(names[row], 0) for row in typical],
             tuple(typical.values()),
         )
+    if count == 1:
+        return added
     return _floor_of_quotient(added, np.maximum(pods, 1))  # none where it fits not once
 
 

@@ -70,8 +70,9 @@ def _feasible_at(shape: PodShape, room: Room) -> At:
 
 def _stopped(shape: PodShape, room: Room, nodes: At, fitting: Amounts) -> dict[str, int]:
     """Return per resource how many nodes have too little of it for one pod more."""
+    with_one_more = fitting + 1
     return {
-        resource: _nodes_without(resource, each * (fitting + 1), room, nodes)
+        resource: _nodes_without(resource, each * with_one_more, room, nodes)
         for resource, each in shape.requests
     }
 

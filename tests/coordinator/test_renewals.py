@@ -25,8 +25,8 @@ def keys(count: int) -> list[GangKey]:
 def test_all_have_one_turn_in_the_order_of_the_queue() -> None:
     renewals, waiting = Renewals(), keys(2 * AT_ONCE + 1)
     turns = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(4)]
-    firsts = waiting[:AT_ONCE], waiting[AT_ONCE : 2 * AT_ONCE], waiting[2 * AT_ONCE :], []
-    assert turns == [frozenset(each) for each in firsts]
+    shares = waiting[:AT_ONCE], waiting[AT_ONCE : 2 * AT_ONCE], waiting[2 * AT_ONCE :]
+    assert turns == [*map(frozenset, shares), frozenset()]
 
 
 def test_nobody_waits_for_more_than_so_many_cycles_however_many_there_are() -> None:

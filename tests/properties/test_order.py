@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling import packing
 from scheduling.columns import Columns
 from scheduling.model import Node, PodShape
 from scheduling.packing import SAMPLE, best_nodes, order_nodes, sample, typical_use
@@ -112,6 +114,8 @@ def test_the_order_is_the_rule(
         expected = sorted(nodes.tolist(), key=lambda at: rule.key(shape, at, count, costs[at]))
         assert order_nodes(shape, room, nodes, cost, count).tolist() == expected
         assert best_nodes(shape, room, nodes, cost, count).tolist() == expected[:count]
+        with patch.object(packing, "BLOCK", 3):  # as many nodes are asked, some at a time
+            assert best_nodes(shape, room, nodes, cost, count).tolist() == expected[:count]
         takes = np.flatnonzero(room.counts(taker))[:1]
         room = room.without(taker, Spread(takes, np.ones(len(takes), dtype=np.int64)))
         if begins_anew:

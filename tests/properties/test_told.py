@@ -2,14 +2,17 @@
 
 import re
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from scheduling import attempt, explain
 from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
 from scheduling.model import GangKey, Group, Node, PendingGang, PodShape, Taint
+from scheduling.room import Room
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
 from tests.examples import examples
 from tests.properties.strategies import USED, allowed, groups, nodes, possible, shapes
@@ -79,6 +82,29 @@ def test_beside_the_head_no_more_than_is_told_would_start(
     assume(fit["head"])
     more = {**fit, workers[0].pod_set: fit[workers[0].pod_set] + 1}
     assert not possible(fewer(wanted, more), on, used)
+
+
+@examples(300)
+@given(st.lists(GANGS, min_size=2, max_size=4), nodes(plain=True), USED)
+@example(
+    [
+        with_head([Group("v", "", needs(3), 9), Group("w", "", needs(asked), 9)], needs(1))
+        for asked in (8, 2)
+    ],
+    [has("a", 4), has("b", 9)],
+    {},
+)
+def test_what_was_explained_before_in_the_same_room_changes_no_word(
+    asked: list[list[Group]], on: list[Node], used: Used
+) -> None:
+    """What a room remembers is what is found in a new one, where nothing is."""
+    columns = Columns.of(on, used)
+    refused = [each for each in asked if isinstance(decide(each, on, used), Refusal)]
+    fresh = [explain.no_fit(each, Room.of(columns)) for each in refused]
+    room = Room.of(columns)
+    with patch.object(attempt, "FEW", 0):
+        assert [explain.no_fit(each, room) for each in refused] == fresh
+        assert [explain.no_fit(each, room) for each in refused[::-1]] == fresh[::-1]
 
 
 @examples(300)

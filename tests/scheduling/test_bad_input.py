@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from scheduling.columns import Columns
+from scheduling import room
+from scheduling.columns import Amounts, Columns
 from scheduling.company import Company, CompanyTable, Kind, Promised
 from scheduling.cycle import Settings, run_cycle
 from scheduling.explain import MOST_KINDS, MOST_MINDING
@@ -19,7 +21,7 @@ from scheduling.model import (
     Requirement,
     Topology,
 )
-from scheduling.room import Room
+from scheduling.room import At, Room
 from scheduling.together import Ruling
 from scheduling.topology import decide_together
 from scheduling.verdict import Admitted, Reason, Refusal, Verdict
@@ -156,6 +158,24 @@ def test_labels_that_no_term_reads_do_not_make_pods_different() -> None:
     [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, company=Company(table))
     assert isinstance(decision.verdict, Admitted)
     assert table.asked < 1000
+
+
+def test_what_is_known_of_shapes_that_are_too_large_is_not_handed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "ASKED_BYTES", 10_000)
+    world, asked = columns(node("a")), list[str]()
+    for size in (9_000, 11_000):
+        name, known = "x" * size, Room.of(world)
+
+        def derive(at: At, name: str = name) -> Amounts:
+            asked.extend([name] * isinstance(at, slice))
+            return np.ones(1, dtype=np.int64)[at]
+
+        for _ in range(4):
+            known.per_node(name, derive)
+            known = known.moved_to(world)
+    assert [len(name) for name in asked] == [9_000, *[11_000] * 4]
 
 
 def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None:
