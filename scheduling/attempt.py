@@ -26,6 +26,9 @@ FEW = 16
 HEEDED = 8
 """The most other kinds of pods for which a single pod makes way: each costs a pass over nodes."""
 
+PAIRED = 8
+"""Of so many kinds of pods each pair is looked at and remembered, of more all nodes they take."""
+
 Wanted = tuple[str, PodShape, int]
 """A pod set, one shape in it, and how many pods of that shape."""
 
@@ -72,6 +75,8 @@ class Attempt:
     parts: tuple[Part, ...]
     before: Room
     left: Room
+    touched: Amounts | None
+    """Per node of how many parts it took pods; None of few parts, each of which is looked at."""
 
     def needed(self, resource: str, of: Part) -> int:
         """Return what the gang needs of a resource on the nodes that may run pods of a part.
@@ -101,9 +106,16 @@ class Attempt:
     def shortage(self, part: Part) -> Shortage:
         """Return what stops the next pod of the part, beside all that found room."""
         others = [other for other in self.parts if other is not part and other.fit]
-        if _meet(part.shape, others, self.before):
+        if self._meets_one_of(others, part):
             return shortage(part.shape, self.left)
         return self._less(shortage(part.shape, self.before), part, others)
+
+    def _meets_one_of(self, others: Sequence[Part], part: Part) -> bool:
+        if self.touched is None:
+            return any(_meets(part.shape, other, self.before) for other in others)
+        by_others = self.touched.copy()
+        by_others[part.spread.nodes] -= part.fit > 0
+        return bool(self.before.counts(part.shape)[by_others > 0].any())
 
     def _less(self, short: Shortage, part: Part, others: Sequence[Part]) -> Shortage:
         """Take off what is short what others took where no pod of the part would fit anyway."""
@@ -158,23 +170,28 @@ def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
 
 def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Attempt:
     parts: dict[int, Part] = {}
-    left, is_short = room, False
+    left, is_short, many = room, False, len(wanted) > PAIRED
+    touched = np.zeros(len(room.columns.names), dtype=np.int64) if many else None
     for turn, at in enumerate(order):
         pod_set, shape, count = wanted[at]
-        now = left if _meet(shape, parts.values(), room) else room
+        now = left if _meet(shape, parts.values(), touched, room) else room
         fit = min(now.total(shape), count)
         others = [wanted[each][1] for each in order[turn + 1 :]]
         spread = _spread(shape, count, others, now)
         parts[at] = Part(pod_set, shape, count, fit, spread, _nodes_of(shape, room))
+        if touched is not None:
+            touched[spread.nodes] += fit > 0
         if fit and (others or is_short or fit == count):
             left = left.without(shape, spread)
         is_short = is_short or fit < count
-    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left)
+    return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left, touched)
 
 
-def _meet(shape: PodShape, parts: Iterable[Part], room: Room) -> bool:
+def _meet(shape: PodShape, parts: Iterable[Part], touched: Amounts | None, room: Room) -> bool:
     """Say whether pods of the shape fit where pods of the parts have found room."""
-    return any(part.fit and _meets(shape, part, room) for part in parts)
+    if touched is None:
+        return any(part.fit and _meets(shape, part, room) for part in parts)
+    return bool(room.counts(shape)[touched > 0].any())
 
 
 def _meets(shape: PodShape, part: Part, room: Room) -> bool:
@@ -188,14 +205,10 @@ def _meets(shape: PodShape, part: Part, room: Room) -> bool:
     return room.remembered(key, lambda: bool(counts[nodes].any()))
 
 
-def _everywhere(shape: PodShape, room: Room) -> Spread:
-    nodes = room.takers(shape)
-    return Spread(nodes, room.counts(shape)[nodes])
-
-
 def _spread(shape: PodShape, count: int, others: Sequence[PodShape], room: Room) -> Spread:
     if room.total(shape) <= count:
-        return room.remembered(("everywhere", shape.fitting), lambda: _everywhere(shape, room))
+        nodes = room.takers(shape)
+        return Spread(nodes, room.counts(shape)[nodes])
     if count > 1 or not 0 < len(others) <= HEEDED:
         return filled(shape, count, room)
     return Spread(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))

@@ -101,6 +101,8 @@ def test_what_was_explained_before_in_the_same_room_changes_no_word(
     columns = Columns.of(on, used)
     refused = [each for each in asked if isinstance(decide(each, on, used), Refusal)]
     fresh = [explain.no_fit(each, Room.of(columns)) for each in refused]
+    with patch.object(attempt, "PAIRED", 0):
+        assert [explain.no_fit(each, Room.of(columns)) for each in refused] == fresh
     room = Room.of(columns)
     with patch.object(attempt, "FEW", 0):
         assert [explain.no_fit(each, room) for each in refused] == fresh

@@ -269,6 +269,7 @@ def test_a_gang_of_many_kinds_is_explained_without_a_look_at_each_pair_of_them(
         return displaced(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(attempt, "displaced", counted)
+    monkeypatch.setattr(attempt, "_meets", lambda *pair: pairs.append(pair))
     kinds = [group(f"w{at:02}", 1, shape(cpu=1 + at)) for at in range(60)]
     told = refusal(columns(*(node(f"n{at}", cpu=64) for at in range(9))), *kinds)
     assert len(told.pod_sets) == 60
