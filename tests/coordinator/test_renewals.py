@@ -72,7 +72,9 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_all_who_wait_have_numbers_of_now_soon_after_their_quiet_time(anew: list[int]) -> None:
+@pytest.fixture
+def world(anew: list[int]) -> World:
+    """One in which gangs wait, and room has come that is too little for any of them."""
     world = World(node("n1", cpu=8), node("n2", cpu=4))
     world.create(foreign_pod("x", "n1", cpu=5))
     world.create(foreign_pod("y", "n2", cpu=4))
@@ -81,12 +83,29 @@ def test_all_who_wait_have_numbers_of_now_soon_after_their_quiet_time(anew: list
     assert messages(world, "3 are free") == GANGS
     anew.clear()
     world.api.remove(Key("pods", "others", "y"))
+    return world
+
+
+def test_all_who_wait_have_numbers_of_now_soon_after_their_quiet_time(
+    world: World, anew: list[int]
+) -> None:
     world.settle(seconds=2 * GANGS / 10 + 10)  # once to be renewed, once to be written
     assert messages(world, "7 are free") == GANGS
     assert sum(anew) == GANGS
     assert max(anew) == AT_ONCE
     world.settle(seconds=300)
     assert sum(anew) == GANGS, "where nothing changes nothing is renewed"
+
+
+def test_pods_that_come_put_no_turn_off(world: World, anew: list[int]) -> None:
+    for _ in range(60):
+        world.settle(seconds=PAUSE / 2)
+        if sum(anew):
+            break
+    assert sum(anew) == AT_ONCE
+    world.create(foreign_pod("z", "n2"))
+    world.settle(seconds=PAUSE)
+    assert sum(anew) == GANGS
 
 
 def messages(world: World, said: str) -> int:
