@@ -1,26 +1,33 @@
-"""How long do 300 waiting gangs take when one event frees all the room?
+"""How long do 300 waiting gangs take once something lets them go?
 
-The event: a thousand pods that fill the nodes, CPUs and GPUs, are deleted without grace by ten
-requests, one after the other. Both sides see it alike, as a thousand deletions of bound pods in a
-row; the clock starts with the first request. The fillers are bound by their `nodeName` and belong
-to nobody.
+Two events, each with runs of stock and Muster in turn:
+
+- Room: a thousand pods that fill the nodes, CPUs and GPUs, are deleted without grace by ten
+  requests, one after the other. Both sides see it alike, as a thousand deletions of bound pods in a
+  row; the clock starts with the first request. The fillers are bound by their `nodeName` and belong
+  to nobody.
+- Start: the nodes are empty, and the program that lets pods go is started: the coordinator, and on
+  the stock side kube-scheduler. The clock starts with the process, its interpreter and lists
+  included.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
 from benchmarks.burst import create_all, delete_all
 from benchmarks.gangs import PODS, Size, bodies
+from benchmarks.kinds import MUSTER, STOCK, Kind
+from benchmarks.kuberay import Reconciles
 from benchmarks.measure import (
     Outcome,
     Row,
-    in_turn,
+    all_in_turn,
     means,
     median_within,
     of_field,
@@ -30,6 +37,7 @@ from benchmarks.partly import PartlyBound, partly_bound
 from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch, connect, headers
 from benchmarks.processes import CpuMeter, wait_quiet, without_driver
+from testbed import components
 from testbed.api import Api, Json
 from testbed.nodes import GPU
 
@@ -48,14 +56,15 @@ _DELETERS = "--delete-collection-workers=16"
 
 @dataclass(frozen=True)
 class Backlog:
-    """Seconds from the request that frees the room; CPU seconds until all run."""
+    """Seconds from the start of the event; CPU seconds until all run."""
 
-    freed: float
+    ended: float
     first_bound: float
     bound: float
     running: float
     cpu: dict[str, float]
     partly: PartlyBound
+    reconciles: float
 
     @property
     def most_partly(self) -> int:
@@ -69,13 +78,13 @@ class Backlog:
 
     @property
     def first_whole(self) -> float:
-        """Seconds from the request that frees the room to the first gang bound whole."""
+        """Seconds to the first gang bound whole."""
         return self.partly.first_whole
 
     @property
     def after_freed(self) -> float:
-        """Seconds from the answer to that request to the last bound."""
-        return self.bound - self.freed
+        """Seconds from the end of the event to the last bound."""
+        return self.bound - self.ended
 
     @property
     def cpu_sum(self) -> float:
@@ -83,77 +92,126 @@ class Backlog:
         return sum(without_driver(self.cpu).values())
 
 
+@dataclass(frozen=True)
+class Event:
+    """What lets the gangs go: `prepare` comes before they exist, `happen` when all of them wait.
+
+    `happen` returns when it is over.
+    """
+
+    name: str
+    prepare: Callable[[Plane, Kind], None]
+    happen: Callable[[Plane, Kind], None]
+
+
 def measure(runs: int) -> Outcome:
-    """Backlogs in turn."""
+    """Backlogs of both events and both sides in turn."""
+    sides = [(event, kind) for event in (ROOM, START) for kind in (STOCK, MUSTER)]
     with plane(NODES, options=usual_options(apiserver_args=(_DELETERS,))) as on:
         on.cluster.create_namespace("filler")
-        stock, ours = in_turn(
-            runs,
-            lambda i: _backlog(on, f"stock{i}", gang=False),
-            lambda i: _backlog(on, f"muster{i}", gang=True),
-        )
+        found = all_in_turn(runs, [partial(_backlog, on, *side) for side in sides])
+    by_room, started = found[:2], found[2:]
     tables = {
-        "CPU s, stock, until all Running": means([run.cpu for run in stock]),
-        "CPU s, Muster, until all Running": means([run.cpu for run in ours]),
+        f"CPU s, {kind.name}, {event.name}": means([run.cpu for run in backlogs])
+        for (event, kind), backlogs in zip(sides, found, strict=True)
     }
-    return Outcome(_rows(stock, ours), tables)
+    return Outcome([*_rows_of_room(*by_room), *_rows_of_start(*started)], tables)
 
 
-def _rows(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> list[Row]:
-    row = partial(of_field, unit="s", floor=stock, ours=ours)
-    return [
-        ratio_within(row("bound", "room begins to be freed to last gang bound"), AIM),
-        row("running", "to all Running"),
-        row("first_bound", "to first pod bound"),
-        median_within(row("first_whole", "to first gang bound whole"), FIRST_SECONDS),
-        median_within(
-            of_field("most_partly", "gangs partly bound at one time", "", stock, ours), MOST_PARTLY
-        ),
-        row("partly_seconds", "gang-seconds partly bound"),
-        row("freed", "to the end of the requests that free it"),
-        row("after_freed", "from there to last gang bound"),
-        row("cpu_sum", "CPU of all programs until all Running"),
-    ]
+def _rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+    row = _labelled(stock, ours)
+    yield ratio_within(row("bound", "room begins to be freed to last gang bound"), AIM)
+    yield row("running", "to all Running")
+    yield row("first_bound", "to first pod bound")
+    yield median_within(row("first_whole", "to first gang bound whole"), FIRST_SECONDS)
+    yield row("ended", "to the end of the requests that free it")
+    yield row("after_freed", "from there to last gang bound")
+    yield from _rows_of_both(row)
 
 
-def _backlog(on: Plane, prefix: str, *, gang: bool) -> Backlog:
-    api = on.cluster.api
-    on.switch(on=gang)
-    _fill(api)
-    with PodWatch(api, PODS) as watch:
-        create_all(api, bodies(prefix, GANGS, SIZE, gang=gang))
-        pods = GANGS * SIZE.pods
+def _rows_of_start(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+    row = _labelled(stock, ours)
+    yield ratio_within(row("bound", "started while they wait: to last gang bound"), AIM)
+    yield row("running", "to all Running")
+    yield row("first_whole", "to first gang bound whole")
+    yield from _rows_of_both(row)
+
+
+def _rows_of_both(row: Callable[..., Row]) -> Iterator[Row]:
+    partly = row("most_partly", "gangs partly bound at one time", unit="")
+    yield median_within(partly, MOST_PARTLY)
+    yield row("partly_seconds", "gang-seconds partly bound")
+    yield row("cpu_sum", "CPU of all programs until all Running")
+    yield row("reconciles", "KubeRay's reconciles for a gang until all Running", unit="")
+
+
+def _labelled(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Callable[..., Row]:
+    def row(field: str, name: str, unit: str = "s") -> Row:
+        return replace(of_field(field, name, unit, stock, ours), floor_is=STOCK.name)
+
+    return row
+
+
+def _backlog(on: Plane, event: Event, kind: Kind, number: int) -> Backlog:
+    api, pods = on.cluster.api, GANGS * SIZE.pods
+    manifests = bodies(f"{event.name}-{kind.prefix}{number}", GANGS, SIZE, gang=kind.labelled)
+    with kind.at_work(on), PodWatch(api, PODS) as watch:
+        event.prepare(on, kind)
+        create_all(api, manifests)
         watch.wait(lambda: len(watch.pods) == pods, f"{pods} pods to exist", WAIT_SECONDS)
         wait_quiet(on.cluster)
-        result = _timed(on, watch, pods)
+        result = _timed(on, watch, pods, partial(event.happen, on, kind))
         wait_quiet(on.cluster)
         delete_all(api)
         watch.wait_gone(WAIT_SECONDS)
     return result
 
 
-def _timed(on: Plane, watch: PodWatch, pods: int) -> Backlog:
-    meter = CpuMeter(on.cluster)
+def _timed(on: Plane, watch: PodWatch, pods: int, happen: Callable[[], None]) -> Backlog:
+    meter, looked = CpuMeter(on.cluster), Reconciles.so_far(on.cluster)
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
-        freeing = pool.submit(_free, on.cluster.api)
+        ending = pool.submit(_ended, happen)
         watch.wait_running(pods, WAIT_SECONDS)
-        freed = freeing.result()
+        ended = ending.result()
+    reconciles = Reconciles.so_far(on.cluster).since(looked).count / GANGS
     seen = watch.seen()
     bound = [pod.bound for pod in seen]
-    running = max(pod.running for pod in seen)
     partly = partly_bound(seen)
     return Backlog(
-        freed - began,
+        ended - began,
         min(bound) - began,
         max(bound) - began,
-        running - began,
+        max(pod.running for pod in seen) - began,
         meter.used(),
         replace(partly, first_whole=partly.first_whole - began),
+        reconciles,
     )
 
 
-def _fill(api: Api) -> None:
+def _ended(happen: Callable[[], None]) -> float:
+    happen()
+    return time.monotonic()
+
+
+def _stop(on: Plane, kind: Kind) -> None:
+    """Have nothing there that would let the pods of this side go."""
+    if kind is STOCK:
+        on.cluster.process(components.SCHEDULER).stop()
+    else:
+        on.lead(on=False)
+
+
+def _start(on: Plane, kind: Kind) -> None:
+    if kind is STOCK:
+        on.cluster.process(components.SCHEDULER).restart()
+        on.cluster.wait_healthy(components.SCHEDULER)
+    else:
+        on.lead(on=True)
+
+
+def _fill(on: Plane, _: Kind) -> None:
+    api = on.cluster.api
     bodies_of = [json.dumps(_filler(number)).encode() for number in range(NODES)]
     shares = [bodies_of[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
@@ -175,12 +233,16 @@ def _filler(number: int) -> Json:
     return {"metadata": metadata, "spec": spec}
 
 
-def _free(api: Api) -> float:
-    """Delete all fillers; returns when the last request was answered."""
+def _free(on: Plane, _: Kind) -> None:
+    """Delete all fillers, until the last request was answered."""
+    api = on.cluster.api
     connection = connect(api)
     for part in range(_PARTS):
         path = f"{FILLERS}?labelSelector=part%3D{part}"
         connection.request("DELETE", path, b'{"gracePeriodSeconds": 0}', headers(api))
         connection.getresponse().read()
     connection.close()
-    return time.monotonic()
+
+
+ROOM = Event("room", _fill, _free)
+START = Event("start", _stop, _start)

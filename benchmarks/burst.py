@@ -1,16 +1,18 @@
 """How long do a hundred Ray clusters take that are created at once?
 
 The clock runs from the first create to the last pod seen Running. KubeRay makes the pods, with
-ten reconcilers; the stock run does the same with nothing of Muster at work.
+ten reconcilers. Four kinds of run take turns: stock, with nothing of Muster at work; the floor, in
+which the API server itself gates the pods and a program that decides nothing sends the bare release
+patches; the same with the gates of Muster's webhook; and Muster.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +20,18 @@ from tempfile import TemporaryDirectory
 from benchmarks.audit import AuditLog
 from benchmarks.audit import Row as Request
 from benchmarks.gangs import PODS, RAY_CLUSTERS, Size, bodies
-from benchmarks.measure import Outcome, Row, in_turn, means, of_field, ratio_within
+from benchmarks.kinds import (
+    FLOOR,
+    MUSTER,
+    POLICY_LABELLED,
+    POLICY_TRACKED,
+    STOCK,
+    WEBHOOK,
+    WEBHOOK_TRACKED,
+    Kind,
+)
+from benchmarks.kuberay import Reconciles
+from benchmarks.measure import Outcome, Row, all_in_turn, means, of_field, ratio_within
 from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch
 from benchmarks.processes import CpuMeter, wait_quiet, without_driver
@@ -28,7 +41,9 @@ GANGS = 100
 NODES = 500
 SIZE = Size()
 WAIT_SECONDS = 240.0
-AIM = 1.25
+AIM = 1.05
+KINDS = (STOCK, FLOOR, WEBHOOK, MUSTER)
+GATINGS = (FLOOR, POLICY_TRACKED, WEBHOOK, WEBHOOK_TRACKED, POLICY_LABELLED)
 _CONNECTIONS = 4
 
 
@@ -40,6 +55,7 @@ class Burst:
     running: float
     cpu: dict[str, float]
     cpu_until_quiet: dict[str, float]
+    reconciles: float
 
     @property
     def cpu_sum(self) -> float:
@@ -47,45 +63,92 @@ class Burst:
         return sum(without_driver(self.cpu).values())
 
 
+Found = Mapping[Kind, Sequence[Burst]]
+
+
 def measure(runs: int) -> Outcome:
-    """Bursts in turn, then one of each kind with an audit log."""
+    """Bursts of all kinds in turn, then one of each with an audit log."""
+    found = _bursts(runs, KINDS)
+    return Outcome(rows(found), _cpu_tables(found) | _requests())
+
+
+def measure_gatings(runs: int) -> Outcome:
+    """Bursts by each way of gating in turn, released by a program that decides nothing."""
+    found = _bursts(runs, GATINGS)
+    return Outcome(gating_rows(found), _cpu_tables(found))
+
+
+def _bursts(runs: int, kinds: Sequence[Kind]) -> Found:
     with plane(NODES) as on:
-        stock, ours = in_turn(
-            runs,
-            lambda i: burst(on, f"stock{i}", gang=False),
-            lambda i: burst(on, f"muster{i}", gang=True),
-        )
-    outcome = Outcome(_rows(stock, ours), _cpu_tables(stock, ours))
-    outcome.tables |= _requests()
-    return outcome
+        found = all_in_turn(runs, [partial(_numbered, on, kind) for kind in kinds])
+    return dict(zip(kinds, found, strict=True))
 
 
-def _rows(stock: Sequence[Burst], ours: Sequence[Burst]) -> list[Row]:
-    row = partial(of_field, floor=stock, ours=ours)
+def rows(found: Found) -> list[Row]:
+    """Muster against the floor and stock, and what of the distance the floor has itself."""
+    row = partial(_row, found)
+    clock = ("running", "first create to all Running", "s")
+    cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
+    reconciles = ("reconciles", "KubeRay's reconciles for a gang, until quiet", "")
     return [
-        ratio_within(row("running", "first create to all Running", "s"), AIM),
-        row("bound", "first create to all bound", "s"),
-        row("cpu_sum", "CPU of all programs until all Running", "s"),
+        ratio_within(row(clock, MUSTER, FLOOR), AIM),
+        ratio_within(row(cpu, MUSTER, FLOOR), AIM),
+        row(clock, MUSTER, STOCK),
+        row(cpu, MUSTER, STOCK),
+        row(clock, FLOOR, STOCK),
+        row(cpu, FLOOR, STOCK),
+        row(cpu, WEBHOOK, FLOOR),
+        row(("bound", "first create to all bound", "s"), MUSTER, FLOOR),
+        row(reconciles, FLOOR, STOCK),
+        row(reconciles, MUSTER, STOCK),
     ]
 
 
-def _cpu_tables(stock: Sequence[Burst], ours: Sequence[Burst]) -> dict[str, dict[str, float]]:
-    return {
-        "CPU s, stock, until all Running": means([run.cpu for run in stock]),
-        "CPU s, Muster, until all Running": means([run.cpu for run in ours]),
-        "CPU s, stock, until quiet": means([run.cpu_until_quiet for run in stock]),
-        "CPU s, Muster, until quiet": means([run.cpu_until_quiet for run in ours]),
-    }
+def gating_rows(found: Found) -> list[Row]:
+    """A webhook against a policy, field owners tracked or not, and what finding the owner costs."""
+    row = partial(_row, found)
+    clock = ("running", "first create to all Running", "s")
+    cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
+    pairs = (
+        (WEBHOOK, FLOOR),
+        (WEBHOOK_TRACKED, POLICY_TRACKED),
+        (POLICY_TRACKED, FLOOR),
+        (WEBHOOK_TRACKED, WEBHOOK),
+        (POLICY_LABELLED, FLOOR),
+        (POLICY_LABELLED, WEBHOOK),
+    )
+    return [row(what, *pair) for pair in pairs for what in (clock, cpu)]
 
 
-def burst(on: Plane, prefix: str, *, gang: bool, audit: AuditLog | None = None) -> Burst:
+def _row(found: Found, what: tuple[str, str, str], ours: Kind, floor: Kind) -> Row:
+    row = of_field(*what, floor=found[floor], ours=found[ours])
+    return replace(row, ours_are=ours.name, floor_is=floor.name)
+
+
+def _cpu_tables(found: Found) -> dict[str, dict[str, float]]:
+    tables = {}
+    for kind, runs in found.items():
+        tables[cpu_title(kind)] = means([run.cpu for run in runs])
+        tables[f"CPU s, {kind.name}, until quiet"] = means([run.cpu_until_quiet for run in runs])
+    return tables
+
+
+def cpu_title(kind: Kind) -> str:
+    """Under which name the CPU seconds of a kind are told."""
+    return f"CPU s, {kind.name}, until all Running"
+
+
+def _numbered(on: Plane, kind: Kind, number: int) -> Burst:
+    return burst(on, kind, f"{kind.prefix}{number}")
+
+
+def burst(on: Plane, kind: Kind, prefix: str, audit: AuditLog | None = None) -> Burst:
     """Create the clusters at once and wait until all their pods run; leave nothing."""
-    on.switch(on=gang)
-    manifests = bodies(prefix, GANGS, SIZE, gang=gang)
-    wait_quiet(on.cluster)
-    if audit is not None:
-        audit.skip()
-    with PodWatch(on.cluster.api, PODS) as watch:
+    manifests = bodies(prefix, GANGS, SIZE, gang=kind.labelled)
+    with kind.at_work(on), PodWatch(on.cluster.api, PODS) as watch:
+        wait_quiet(on.cluster)
+        if audit is not None:
+            audit.skip()
         result = _timed(on, watch, manifests)
         if audit is not None:
             audit.stop()
@@ -95,7 +158,7 @@ def burst(on: Plane, prefix: str, *, gang: bool, audit: AuditLog | None = None) 
 
 
 def _timed(on: Plane, watch: PodWatch, manifests: Sequence[bytes]) -> Burst:
-    meter = CpuMeter(on.cluster)
+    meter, looked = CpuMeter(on.cluster), Reconciles.so_far(on.cluster)
     began = time.monotonic()
     create_all(on.cluster.api, manifests)
     watch.wait_running(len(manifests) * SIZE.pods, WAIT_SECONDS)
@@ -103,7 +166,8 @@ def _timed(on: Plane, watch: PodWatch, manifests: Sequence[bytes]) -> Burst:
     seen = watch.seen()
     bound, running = max(pod.bound for pod in seen), max(pod.running for pod in seen)
     wait_quiet(on.cluster)
-    return Burst(bound - began, running - began, used, meter.used())
+    reconciles = Reconciles.so_far(on.cluster).since(looked).count / len(manifests)
+    return Burst(bound - began, running - began, used, meter.used(), reconciles)
 
 
 def create_all(api: Api, manifests: Sequence[bytes]) -> None:
@@ -128,13 +192,14 @@ def _create(api: Api, manifests: Sequence[bytes]) -> None:
 
 def _requests() -> dict[str, dict[str, float]]:
     """Requests for each gang, from one burst of each kind on a control plane with an audit log."""
+    counted: dict[Kind, Counter[Request]] = {}
     with TemporaryDirectory(prefix="muster-bench-") as folder:
         audit = AuditLog(Path(folder))
         with plane(NODES, options=usual_options(apiserver_args=audit.flags)) as on:
-            burst(on, "stock", gang=False, audit=audit)
-            stock = audit.counted
-            burst(on, "muster", gang=True, audit=audit)
-            ours = audit.counted
+            for kind in (STOCK, MUSTER):
+                burst(on, kind, f"{kind.prefix}-audited", audit)
+                counted[kind] = audit.counted
+    stock, ours = counted[STOCK], counted[MUSTER]
     return {
         "requests per gang, stock": _per_gang(stock),
         "requests per gang, more with Muster": _per_gang(ours - stock),

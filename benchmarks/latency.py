@@ -24,7 +24,7 @@ T = TypeVar("T")
 SIZE = Size()
 WAIT_SECONDS = 60.0
 IDLE_AIM = 0.15
-WAKE_AIM = 0.4
+WAKE_AIM = 0.2
 _BLOCKS = 2
 _REST_SECONDS = 1.0  # in which KubeRay, and Muster about who waits, write what they have to say
 

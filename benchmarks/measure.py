@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ class Row:
     """One quantity: our values, and the floor's where there is one.
 
     `paired`: value i of both belongs to pair i, so that there are as many ratios as pairs.
+    `ours_are` and `floor_is` name the two sides where they are not Muster and its floor.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Row:
     aim: str = ""
     met: bool | None = None
     paired: bool = True
+    ours_are: str = "Muster"
+    floor_is: str = "floor"
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -69,6 +72,7 @@ class Row:
         return {
             "name": self.name,
             "unit": self.unit,
+            "sides": [self.ours_are, self.floor_is],
             "ours": [round(value, 4) for value in self.ours],
             "floor": [round(value, 4) for value in self.floor],
             "ratios": [round(value, 3) for value in self.ratios],
@@ -79,7 +83,7 @@ class Row:
 
 def judged(row: Row, aim: str, holds: Callable[[Row], bool]) -> Row:
     """The row with its aim and whether it was met."""
-    return Row(row.name, row.unit, row.ours, row.floor, aim, holds(row), row.paired)
+    return replace(row, aim=aim, met=holds(row))
 
 
 def ratio_within(row: Row, most: float) -> Row:
@@ -138,12 +142,14 @@ def in_turn(
     runs: int, floor: Callable[[int], T], ours: Callable[[int], T]
 ) -> tuple[list[T], list[T]]:
     """Run the floor and ours in turn; returns the values of both."""
-    floors: list[T] = []
-    all_ours: list[T] = []
-    for number in range(runs):
-        floors.append(floor(number))
-        all_ours.append(ours(number))
+    floors, all_ours = all_in_turn(runs, (floor, ours))
     return floors, all_ours
+
+
+def all_in_turn(runs: int, sides: Sequence[Callable[[int], T]]) -> list[list[T]]:
+    """Run several sides in turn; returns the values of each."""
+    rounds = [[side(number) for side in sides] for number in range(runs)]
+    return [list(values) for values in zip(*rounds, strict=True)]
 
 
 def means(tables: Sequence[dict[str, float]]) -> dict[str, float]:

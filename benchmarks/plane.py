@@ -40,6 +40,7 @@ class Plane:
         self.cluster = cluster
         self._muster: muster.Muster | None = None
         self._configuration: Json = {}
+        self._tracks = False
         self.on = False
 
     @property
@@ -76,6 +77,15 @@ class Plane:
                 self.muster.wait_led()
             elif not on:
                 program.stop()
+
+    def track_field_owners(self, *, on: bool) -> None:
+        """Have the webhook leave the field owners of the pods that it gates, or remove them."""
+        if on == self._tracks:
+            return
+        self._tracks = on
+        self.muster.webhook.restart({"MUSTER_WEBHOOK_TRACK_FIELD_OWNERS": str(on).lower()})
+        self.muster.wait_ready()
+        wait_until(self._is_called, "the API server to call the webhook")
 
     def _start(self) -> None:
         if self._muster is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,20 +35,26 @@ def peak_rss_bytes(pid: int) -> int:
 
 
 class CpuMeter:
-    """CPU seconds of a cluster's processes and of this one since a moment."""
+    """CPU seconds of a cluster's processes and of this one since a moment.
+
+    A program that is started or started again meanwhile counts from its start.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._pids = {n: p.pid for n, p in cluster.processes.items() if p.running}
-        self._pids[DRIVER] = os.getpid()
+        self._programs = cluster.processes
         self._before = self._now()
 
     def used(self) -> dict[str, float]:
-        """Seconds of each process since the meter was made, without those that used nothing."""
-        used = {name: at - self._before[name] for name, at in self._now().items()}
+        """Seconds of each program since the meter was made, without those that used nothing."""
+        used: defaultdict[str, float] = defaultdict(float)
+        for program, at in self._now().items():
+            used[program[0]] += at - self._before.get(program, 0.0)
         return {name: round(seconds, 2) for name, seconds in used.items() if seconds >= 0.01}
 
-    def _now(self) -> dict[str, float]:
-        return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+    def _now(self) -> dict[tuple[str, int], float]:
+        """CPU seconds of what runs, by name and process id."""
+        pids = {(n, p.pid) for n, p in self._programs.items() if p.running}
+        return {key: cpu_seconds(key[1]) for key in {*pids, (DRIVER, os.getpid())}}
 
 
 def wait_quiet(cluster: Cluster, seconds: float = 30.0) -> float:

@@ -26,13 +26,14 @@ def outcome_lines(name: str, question: str, outcome: Outcome) -> Iterator[str]:
 
 def _row_lines(row: Row) -> Iterator[str]:
     yield row.name
+    width = max(len(row.ours_are), len(row.floor_is)) + 2
     if row.floor:
-        yield f"  {'floor':<8}{_values(row.floor)} {row.unit}"
-    yield f"  {'Muster':<8}{_values(row.ours)} {row.unit}"
+        yield f"  {row.floor_is:<{width}}{_values(row.floor)} {row.unit}"
+    yield f"  {row.ours_are:<{width}}{_values(row.ours)} {row.unit}"
     if row.floor:
-        yield f"  {'ratio':<8}{_values(row.ratios)}, {row.beyond:+.3g} {row.unit}"
+        yield f"  {'ratio':<{width}}{_values(row.ratios)}, {row.beyond:+.3g} {row.unit}"
     if row.aim:
-        yield f"  {'aim':<8}{row.aim}: {'met' if row.met else 'not met'}"
+        yield f"  {'aim':<{width}}{row.aim}: {'met' if row.met else 'not met'}"
 
 
 def _values(values: Iterable[float]) -> str:

@@ -113,9 +113,13 @@ class Process:
         """Wake a paused program."""
         self._signal_group(signal.SIGCONT)
 
-    def restart(self) -> None:
-        """Kill the program if it runs and start it again with the same arguments."""
+    def restart(self, env: Mapping[str, str] | None = None) -> None:
+        """Kill the program if it runs and start it again with the same arguments.
+
+        `env` is added to its environment, and stays there.
+        """
         self.kill()
+        self._env |= env or {}
         self._popen = self._start()
         self._buried = False
 

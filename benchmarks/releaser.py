@@ -1,0 +1,95 @@
+"""`python -m benchmarks.releaser KUBECONFIG NODES`: the least that can release gated pods.
+
+It watches the pods of Ray clusters that have no node yet and sends for each gated one the release
+patch, the same bytes as the coordinator's, pinned to the next node in turn. It decides nothing and
+writes nothing else. The nodes must be so many and so large that any pod has room on its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+import msgspec
+
+from benchmarks.gangs import PODS
+from kube.auth import load_access
+from kube.client import Client, decode
+from kube.errors import ApiError
+from kube.names import GATE, RAY_NODE_TYPE
+from kube.objects import ObjectMeta, Pod
+from kube.patches import release_patch
+
+READY = "watching"
+AT_ONCE = 16  # as many as the coordinator sends
+_SELECTORS = {"labelSelector": RAY_NODE_TYPE, "fieldSelector": "spec.nodeName="}
+_SILENCE = 3600.0
+
+
+class _Told(msgspec.Struct, frozen=True):
+    type: str
+    object: Pod
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+class Turns:
+    """Which pods are to be released, and to which nodes?"""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = (f"node-{number % nodes}" for number in count())
+        self._sent: set[tuple[str, str]] = set()
+
+    def take(self, lines: Iterable[bytes]) -> Iterator[tuple[Pod, str]]:
+        """Give every gated pod a node, once for each version of it: a refused patch is repeated."""
+        for told in (decode(line, _Told) for line in lines):
+            meta = told.object.metadata
+            version = (meta.uid, meta.resource_version)
+            gated = any(gate.name == GATE for gate in told.object.spec.scheduling_gates)
+            if gated and told.type != "DELETED" and version not in self._sent:
+                self._sent.add(version)
+                yield told.object, next(self._nodes)
+
+
+async def _run(kubeconfig: str, nodes: int) -> None:
+    access = await load_access(kubeconfig)
+    async with Client(access, user_agent="releaser") as client:
+        seats: asyncio.Queue[tuple[Pod, str]] = asyncio.Queue()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(_release(client, seats))
+            group.create_task(_follow(client, Turns(nodes), seats))
+
+
+async def _follow(client: Client, turns: Turns, seats: asyncio.Queue[tuple[Pod, str]]) -> None:
+    listed = decode(await client.request("GET", PODS, params={"limit": "1"}), _Page)
+    since = {"resourceVersion": listed.metadata.resource_version}
+    query = {**_SELECTORS, **since, "timeoutSeconds": str(round(_SILENCE))}
+    async with client.stream_watch(PODS, query, silence=_SILENCE) as batches:
+        print(READY, flush=True)
+        async for lines in batches:
+            for seat in turns.take(lines):
+                seats.put_nowait(seat)
+
+
+async def _release(client: Client, seats: asyncio.Queue[tuple[Pod, str]]) -> None:
+    while True:
+        pod, node = await seats.get()
+        path = f"{PODS}/{pod.metadata.name}"
+        try:
+            await client.json_patch(path, release_patch(pod, node))
+        except ApiError as error:
+            print(f"{pod.metadata.name}: {error}", flush=True)
+
+
+def main(kubeconfig: str, nodes: str) -> None:
+    """Release until killed."""
+    asyncio.run(_run(kubeconfig, int(nodes)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
