@@ -30,6 +30,7 @@ def main(*, names: Sequence[str], runs: int | None, to: Path | None) -> None:
     for name in names or CASES:
         found[name] = _measure(name, CASES[name], runs)
         if to is not None:
+            to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(json.dumps({"machine": machine, "cases": found}, indent=2) + "\n")
 
 

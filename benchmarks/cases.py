@@ -12,6 +12,7 @@ from benchmarks import (
     freed,
     large,
     latency,
+    reconciles,
     release,
     relist,
     reviews,
@@ -46,6 +47,7 @@ CASES = {
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
     "large": Case("What does a large gang cost the coordinator as it starts?", 3, large.measure),
+    "reconciles": Case("Which writes wake KubeRay?", 2, reconciles.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
     "packing": Case(
         "How many GPUs does the packing rule bring to use?", 10, traces.measure_packing

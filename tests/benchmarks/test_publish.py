@@ -1,0 +1,39 @@
+"""Does the page tell what the run found, and keep all else?"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.measure import Outcome, Row, ratio_within
+from benchmarks.publish import BEGIN, END, PAGE, replaced, table
+
+WITHIN = ratio_within(Row("to all Running", "s", (2.2, 2.0, 2.1), (2.0, 2.0, 2.0)), 1.05)
+CASES = {
+    "burst": Outcome([WITHIN, Row("no aim", "s", (1.0,))]).plain(),
+    "backlog": {"error": "not measured", "load": "9"},
+}
+RUN = {"machine": {"cores": 2, "load at the start": "0.1"}, "cases": CASES}
+
+
+def test_the_table_has_the_rows_with_an_aim() -> None:
+    text = table(RUN)
+    assert "no aim" not in text
+    assert text.splitlines()[-1] == (
+        "| `burst` | to all Running | ≤ 1.05 times the floor | floor: 2 s (2 to 2) "
+        "| 2.1 s (2 to 2.2) | 1.05 (1 to 1.1) | yes |"
+    )
+    assert "cores 2, load at the start 0.1" in text
+
+
+def test_only_what_is_between_the_marks_is_replaced() -> None:
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert replaced(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="lacks"):
+        replaced(f"{END}\n{BEGIN}", "new")
+
+
+def test_the_page_has_its_marks() -> None:
+    assert replaced(PAGE.read_text(), "new")
