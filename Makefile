@@ -64,6 +64,14 @@ demo: venv ## show gangs that start whole or not at all, on a real control plane
 bench: venv build ## measure against the stock scheduler, as ratios
 	$(BIN)/python -m benchmarks
 
+# The cases of the table and the chart of docs/benchmarks.md.
+FIGURES := burst gating backlog wakeup idle freed release webhook reconciles
+
+.PHONY: figures
+figures: venv build ## measure the aims of starting gangs; write table and chart into docs/ (an hour)
+	$(BIN)/python -m benchmarks $(FIGURES) --json out/figures.json
+	$(BIN)/python -m benchmarks.publish out/figures.json
+
 # ---- check --------------------------------------------------------------------------------------
 
 .PHONY: test

@@ -115,10 +115,11 @@ def measure(runs: int) -> Outcome:
         f"CPU s, {kind.name}, {event.name}": means([run.cpu for run in backlogs])
         for (event, kind), backlogs in zip(sides, found, strict=True)
     }
-    return Outcome([*_rows_of_room(*by_room), *_rows_of_start(*started)], tables)
+    return Outcome([*rows_of_room(*by_room), *rows_of_start(*started)], tables)
 
 
-def _rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+def rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+    """What the runs in which room is freed say."""
     row = _labelled(stock, ours)
     yield ratio_within(row("bound", "room begins to be freed to last gang bound"), AIM)
     yield row("running", "to all Running")
@@ -129,7 +130,8 @@ def _rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator
     yield from _rows_of_both(row)
 
 
-def _rows_of_start(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+def rows_of_start(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+    """What the runs in which the coordinator or kube-scheduler is started say."""
     row = _labelled(stock, ours)
     yield ratio_within(row("bound", "started while they wait: to last gang bound"), AIM)
     yield row("running", "to all Running")

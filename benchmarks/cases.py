@@ -35,7 +35,7 @@ class Case:
 
 
 CASES = {
-    "burst": Case("How long do 100 Ray clusters take that are created at once?", 3, burst.measure),
+    "burst": Case("How long do 100 Ray clusters take that are created at once?", 5, burst.measure),
     "gating": Case("What do gates cost, by a policy or a webhook?", 3, burst.measure_gatings),
     "backlog": Case(
         "How long do 300 waiting gangs take once all room is free?", 1, backlog.measure

@@ -50,16 +50,20 @@ def measure_wake(samples: int) -> Outcome:
     """Two gangs that do not both fit: first deleted to second fully Running."""
     with plane(SIZE.workers) as on:
         stock, ours = _in_blocks(on, samples, _hand_over)
+    note = "stock: the head of the second runs already and its workers are Pending"
+    return Outcome(wake_rows(stock, ours), notes=[note])
+
+
+def wake_rows(stock: Sequence[Wake], ours: Sequence[Wake]) -> list[Row]:
+    """What the samples of both sides say."""
     name = "first deleted to second Running"
     row = partial(of_field, unit="s", floor=stock, ours=ours, paired=False)
-    rows = [
-        median_within(row("running", name), WAKE_AIM),
+    return [
+        median_within(row("running", f"{name}, p50"), WAKE_AIM),
         _tail(name, [wake.running for wake in stock], [wake.running for wake in ours]),
         row("room", "first deleted to its last pod gone"),
         row("bound", "last pod of the first gone to all of the second bound"),
     ]
-    note = "stock: the head of the second runs already and its workers are Pending"
-    return Outcome(rows, notes=[note])
 
 
 def _tail(name: str, stock: Sequence[float], ours: Sequence[float]) -> Row:
