@@ -65,7 +65,7 @@ bench: venv build ## measure against the stock scheduler, as ratios
 	$(BIN)/python -m benchmarks
 
 # The cases of the table and the chart of docs/benchmarks.md.
-FIGURES := burst gating backlog wakeup idle freed release webhook reconciles
+FIGURES := burst gating backlog wakeup idle freed release webhook
 
 .PHONY: figures
 figures: venv build ## measure the aims of starting gangs; write table and chart into docs/ (an hour)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from benchmarks.cases import CASES, Case
-from benchmarks.machine import facts
+from benchmarks.machine import LOAD, facts
 from benchmarks.report import machine_lines, outcome_lines
 from benchmarks.traces import NoTracesError
 from kube.program import log_json
@@ -35,7 +35,7 @@ def main(*, names: Sequence[str], runs: int | None, to: Path | None) -> None:
 
 
 def _measure(name: str, case: Case, runs: int | None) -> dict[str, Any]:
-    load = facts()["load at the start"]
+    load = facts()[LOAD]
     try:
         outcome = case.measure(runs or case.runs)
     except (TestbedError, NoTracesError) as error:

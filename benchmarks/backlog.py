@@ -32,6 +32,7 @@ from benchmarks.measure import (
     median_within,
     of_field,
     ratio_within,
+    stated,
 )
 from benchmarks.partly import PartlyBound, partly_bound
 from benchmarks.plane import Plane, plane, usual_options
@@ -143,7 +144,7 @@ def _rows_of_both(row: Callable[..., Row]) -> Iterator[Row]:
     partly = row("most_partly", "gangs partly bound at one time", unit="")
     yield median_within(partly, MOST_PARTLY)
     yield row("partly_seconds", "gang-seconds partly bound")
-    yield row("cpu_sum", "CPU of all programs until all Running")
+    yield stated(row("cpu_sum", "CPU of all programs until all Running"))
     yield row("reconciles", "KubeRay's reconciles for a gang until all Running", unit="")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from testbed.recipes import chosen_kuberay, chosen_kubernetes, recipes_for
 
+LOAD = "load at the start"
+
 
 def facts() -> dict[str, Any]:
     """Cores, model, load, Python and the versions of the control plane."""
@@ -17,7 +19,7 @@ def facts() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "model": _model(),
         "memory GiB": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
-        "load at the start": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        LOAD: " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "Python": platform.python_version(),
         **{
             recipe.name: _version(recipe.directory / "go.mod", recipe.module)

@@ -40,7 +40,8 @@ class Row:
     """One quantity: our values, and the floor's where there is one.
 
     `paired`: value i of both belongs to pair i, so that there are as many ratios as pairs.
-    `ours_are` and `floor_is` name the two sides where they are not Muster and its floor.
+    `ours_are` and `floor_is` name the two sides where they are not Muster and its floor. `stated`
+    rows are those that the documents tell.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Row:
     paired: bool = True
     ours_are: str = "Muster"
     floor_is: str = "floor"
+    stated: bool = False
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -78,12 +80,18 @@ class Row:
             "ratios": [round(value, 3) for value in self.ratios],
             "aim": self.aim,
             "met": self.met,
+            "stated": self.stated,
         }
 
 
 def judged(row: Row, aim: str, holds: Callable[[Row], bool]) -> Row:
     """The row with its aim and whether it was met."""
-    return replace(row, aim=aim, met=holds(row))
+    return replace(row, aim=aim, met=holds(row), stated=True)
+
+
+def stated(row: Row) -> Row:
+    """The row without an aim, told in the documents all the same."""
+    return replace(row, stated=True)
 
 
 def ratio_within(row: Row, most: float) -> Row:

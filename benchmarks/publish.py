@@ -1,7 +1,8 @@
 """`python -m benchmarks.publish RUN.json`: put what a run found into docs/.
 
-The aims of the run's cases become the table of docs/benchmarks.md, between its two marks, and the
-CPU of the burst becomes docs/burst.svg. Cases that the run lacks are left out of the table.
+The aims of the run's cases, and what else is to be stated, become the table of docs/benchmarks.md,
+between its two marks, and the CPU of the burst becomes docs/burst.svg. Cases that the run lacks are
+left out of the table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chart import bars, svg
+from benchmarks.machine import LOAD
 from testbed.muster import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -24,9 +26,10 @@ _HEAD = ("| case | what | aim | against | Muster | ratio | met |", "|---|---|---
 
 
 def table(run: Mapping[str, Any]) -> str:
-    """The rows with an aim, of all cases, as Markdown."""
-    lines = list(_lines(run["cases"]))
-    return "\n".join([_machine(run["machine"]), "", *_HEAD, *lines])
+    """The rows that are to be stated, of all cases, as Markdown."""
+    cases = {name: case for name, case in run["cases"].items() if "rows" in case}
+    told = [_machine(run["machine"]), _loads(cases)]
+    return "\n".join(["", *told, "", *_HEAD, *_lines(cases), ""])
 
 
 def replaced(page: str, text: str) -> str:
@@ -40,8 +43,8 @@ def replaced(page: str, text: str) -> str:
 
 def _lines(cases: Mapping[str, Any]) -> Iterator[str]:
     for name, case in cases.items():
-        for row in case.get("rows", []):
-            if row["aim"]:
+        for row in case["rows"]:
+            if row["stated"]:
                 yield _line(name, row)
 
 
@@ -50,7 +53,7 @@ def _line(case: str, row: Mapping[str, Any]) -> str:
     ours = _values(row["ours"], unit)
     against = f"{floor_is}: {_values(row['floor'], unit)}" if row["floor"] else ""
     said = ours if ours_are == "Muster" else f"{ours_are}: {ours}"
-    met = "yes" if row["met"] else "no"
+    met = {True: "yes", False: "no", None: ""}[row["met"]]
     cells = (f"`{case}`", row["name"], row["aim"], against, said, _values(row["ratios"], ""), met)
     return f"| {' | '.join(cells)} |"
 
@@ -64,8 +67,13 @@ def _values(values: list[float], unit: str) -> str:
 
 
 def _machine(facts: Mapping[str, Any]) -> str:
-    told = (f"{name} {value}" for name, value in facts.items())
-    return f"Medians, and in brackets the least and the most of the runs. {', '.join(told)}."
+    told = ", ".join(f"{name} {value}" for name, value in facts.items() if name != LOAD)
+    return f"Medians, and in brackets the least and the most of the runs. {told}."
+
+
+def _loads(cases: Mapping[str, Any]) -> str:
+    told = ", ".join(f"`{name}` {case['load'].split()[0]}" for name, case in cases.items())
+    return f"Load as each case began: {told}."
 
 
 def main(path: str) -> None:
