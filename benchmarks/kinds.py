@@ -71,8 +71,7 @@ def _released(cluster: Cluster) -> Iterator[None]:
     """Have the program at work that releases and decides nothing."""
     nodes = len(cluster.api.get("/api/v1/nodes")["items"])
     argv = [sys.executable, "-m", "benchmarks.releaser", str(cluster.kubeconfig), str(nodes)]
-    began = cluster.logs / "releaser.log"
-    began.unlink(missing_ok=True)
+    (cluster.logs / "releaser.log").unlink(missing_ok=True)  # an earlier one says ready, too
     program = cluster.spawn("releaser", argv, {"PYTHONPATH": str(ROOT)})
     wait_until(lambda: READY in program.log.read_text(), "the releaser to watch")
     try:

@@ -22,13 +22,14 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 CHART = ROOT / "docs" / "burst.svg"
 BEGIN = "<!-- The table is written by `make figures`. -->"
 END = "<!-- Here ends what `make figures` writes. -->"
+_BUSY = "**The machine was busy with other work: no aim is decided by this table.**"
 _HEAD = ("| case | what | aim | against | Muster | ratio | met |", "|---|---|---|---|---|---|---|")
 
 
 def table(run: Mapping[str, Any]) -> str:
     """The rows that are to be stated, of all cases, as Markdown."""
     cases = {name: case for name, case in run["cases"].items() if "rows" in case}
-    told = [_machine(run["machine"]), _loads(cases)]
+    told = [_machine(run["machine"]), _loads(cases, run["machine"]["cores"])]
     return "\n".join(["", *told, "", *_HEAD, *_lines(cases), ""])
 
 
@@ -71,9 +72,11 @@ def _machine(facts: Mapping[str, Any]) -> str:
     return f"Medians, and in brackets the least and the most of the runs. {told}."
 
 
-def _loads(cases: Mapping[str, Any]) -> str:
-    told = ", ".join(f"`{name}` {case['load'].split()[0]}" for name, case in cases.items())
-    return f"Load as each case began: {told}."
+def _loads(cases: Mapping[str, Any], cores: int) -> str:
+    loads = {name: float(case["load"].split()[0]) for name, case in cases.items()}
+    told = ", ".join(f"`{name}` {load:g}" for name, load in loads.items())
+    busy = "" if max(loads.values()) < cores else f" {_BUSY}"
+    return f"Load as each case began: {told}.{busy}"
 
 
 def main(path: str) -> None:

@@ -31,6 +31,12 @@ def test_the_table_has_the_rows_that_are_to_be_stated() -> None:
     assert "Load as each case began: `burst` 0.3." in text
 
 
+@pytest.mark.parametrize(("load", "busy"), [("0.3 9 9", False), ("2.0 0 0", True)])
+def test_a_busy_machine_is_said_to_be_busy(load: str, busy: bool) -> None:
+    cases = {"burst": {**CASES["burst"], "load": load}}
+    assert ("machine was busy" in table({**RUN, "cases": cases})) is busy
+
+
 def test_only_what_is_between_the_marks_is_replaced() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert replaced(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
