@@ -81,7 +81,12 @@ def pod(name: str, gpus: int, on: str = "") -> Json:
     variables = [{"name": f"SETTING_{i}", "value": "some value of usual length"} for i in range(40)]
     container = {"name": "main", "image": "x", "env": variables, "resources": resources}
     return {
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+        },
         "spec": {"containers": [container], "nodeName": on},
         "status": {"phase": "Running" if on else "Pending"},
     }
@@ -99,7 +104,10 @@ def gang(number: int) -> Json:
 
 
 def cluster() -> Ledger:
-    """5,000 nodes, 1,000 of them reserved, 10 pods on each tenth one."""
+    """5,000 nodes, 1,000 of them reserved, a pod on each tenth one, and the pods to be asked about.
+
+    The watch mostly tells of a pod before kube-scheduler asks.
+    """
     made = Ledger()
     for number in range(NODES):
         made.put_node(msgspec.convert(node(number), Node))
@@ -107,6 +115,8 @@ def cluster() -> Ledger:
         made.put_gang(msgspec.convert(gang(number), Gang))
     for number in range(0, NODES, 10):
         made.put_pod(see(msgspec.convert(pod(f"old-{number}", 4, name_of(number)), Pod)))
+    for number in range(_UNCOUNTED + max(CALLS.values())):
+        made.put_pod(see(msgspec.convert(pod(f"new-{number}", 1), Pod)))
     return made
 
 

@@ -10,9 +10,9 @@ scheduler is told to, no second answer is worked out for nothing.
 from collections.abc import Callable
 
 from extender.lists import NodeList
-from kube.objects import Pod
+from extender.snapshot import Seen
 
-Score = Callable[[Pod, NodeList], bytes]
+Score = Callable[[Seen, NodeList], bytes]
 
 
 class Ahead:
@@ -21,25 +21,25 @@ class Ahead:
     def __init__(self, score: Score) -> None:
         self._score = score
         self._wanted = True
-        self._next: tuple[Pod, NodeList] | None = None
+        self._next: tuple[Seen, NodeList] | None = None
         self._ready: tuple[str, NodeList, bytes] | None = None
 
-    def expect(self, pod: Pod, nodes: NodeList) -> None:
+    def expect(self, asked: Seen, nodes: NodeList) -> None:
         """Filter has left these nodes to the pod."""
         self._ready = None
-        self._next = (pod, nodes) if self._wanted and len(nodes.names) > 1 else None
+        self._next = (asked, nodes) if self._wanted and len(nodes) > 1 else None
 
     def work(self) -> None:
         """Work out what is expected, where something is."""
         if self._next is not None:
-            pod, nodes = self._next
+            asked, nodes = self._next
             self._wanted, self._next = False, None
-            self._ready = pod.metadata.uid, nodes, self._score(pod, nodes)
+            self._ready = asked.pod.uid, nodes, self._score(asked, nodes)
 
-    def answer(self, pod: Pod, nodes: NodeList) -> bytes:
-        """The scores that are asked for, ready or not."""
+    def answer(self, uid: str, nodes: NodeList) -> bytes | None:
+        """The scores that are asked for, where they are ready; None where they are not."""
         self._wanted, self._next = True, None
         match self._ready:
-            case (uid, listed, answer) if uid == pod.metadata.uid and listed is nodes:
+            case (known, listed, answer) if known == uid and listed is nodes:
                 return answer
-        return self._score(pod, nodes)
+        return None

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Protocol
 
 import structlog
@@ -25,7 +24,7 @@ from extender.preempt import Rules, kept_nodes
 from extender.prioritize import scores
 from extender.refusals import Refusals
 from extender.settings import Settings
-from extender.snapshot import Ledger, see
+from extender.snapshot import Ledger, Seen
 from extender.tls import caller_name
 from extender.whole import Reading, reading
 from extender.wire import (
@@ -39,8 +38,6 @@ from extender.wire import (
     read_preemption,
     read_question,
 )
-from kube.codec import InvalidObject, pod_shape
-from kube.objects import Pod
 from kube.serving import BadBody, read_body
 from kube.watch import SLICE, TURNS
 
@@ -202,17 +199,18 @@ class Extender:
 
     def left_by(self, question: Question) -> Parts:
         """The same, of a question that was read."""
-        now, asked = self._clock(), see(question.pod)
+        now, ledger = self._clock(), self._knowledge.ledger
+        asked = ledger.asked(question.pod)
         recall = self._passing.recall(asked.pod.uid, now)
-        found = filter_nodes(asked, question.listed, self._knowledge.ledger.snapshot(), recall)
+        found = filter_nodes(asked, question.listed, ledger.snapshot(), recall)
         self._passing.answered(asked.pod.uid, found.remember, now)
-        if found.passed:
+        if len(found.left):
             self._refusals.forget(asked.pod.uid)
         else:
             self._refusals.note(asked)
             self._count(found)
         self._lists.append(found.left)
-        self._ahead.expect(question.pod, found.left)
+        self._ahead.expect(asked, found.left)
         return filter_answer(question, found.left, found.failed, found.unresolvable)
 
     def _count(self, found: Filtered) -> None:
@@ -225,20 +223,21 @@ class Extender:
 
     def scored_of(self, question: Question) -> Parts:
         """The same, of a question that was read."""
-        return (self._ahead.answer(question.pod, question.listed),)
+        ready = self._ahead.answer(question.pod.metadata.uid, question.listed)
+        if ready is not None:
+            return (ready,)
+        return (self._scored(self._knowledge.ledger.asked(question.pod), question.listed),)
 
-    def _scored(self, pod: Pod, nodes: NodeList) -> bytes:
-        try:
-            shape = pod_shape(pod)
-        except InvalidObject:
-            return priorities_answer(nodes, repeat(0, len(nodes.names)))
-        return priorities_answer(nodes, scores(shape, nodes, self._knowledge.ledger.snapshot()))
+    def _scored(self, asked: Seen, nodes: NodeList) -> bytes:
+        found = scores(asked.pod.used, nodes, self._knowledge.ledger.snapshot())
+        return priorities_answer(nodes, found)
 
     def preempt(self, body: Body) -> Parts:
         """Answer on which nodes evicting the victims is worth it."""
         preemption = read_preemption(body)
         victims = {name: each.uids for name, each in preemption.victims.items()}
-        snapshot, asked = self._knowledge.ledger.snapshot(), see(preemption.pod)
+        ledger = self._knowledge.ledger
+        snapshot, asked = ledger.snapshot(), ledger.asked(preemption.pod)
         self._passing.settled(asked.pod.uid)  # its attempt has failed, or nobody would be evicted
         kept = kept_nodes(asked, victims, snapshot, self._rules)
         return (preemption_answer(preemption, kept),)

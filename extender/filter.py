@@ -80,47 +80,60 @@ def filter_nodes(
 
 def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall) -> Filtered:
     traits = snapshot.bound.traits
-    at = nodes.at(traits)
-    passed = _passing(asked, at, snapshot, recall)
+    at, requests = nodes.at(traits), judged(asked.pod, snapshot)
+    passed = _passing(asked, requests, at, snapshot, recall)
     if passed.all():
         return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
-    left = NodeList(list(compress(nodes.names, passed.tolist())), traits, at[passed])
-    failed, unresolvable = _refused(asked, nodes.names, at, ~passed, snapshot)
-    return Filtered(left, failed, unresolvable, _remembered(asked, traits, at[passed]))
+    left, refused = nodes.picked(passed), nodes.picked(~passed)
+    failed, unresolvable = _refused(asked, requests, refused, snapshot)
+    return Filtered(left, failed, unresolvable, _remembered(asked, traits, left.at(traits)))
 
 
-def _passing(asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall) -> Mask:
+def _passing(
+    asked: Seen, requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
+) -> Mask:
     """Say of each of the positions whether the pod passes; never where no node is known (-1).
 
     Pods on their way count where room is reserved; elsewhere the scheduler sees to it itself.
     """
     if not snapshot.bound.names:
         return np.zeros(len(at), dtype=np.bool_)
-    near = snapshot.reserved[at]
     taken = _nominated(asked, at, snapshot)
-    if near.any():
-        for resource, amounts in _underway(asked, at, snapshot, recall):
-            taken[resource] = taken.get(resource, 0) + amounts * near
-    passing = _fitting(snapshot.guarded, judged(asked.pod, snapshot), at, taken)
-    if not recall.complete:
-        passing &= ~near
+    passing = _fitting(snapshot.guarded, requests, at, taken)
     passing &= at >= 0
+    near = np.flatnonzero(passing & snapshot.reserved[at])
+    if len(near):
+        passing[near] = _beside_others(asked, requests, at[near], snapshot, recall)
     return passing
 
 
+def _beside_others(
+    asked: Seen, requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
+) -> Mask:
+    """Say at which positions there is room beside pods on their way; nowhere while in doubt."""
+    if not recall.complete:
+        return np.zeros(len(at), dtype=np.bool_)
+    taken = _nominated(asked, at, snapshot)
+    for resource, amounts in _underway(requests, at, snapshot, recall):
+        taken[resource] = taken.get(resource, 0) + amounts
+    return _fitting(snapshot.guarded, requests, at, taken)
+
+
 def _refused(
-    asked: Seen, names: Sequence[str], at: Positions, refused: Mask, snapshot: Snapshot
+    asked: Seen, requests: Amounts, refused: NodeList, snapshot: Snapshot
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Say of refused nodes what stands against them: those that failed, those for good."""
-    unknown, known = np.flatnonzero(refused & (at < 0)), np.flatnonzero(refused & (at >= 0))
-    taken = _nominated(asked, at[known], snapshot)
-    roomy = _fitting(snapshot.bound, judged(asked.pod, snapshot), at[known], taken)
-    reserved, full = _told(names, known[roomy], RESERVED), _told(names, known[~roomy], NO_ROOM)
-    return full, reserved | _told(names, unknown, UNKNOWN)
+    names, at = refused.names, refused.at(snapshot.bound.traits)
+    known = at >= 0
+    there = at[known]
+    roomy = known.copy()
+    roomy[known] = _fitting(snapshot.bound, requests, there, _nominated(asked, there, snapshot))
+    reserved, full = _told(names, known & roomy, RESERVED), _told(names, known & ~roomy, NO_ROOM)
+    return full, reserved | _told(names, ~known, UNKNOWN)
 
 
-def _told(names: Sequence[str], at: Positions, text: str) -> dict[str, str]:
-    return dict.fromkeys(map(names.__getitem__, at.tolist()), text)
+def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
+    return dict.fromkeys(compress(names, where.tolist()), text)
 
 
 def _remembered(asked: Seen, traits: Traits, at: Positions) -> Passed | None:
@@ -193,13 +206,13 @@ def _beyond(seat: Amounts, used: Amounts) -> Amounts:
 
 def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot, recall: Recall) -> bool:
     """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
-    at = places([node], snapshot.bound.traits)
+    at, requests = places([node], snapshot.bound.traits), judged(asked.pod, snapshot)
     if not _beyond(seat, asked.pod.used):
-        return bool(_fitting(snapshot.bound, judged(asked.pod, snapshot), at, {})[0])
-    taken = dict(_underway(asked, at, snapshot, recall))
+        return bool(_fitting(snapshot.bound, requests, at, {})[0])
+    taken = dict(_underway(requests, at, snapshot, recall))
     for resource, amount in seat:
         taken[resource] = taken.get(resource, np.zeros(1, dtype=np.int64)) - amount
-    return bool(_fitting(snapshot.guarded, judged(asked.pod, snapshot), at, taken)[0])
+    return bool(_fitting(snapshot.guarded, requests, at, taken)[0])
 
 
 # ---- arithmetic
@@ -233,13 +246,13 @@ def _counts(nomination: Nomination, asked: Seen, snapshot: Snapshot) -> bool:
 
 
 def _underway(
-    asked: Seen, at: Positions, snapshot: Snapshot, recall: Recall
+    requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
 ) -> Iterable[tuple[str, Column]]:
-    """What passed pods may take, by resource at the positions."""
-    for resource, _ in asked.pod.used:
-        taken = recall.underway.taken(resource, snapshot.bound.traits)
+    """What passed pods may take of what is asked for, by resource at the positions."""
+    for resource, _ in requests:
+        taken = recall.underway.taken(resource, snapshot.bound.traits, at)
         if taken is not None:
-            yield resource, taken[at]
+            yield resource, taken
 
 
 def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:

@@ -12,24 +12,44 @@ import numpy as np
 
 from extender.lists import NodeList
 from extender.snapshot import Snapshot
-from scheduling.columns import Columns, Mask
-from scheduling.model import PodShape
+from kube.observed import UNREADABLE, Amounts
+from scheduling.bounded import MIB, BoundedCache
+from scheduling.columns import Amounts as Column
+from scheduling.columns import Columns, Mask, Positions
+from scheduling.model import PodShape, Toleration
 from scheduling.packing import POINTS, is_device, points
 
+ANYWHERE = (Toleration("", "Exists", "", ""),)
 
-def scores(shape: PodShape, nodes: NodeList, snapshot: Snapshot) -> list[int]:
-    """Return 0 to 10 for each node."""
+_SHAPES: BoundedCache[Amounts, PodShape] = BoundedCache(MIB)
+
+
+def scores(requests: Amounts, nodes: NodeList, snapshot: Snapshot) -> list[int]:
+    """Return 0 to 10 for each node, for a pod of which only what it takes counts.
+
+    Where else it may go kube-scheduler has asked its own plugins, before it asks here.
+    """
     at = nodes.at(snapshot.bound.traits)
     by_place = np.zeros(len(snapshot.guarded.names) + 1, dtype=np.int64)  # the last for unknown
-    by_place[at] = 1
-    known = np.flatnonzero(by_place[:-1])
-    by_place[:] = 0
-    if any(is_device(resource) for resource, _ in shape.requests):
-        by_place[known] = points(shape, snapshot.room, known)
-    else:
-        by_place[known] = np.where(_has_idle_devices(snapshot.guarded)[known], 0, POINTS)
+    if requests != UNREADABLE:
+        known = _places(at, len(by_place) - 1)
+        by_place[known] = _points(requests, known, snapshot)
     found: list[int] = by_place[at].tolist()
     return found
+
+
+def _places(at: Positions, nodes: int) -> Positions:
+    """The same positions in order of name, each once and without the unknown."""
+    listed = np.zeros(nodes + 1, dtype=np.bool_)
+    listed[at] = True
+    return np.flatnonzero(listed[:-1])
+
+
+def _points(requests: Amounts, known: Positions, snapshot: Snapshot) -> Column:
+    if not any(is_device(resource) for resource, _ in requests):
+        return np.where(_has_idle_devices(snapshot.guarded)[known], 0, POINTS)
+    shape = _SHAPES.remembered(requests, lambda: PodShape(requests, tolerations=ANYWHERE))
+    return points(shape, snapshot.room, known)
 
 
 def _has_idle_devices(columns: Columns) -> Mask:

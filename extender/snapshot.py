@@ -196,6 +196,13 @@ class Ledger:
 
     # ---- pods
 
+    def asked(self, pod: Pod) -> Seen:
+        """A pod that is asked about: what the watch told of this very version of it, if it did."""
+        known, version = self._pods.get(pod.metadata.uid), pod.metadata.resource_version
+        if known is not None and version and known.pod.resource_version == version:
+            return known
+        return see(pod)
+
     def put_pod(self, seen: Seen) -> None:
         """Take in a pod, in place of what was known of the same uid."""
         known = self._pods.get(seen.pod.uid)

@@ -110,8 +110,8 @@ class Underway:
 
     # ---- what is asked
 
-    def taken(self, resource: str, traits: Traits) -> Amounts | None:
-        """What they take of a resource, by node of `traits`; None for nothing."""
+    def taken(self, resource: str, traits: Traits, at: Positions) -> Amounts | None:
+        """What they take of a resource at some nodes (`at` in `traits`); None for nothing."""
         if resource not in self._totals:
             return None
         self._follow(traits)
@@ -119,7 +119,7 @@ class Underway:
             if len(self._sums) >= SUMS_KEPT:
                 self._sums.clear()
             self._sums[resource] = self._summed(resource)
-        return self._sums[resource][self._at]
+        return self._sums[resource][self._at[at]]
 
     @property
     def countable(self) -> bool:

@@ -231,7 +231,7 @@ def _kept(
 
 def priorities_answer(nodes: NodeList, scores: Iterable[int]) -> bytes:
     """Write a HostPriorityList: a bare array, a score from 0 to POINTS for each node."""
-    if not nodes.names:
+    if not len(nodes):
         return b"[]"
     pieces = [""] * (2 * len(nodes.names))
     pieces[0::2] = nodes.names if b"\\" not in nodes.text else map(_escaped, nodes.names)

@@ -266,9 +266,9 @@ def points(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
 
     The others share the range by rank, so that the whole of it is used whatever the numbers are.
     """
-    order = order_nodes(shape, room, nodes, no_cost)
-    rank = np.empty(len(nodes), dtype=np.int64)
-    rank[np.searchsorted(nodes, order)] = np.arange(len(nodes))
+    ranks = np.empty(len(room.columns.names), dtype=np.int64)
+    ranks[order_nodes(shape, room, nodes, no_cost)] = np.arange(len(nodes))
+    rank = ranks[nodes]
     shared = (POINTS - 1) * (len(nodes) - 1 - rank) // max(len(nodes) - 2, 1)
     return np.where(rank == 0, POINTS, shared)
 
@@ -354,14 +354,15 @@ def _typical_of(room: Room) -> Typical:
 
 def _use_beside(kind: int, beside: Sequence[int], room: Room) -> Uses:
     """Return per resource (rows) what is in use per device in use, on a sample of the nodes."""
-    at = sample(len(room.columns.names))
-    offered, free = room.columns.allocatable, room.free
 
-    def used(row: int) -> Amounts:
-        amounts: Amounts = offered[row][at] - free[row][at]
-        return amounts
+    def derive(at: At) -> Uses:
+        offered, free = room.columns.allocatable, room.free
+        used = [offered[row, at] - free[row, at] for row in (kind, *beside)]
+        return use_beside(used[0], used[1:])
 
-    return use_beside(used(kind), [used(row) for row in beside])
+    uses = room.per_node(("use beside", kind, *beside), derive)
+    sampled: Uses = uses[:, sample(uses.shape[1])]
+    return sampled
 
 
 @lru_cache(maxsize=8)

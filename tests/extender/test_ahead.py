@@ -6,10 +6,10 @@ import pytest
 
 from extender.ahead import Ahead
 from extender.lists import NodeList
-from kube.objects import Pod
-from tests.extender.worlds import as_pod, pod
+from extender.snapshot import Seen
+from tests.extender.worlds import as_seen, pod
 
-ONE, TWO = as_pod(pod("one")), as_pod(pod("two"))
+ONE, TWO = as_seen(pod("one")), as_seen(pod("two"))
 AB, BC = NodeList(["a", "b"]), NodeList(["b", "c"])
 
 
@@ -20,8 +20,8 @@ class Scorer:
         self.asked: list[tuple[str, NodeList]] = []
         self.ahead = Ahead(self)
 
-    def __call__(self, found: Pod, nodes: NodeList) -> bytes:
-        self.asked.append((found.metadata.name, nodes))
+    def __call__(self, found: Seen, nodes: NodeList) -> bytes:
+        self.asked.append((found.pod.name, nodes))
         return str(len(self.asked)).encode()
 
 
@@ -30,33 +30,34 @@ def scorer() -> Scorer:
     return Scorer()
 
 
-def test_what_was_worked_out_ahead_is_not_worked_out_again(scorer: Scorer) -> None:
+def test_what_was_worked_out_ahead_is_the_answer(scorer: Scorer) -> None:
     scorer.ahead.expect(ONE, AB)
     scorer.ahead.work()
-    assert scorer.ahead.answer(ONE, AB) == b"1"
+    assert scorer.ahead.answer(ONE.pod.uid, AB) == b"1"
     assert scorer.asked == [("one", AB)]
 
 
-def test_who_asks_before_it_is_worked_out_is_answered_at_once(scorer: Scorer) -> None:
+def test_what_is_asked_for_before_it_is_worked_out_is_not_worked_out_later(scorer: Scorer) -> None:
     scorer.ahead.expect(ONE, AB)
-    assert scorer.ahead.answer(ONE, AB) == b"1"
+    assert scorer.ahead.answer(ONE.pod.uid, AB) is None
     scorer.ahead.work()
-    assert len(scorer.asked) == 1
+    assert scorer.asked == []
 
 
 @pytest.mark.parametrize(("found", "nodes"), [(TWO, AB), (ONE, BC), (ONE, NodeList(["a", "b"]))])
-def test_another_question_gets_its_own_answer(scorer: Scorer, found: Pod, nodes: NodeList) -> None:
+def test_another_question_does_not_get_that_answer(
+    scorer: Scorer, found: Seen, nodes: NodeList
+) -> None:
     scorer.ahead.expect(ONE, AB)
     scorer.ahead.work()
-    assert scorer.ahead.answer(found, nodes) == b"2"
-    assert scorer.asked[-1] == (found.metadata.name, nodes)
+    assert scorer.ahead.answer(found.pod.uid, nodes) is None
 
 
 def test_a_later_filter_ends_what_was_worked_out(scorer: Scorer) -> None:
     scorer.ahead.expect(ONE, AB)
     scorer.ahead.work()
     scorer.ahead.expect(ONE, AB)
-    assert scorer.ahead.answer(ONE, AB) == b"2"
+    assert scorer.ahead.answer(ONE.pod.uid, AB) is None
 
 
 def test_nothing_more_is_worked_out_where_nobody_asks(scorer: Scorer) -> None:
@@ -64,7 +65,7 @@ def test_nothing_more_is_worked_out_where_nobody_asks(scorer: Scorer) -> None:
         scorer.ahead.expect(ONE, AB)
         scorer.ahead.work()
     assert len(scorer.asked) == 1
-    scorer.ahead.answer(ONE, AB)
+    scorer.ahead.answer(ONE.pod.uid, AB)
     scorer.ahead.expect(TWO, AB)
     scorer.ahead.work()
     assert scorer.asked[-1] == ("two", AB)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from certs.chain import new_authority
 from extender.filter import RESERVED
-from extender.snapshot import Snapshot
+from extender.snapshot import Seen, Snapshot
+from kube.objects import Pod
 from tests.extender.conftest import Pki, Served
 from tests.extender.worlds import as_node, member, node, pinned, pod
 
@@ -156,6 +157,9 @@ class Slow:
     def __init__(self, served: Served) -> None:
         self._clock, self._ledger = served.clock, served.known.ledger
         self._takes = served.settings.call_seconds + 1.0
+
+    def asked(self, found: Pod) -> Seen:
+        return self._ledger.asked(found)
 
     def snapshot(self) -> Snapshot:
         self._clock.now += self._takes

@@ -142,6 +142,6 @@ def test_pods_that_ask_for_more_than_can_be_counted_leave_no_reserved_node(passe
         passing.settled(f"uid-{i}")
     recall = passing.known(112.0)
     assert recall.complete
-    taken = recall.underway.taken(GPU, passed.traits)
+    taken = recall.underway.taken(GPU, passed.traits, passed.at)
     assert taken is not None
     assert taken.tolist() == [100 * LIMIT]

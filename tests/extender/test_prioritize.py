@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -11,13 +12,12 @@ from hypothesis import strategies as st
 from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
-from kube.codec import pod_shape
-from scheduling import room
-from tests.extender.worlds import Json, as_gang, as_node, as_pod, as_seen, gang, ledger, node, pod
+from scheduling import packing, room
+from tests.extender.worlds import Json, as_gang, as_node, as_seen, gang, ledger, node, pod
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
-    return scores(pod_shape(as_pod(found)), NodeList(names), known.snapshot())
+    return scores(as_seen(found).pod.used, NodeList(names), known.snapshot())
 
 
 def test_begun_nodes_come_before_whole_ones() -> None:
@@ -54,6 +54,26 @@ def test_nodes_that_vanished_since_the_filter_get_nothing() -> None:
     assert scored(known, pod("new", gpu=2), ["gone", "a"]) == [0, 10]
     assert scored(known, pod("new", gpu=2), []) == []
     assert scored(ledger(), pod("new", gpu=2), ["gone"]) == [0]
+
+
+def test_taints_are_for_others_to_judge() -> None:
+    """kube-scheduler has asked its plugins before, so whoever is asked about may go there."""
+    known = ledger(node("a"), node("b"), pod("old", gpu=4, on="b"))
+    for name in "ab":
+        found = node(name)
+        known.put_node(
+            as_node({**found, "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})
+        )
+    assert scored(known, pod("new", gpu=2), ["a", "b"]) == [0, 10]
+
+
+def test_what_is_typical_is_looked_up_only_of_the_node_that_changed() -> None:
+    known = ledger(*(node(name) for name in "abc"), pod("old", gpu=4, on="b"))
+    scored(known, pod("new", gpu=2), "abc")
+    known.put_pod(as_seen(pod("next", gpu=2, on="c")))
+    with mock.patch.object(packing, "use_beside", wraps=packing.use_beside) as looked:
+        scored(known, pod("new", gpu=2), "abc")
+    assert [len(each.args[0]) for each in looked.call_args_list] == [1]
 
 
 NAMES = ("a", "b", "c")

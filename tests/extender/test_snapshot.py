@@ -14,6 +14,7 @@ from tests.extender.worlds import (
     Json,
     as_gang,
     as_node,
+    as_pod,
     as_seen,
     gang,
     ledger,
@@ -56,6 +57,21 @@ def said(known: Ledger) -> Sequence[object]:
 def test_a_ledger_tells_of_the_last_news_alone(news: list[Json]) -> None:
     last = {each["metadata"]["uid"]: each for each in news}
     assert said(world(*news)) == said(world(*last.values()))
+
+
+def test_a_pod_that_is_asked_about_is_the_one_the_watch_told_of() -> None:
+    come = pod("p", gpu=1)
+    known = world(come)
+    seen = known.snapshot().pods["uid-p"]
+    assert known.asked(as_pod(come)) is seen
+
+
+@pytest.mark.parametrize("version", ["2", ""])
+def test_of_another_version_or_of_none_what_comes_with_the_question_counts(version: str) -> None:
+    come, asked = pod("p", gpu=1), pod("p", gpu=2)
+    asked["metadata"]["resourceVersion"] = version
+    come["metadata"]["resourceVersion"] = version and "1"
+    assert world(come).asked(as_pod(asked)) == as_seen(asked)
 
 
 NODES, GANGS, PORT = ("a", "b", "c", "d"), ("train", "tune"), 80

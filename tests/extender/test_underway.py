@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from extender import underway
 from extender.underway import Passed, Underway
-from scheduling.columns import Columns, Traits
+from scheduling.columns import Amounts, Columns, Traits
 from scheduling.model import Node
 
 NAMES = tuple("abcdefghij")
@@ -22,6 +22,10 @@ RESOURCES = ("cpu", "gpu", "port")
 
 def traits_of(names: frozenset[str]) -> Traits:
     return Columns.of([Node(name, {}, (), False, {"cpu": 1}) for name in names]).traits
+
+
+def everywhere(counted: Underway, resource: str, traits: Traits) -> Amounts | None:
+    return counted.taken(resource, traits, np.arange(len(traits.names)))
 
 
 @dataclass
@@ -77,10 +81,10 @@ class Counting(RuleBasedStateMachine):
     @invariant()
     def all_pods_gone_leave_nothing(self) -> None:
         if not self.plain.pods:
-            assert all(self.underway.taken(each, self.traits) is None for each in RESOURCES)
+            assert all(everywhere(self.underway, each, self.traits) is None for each in RESOURCES)
 
     def same(self, resource: str) -> None:
-        taken = self.underway.taken(resource, self.traits)
+        taken = everywhere(self.underway, resource, self.traits)
         found = taken.tolist() if taken is not None else [0] * len(self.traits.names)
         assert found == [self.plain.taken(resource, name) for name in self.traits.names]
 
@@ -102,7 +106,7 @@ def test_sums_that_are_not_kept_are_made_again(kept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(underway, "SUMS_KEPT", kept)
         for resource, amount in (*amounts, *reversed(amounts)):
-            taken = counted.taken(resource, traits)
+            taken = everywhere(counted, resource, traits)
             assert taken is not None
             assert taken.tolist() == [2 * amount]
 
@@ -113,7 +117,7 @@ def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: in
     counted = Underway.of([Passed("uid", (("cpu", 1),), traits, np.arange(nodes))])
     (record,) = counted._records.values()
     assert sum(each.nbytes for each in (record.few, record.bits) if each is not None) == least
-    taken = counted.taken("cpu", traits)
+    taken = everywhere(counted, "cpu", traits)
     assert taken is not None
     assert taken.tolist() == [1] * nodes + [0] * (5000 - nodes)
 
@@ -125,11 +129,11 @@ def test_a_change_of_nodes_costs_no_look_at_the_pods_and_what_has_gone_is_given_
     before = counted._records["uid"]
     for at in range(1, 901):
         traits = traits_of(frozenset(names[at : at + 100]))
-        taken = counted.taken("cpu", traits)
+        taken = everywhere(counted, "cpu", traits)
         assert taken is not None
         assert taken.tolist() == [50 <= number < 100 for number in range(at, at + 100)]
         assert at > 30 or counted._records["uid"] is before
         assert len(counted._places) <= 2 * (100 + 50) + 1
-    back = counted.taken("cpu", first)
+    back = everywhere(counted, "cpu", first)
     assert back is not None
     assert back.tolist() == [0] * 50 + [1] * 50
