@@ -18,6 +18,7 @@ from scheduling.columns import Amounts as Column
 from scheduling.columns import Columns, Mask, Positions
 from scheduling.model import PodShape, Toleration
 from scheduling.packing import POINTS, is_device, points
+from scheduling.resources import sorted_requests
 
 ANYWHERE = (Toleration("", "Exists", "", ""),)
 
@@ -46,10 +47,14 @@ def _places(at: Positions, nodes: int) -> Positions:
 
 
 def _points(requests: Amounts, known: Positions, snapshot: Snapshot) -> Column:
-    if not any(is_device(resource) for resource, _ in requests):
+    shape = _SHAPES.remembered(requests, lambda: _shape(requests))
+    if not any(is_device(resource) for resource, _ in shape.requests):
         return np.where(_has_idle_devices(snapshot.guarded)[known], 0, POINTS)
-    shape = _SHAPES.remembered(requests, lambda: PodShape(requests, tolerations=ANYWHERE))
     return points(shape, snapshot.room, known)
+
+
+def _shape(requests: Amounts) -> PodShape:
+    return PodShape(sorted_requests(dict(requests)), tolerations=ANYWHERE)
 
 
 def _has_idle_devices(columns: Columns) -> Mask:

@@ -119,17 +119,18 @@ def read_question(body: Body, known: Iterable[NodeList] = ()) -> Question:
     """
     args = _decoded(_ARGS, body, ("Pod", "Nodes", "NodeNames"))
     pod = _checked(args.pod)
-    if bytes(args.names) != b"null":
-        return Question(pod, _listed(args.names, known), None)
+    names = bytes(args.names)
+    if names != b"null":
+        return Question(pod, _listed(names, known), None)
     if args.nodes is None:
         raise BadQuestion("neither NodeNames nor Nodes")
     items = args.nodes.items or []
     return Question(pod, NodeList([name_of(item) for item in items]), items)
 
 
-def _listed(names: msgspec.Raw, known: Iterable[NodeList]) -> NodeList:
+def _listed(names: bytes, known: Iterable[NodeList]) -> NodeList:
     try:
-        return read_names(bytes(names), known)
+        return read_names(names, known)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadQuestion("NodeNames is no list of names") from None
 

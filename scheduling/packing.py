@@ -354,15 +354,14 @@ def _typical_of(room: Room) -> Typical:
 
 def _use_beside(kind: int, beside: Sequence[int], room: Room) -> Uses:
     """Return per resource (rows) what is in use per device in use, on a sample of the nodes."""
+    at = sample(len(room.columns.names))
+    offered, free = room.columns.allocatable, room.free
 
-    def derive(at: At) -> Uses:
-        offered, free = room.columns.allocatable, room.free
-        used = [offered[row, at] - free[row, at] for row in (kind, *beside)]
-        return use_beside(used[0], used[1:])
+    def used(row: int) -> Amounts:
+        amounts: Amounts = offered[row][at] - free[row][at]
+        return amounts
 
-    uses = room.per_node(("use beside", kind, *beside), derive)
-    sampled: Uses = uses[:, sample(uses.shape[1])]
-    return sampled
+    return use_beside(used(kind), [used(row) for row in beside])
 
 
 @lru_cache(maxsize=8)

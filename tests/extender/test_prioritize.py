@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
-from scheduling import packing, room
-from tests.extender.worlds import Json, as_gang, as_node, as_seen, gang, ledger, node, pod
+from scheduling import room
+from tests.extender.worlds import GPU, Json, as_gang, as_node, as_seen, gang, ledger, node, pod
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
@@ -56,24 +55,21 @@ def test_nodes_that_vanished_since_the_filter_get_nothing() -> None:
     assert scored(ledger(), pod("new", gpu=2), ["gone"]) == [0]
 
 
+def test_a_pod_that_asks_for_no_device_by_name_asks_for_none() -> None:
+    known, none = ledger(node("gpu"), node("cpu", gpu=0)), pod("web", overhead={GPU: "0"})
+    assert scored(known, none, ["gpu", "cpu"]) == [0, 10]
+
+
 def test_taints_are_for_others_to_judge() -> None:
-    """kube-scheduler has asked its plugins before, so whoever is asked about may go there."""
-    known = ledger(node("a"), node("b"), pod("old", gpu=4, on="b"))
-    for name in "ab":
-        found = node(name)
-        known.put_node(
-            as_node({**found, "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})
-        )
-    assert scored(known, pod("new", gpu=2), ["a", "b"]) == [0, 10]
-
-
-def test_what_is_typical_is_looked_up_only_of_the_node_that_changed() -> None:
-    known = ledger(*(node(name) for name in "abc"), pod("old", gpu=4, on="b"))
-    scored(known, pod("new", gpu=2), "abc")
-    known.put_pod(as_seen(pod("next", gpu=2, on="c")))
-    with mock.patch.object(packing, "use_beside", wraps=packing.use_beside) as looked:
-        scored(known, pod("new", gpu=2), "abc")
-    assert [len(each.args[0]) for each in looked.call_args_list] == [1]
+    """kube-scheduler has asked its plugins before: the pod may go to any node that is listed."""
+    old = [pod(f"old-{name}", gpu=1, cpu=4, on=name) for name in ("poor", "rich")]
+    known = ledger(node("poor", cpu=24), node("rich"), *old)
+    hungry, names = pod("new", gpu=1, cpu=12), ["poor", "rich"]
+    assert scored(known, hungry, names) == [0, 10]
+    for found in (node("poor", cpu=24), node("rich")):
+        taints = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+        known.put_node(as_node({**found, "spec": taints}))
+    assert scored(known, hungry, names) == [0, 10]
 
 
 NAMES = ("a", "b", "c")
