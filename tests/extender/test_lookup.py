@@ -106,7 +106,7 @@ def listed(names: list[str], long: int) -> NodeList:
 
 
 def filtered(nodes: NodeList) -> Filtered:
-    """Of nine nodes a third is reserved and a third is full; of others nobody knows."""
+    """Of nine nodes a third is reserved and a third is full."""
     seats = dict.fromkeys(NODES[::3], 1)
     full = [pod(f"p-{name}", gpu=8, on=name) for name in NODES[1::3]]
     known = ledger(*map(node, NODES), gang(seats=seats), *full)
