@@ -34,17 +34,16 @@ from coordinator.refusals import Refusals
 from coordinator.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.standing import NO_PLACEMENT, is_ready, ready_for_release, survey
 from coordinator.status import (
-    RUNNING,
-    Status,
-    due_at,
     placement_json,
     recorded,
     status_of,
     surplus_waits,
 )
 from coordinator.telling import Telling, share_of
+from coordinator.urgency import GATHER_DELAY, RUNNING, Bustle, Status
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
+from coordinator.window import Window
 from kube import names
 from kube.codec import (
     InvalidObject,
@@ -105,12 +104,14 @@ class Scene:
     epoch: int
     patience: Patience
     moment: Moment
-    quiet: float
+    bustle: Bustle
     sighted: bool
     inherited: frozenset[str]
     """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
     allowed: AllowedClasses
     """The priority classes that may raise a gang above its pods."""
+    window: Window
+    """The gangs that are being started."""
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -541,6 +542,9 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     spec = spec_of(view.cluster_uid, view.priority, view.terms)
     if view.record is None and (view.terminating or view.outlived):
         return []  # the garbage collector may have been faster; or its name is not free
+    if view.record is None and _pods_are_to_come(view, scene):
+        view.due = view.since + GATHER_DELAY
+        return []
     if view.record is None:
         view.writing = True
         return [CreateGang(view.key, body_of(cluster, spec))]
@@ -552,16 +556,26 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     return _write_status(view, scene)
 
 
+def _pods_are_to_come(view: GangView, scene: Scene) -> bool:
+    """Whether the first pod is worth waiting for: it tells the priority that the spec holds."""
+    incomplete = isinstance(view.asked, NotReady) and view.asked.reason == Reason.GANG_INCOMPLETE
+    none_yet = incomplete and not any(each.exist for each in view.standing)
+    return none_yet and scene.moment.now < view.since + GATHER_DELAY
+
+
 def _write_status(view: GangView, scene: Scene) -> list[Action]:
     assert view.record is not None
     not_ready = view.asked if isinstance(view.asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
-    view.due = _not_again_at_once(view, status, due_at(view, status, scene.quiet))
-    if view.due is None or view.due > scene.moment.now:
+    now = scene.moment.now
+    refused = view.refusal is not None and not_ready is None and view.waits_for_room
+    due = view.urgency.due(status, view.written, scene.bustle, now, refused=refused)
+    view.due = _not_again_at_once(view, status, due)
+    if view.due is None or view.due > now:
         return []
     view.writing, view.due, view.sent = True, None, status
     view.replacing = status.get("placement") != view.written.get("placement")
-    view.written_at = scene.moment.now
+    view.urgency.sent(status, view.written, now)
     meta = view.record.metadata
     decides = view.placement is not None and not view.durable
     return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
@@ -571,7 +585,7 @@ def _not_again_at_once(view: GangView, status: Status, due: float | None) -> flo
     """When to write a status; if it was taken before, somebody or an older schema drops a part."""
     if due is None or status != view.sent:
         return due
-    return max(due, view.written_at + LAST_RETRY)
+    return max(due, view.urgency.written_at + LAST_RETRY)
 
 
 def _say_where_it_stands(view: GangView, pods: list[ObservedPod]) -> None:
@@ -637,12 +651,24 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
         return
     if repair.is_hindered(view) or view.retreating:
         return
-    for pod, node in ready_for_release(view.standing):
+    ready = ready_for_release(view.standing)
+    if not ready or not _has_its_turn(view, scene):
+        return
+    for pod, node in ready:
         if _free_to_act(view, pod, scene) and _fence_holds(view, pod):
             view.targets[pod.uid] = node
             view.inflight.add(pod.uid)
             assert pod.raw is not None
             yield ReleasePod(view.key, pod.raw, node)
+
+
+def _has_its_turn(view: GangView, scene: Scene) -> bool:
+    """Whether a gang may be released now; once a part of it is, the rest does not wait."""
+    if any(each.settled for each in view.standing) or repair.release_refusals(view):
+        return True
+    created = created_at(scene.cache.clusters[view.key].metadata)
+    rank = (-view.priority, created, str(view.key))
+    return scene.window.admits(view.key, rank, scene.moment.now)
 
 
 def _fences(view: GangView, scene: Scene) -> Iterator[Action]:

@@ -70,10 +70,11 @@ from coordinator.priority import AllowedClasses
 from coordinator.promises import due, due_claims
 from coordinator.refusals import Refusals
 from coordinator.renewals import Renewals
-from coordinator.status import QUIET_DELAY, quiet_delay
 from coordinator.telling import spacing_of
 from coordinator.unknown_keys import UnknownKeys
+from coordinator.urgency import QUIET_DELAY, Bustle, quiet_delay
 from coordinator.view import GangView
+from coordinator.window import Window, is_starting
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
 from kube.ray import Answer, is_terminating
@@ -100,6 +101,7 @@ class CoordinatorState:
     views: dict[GangKey, GangView] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
+    window: Window = field(default_factory=Window)
     epoch: int = 0
     cycle_wanted: bool = False
     wake_at: dict[GangKey, float] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class CoordinatorState:
     _memory: Memory | None = None
     _renewals: Renewals = field(default_factory=Renewals)
     _quiet: float = QUIET_DELAY
+    _came_at: float = float("-inf")
     _orphans: Orphans = field(default_factory=Orphans)
     _blind: set[str] = field(default_factory=set)
     _inherited: frozenset[str] = frozenset()
@@ -136,7 +139,8 @@ class CoordinatorState:
     @property
     def next_wake(self) -> float | None:
         """When time alone will have something to be done."""
-        alone = (at for at in (self._refresh_at, self.refusals.next_end) if at is not None)
+        ends = (self._refresh_at, self.refusals.next_end, self.window.next_end)
+        alone = (at for at in ends if at is not None)
         return min((*self.wake_at.values(), *alone), default=None)
 
     def has_fenced(self, epoch: int) -> bool:
@@ -166,19 +170,26 @@ class CoordinatorState:
             self.epoch,
             self.patience,
             moment,
-            self._quiet,
+            Bustle(self._quiet, self._came_at),
             not self._blind,
             self._inherited,
             self.allowed,
+            self.window,
         )
         actions: list[Action] = []
-        while self._dirty:
+        while self._dirty or self._call_next(moment):
             keys = sorted(self._dirty, key=lambda key: (place.get(key, len(place)), str(key)))
             self._dirty.clear()
             self._balance(keys)
             for key in keys:
                 actions += self._advance(key, scene)
         return actions
+
+    def _call_next(self, moment: Moment) -> bool:
+        """Have the gangs looked at that may be released now, because others are bound."""
+        if not self._blind:
+            self._dirty.update(self.window.call(moment.now))
+        return bool(self._dirty)
 
     def _balance(self, keys: Iterable[GangKey]) -> None:
         """Turn the reservations of pods that were bound into use, before anybody looks.
@@ -217,6 +228,8 @@ class CoordinatorState:
             view.out_since = None
             actions = advance(view, cluster, scene)
         view.course.begin(view.standing)
+        if key in self.window and not is_starting(view):
+            self.window.leave(key)
         if view.placement is not held:
             self._reserve(view, self._room_of(view))
         asks = _ready_to_ask(view)
@@ -246,7 +259,7 @@ class CoordinatorState:
         scene: Scene,
     ) -> list[Action]:
         """The actions, with the Events that may be written now and what the log is to tell."""
-        found = view.telling.sift(actions, scene.moment.now, spacing_of(scene.quiet))
+        found = view.telling.sift(actions, scene.moment.now, spacing_of(scene.bustle.quiet))
         return found + list(decisions(Look(view, cluster, held, found, scene)))
 
     def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
@@ -268,6 +281,7 @@ class CoordinatorState:
 
     def _drop(self, view: GangView) -> None:
         self._reserve(view, Reserved())
+        self.window.leave(view.key)
         del self.views[view.key]
         self.wake_at.pop(view.key, None)
 
@@ -409,7 +423,8 @@ class CoordinatorState:
             self._look_when_quiet(view, moment)
 
     def _look_when_quiet(self, view: GangView, moment: Moment) -> None:
-        due = max(moment.now, view.written_at + self._quiet)
+        since = view.urgency.fall_behind(moment.now)
+        due = since + view.urgency.renewal_delay(self._quiet)
         self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
 
     # --- taking in -------------------------------------------------------------------------
@@ -423,6 +438,7 @@ class CoordinatorState:
         before = self.cache.pods.get(event.pod.key)
         if self.cache.put_pod(event.pod, event.teller) is None:
             return
+        self._note_step(before, event.pod, moment)
         if before is None or not self._goes_on(before, event.pod, moment):
             self._pod_changed(before, event.pod)
 
@@ -441,6 +457,17 @@ class CoordinatorState:
         else:
             self._put_off(view.key, moment)
         return True
+
+    def _note_step(self, before: ObservedPod | None, after: ObservedPod, moment: Moment) -> None:
+        """Note that pods of gangs come, and how far those have come that are being started."""
+        if after.member is None:
+            return
+        if before is None:
+            self._came_at = moment.now if after.gated else self._came_at
+        elif after.node and not before.node:
+            self.window.bound(after.member.gang, moment.now)
+        elif before.gated and not after.gated:
+            self.window.step(after.member.gang, moment.now)
 
     def _put_off(self, key: GangKey, moment: Moment) -> None:
         """Look at a gang in a moment, unless something has it looked at before."""
@@ -594,6 +621,7 @@ class CoordinatorState:
         for view in self.views.values():
             self._reserve(view, Reserved())
         self.views.clear()
+        self.window = Window()
         self._late.clear()
         self._orphans.clear()
         self.wake_at.clear()
@@ -609,11 +637,21 @@ class CoordinatorState:
         for key in due:
             del self.wake_at[key]
         self._dirty |= due
+        self._end_starts(moment)
         over = self.refusals.expire(moment.now)
         self._dirty |= over
         self.cycle_wanted |= bool(over)
         if self._refresh_at is not None and self._refresh_at <= moment.now:
             self._refresh_at, self.cycle_wanted = None, True
+
+    def _end_starts(self, moment: Moment) -> None:
+        """Count gangs no more that make no step; a request that is under way comes to an end."""
+        for key in self.window.overdue(moment.now):
+            view = self.views.get(key)
+            if view is not None and view.inflight:
+                self.window.step(key, moment.now)
+            else:
+                self.window.give_up(key)
 
     @_take.register
     def _write_ended(self, event: WriteEnded, moment: Moment) -> None:

@@ -1,8 +1,6 @@
-"""What does a gang's status say, and how urgent is it to write it?
+"""What does a gang's status say?
 
-The status is worked out from the view alone. What a user decides on (the phase, the reason)
-and what other programs act on (the placement) is written at once; numbers that merely move
-wait, so that a queue of hundreds does not write hundreds of times for each gang that leaves.
+It is worked out from the view alone; when it is written is another matter (`urgency.py`).
 """
 
 from collections.abc import Mapping
@@ -16,6 +14,7 @@ from coordinator.demand import NotReady, is_gathered
 from coordinator.refusals import TEXT_LIMIT
 from coordinator.repair import release_refusals
 from coordinator.standing import PodSetStanding, is_ready
+from coordinator.urgency import ADMITTED, GATHERING, QUEUED, RUNNING, Status
 from coordinator.view import GangView
 from coordinator.waiting import Waits, in_words, short, waiting
 from kube.codec import placement_to_status, shortage_to_status
@@ -26,20 +25,8 @@ from scheduling.bounded import while_alive
 from scheduling.model import Placement
 from scheduling.verdict import MESSAGE_LIMIT, Reason
 
-GATHERING = "Gathering"
-QUEUED = "Queued"
-ADMITTED = "Admitted"
-RUNNING = "Running"
-
-GATHER_DELAY = 5.0  # seconds until a gang whose pods are still being made is worth a write
-SETTLE_DELAY = 1.0  # the least seconds between writes that only move numbers
-QUIET_DELAY = 10.0  # the same for a gang that starts, and for one about to be decided
-LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
 SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
-AT_ONCE = ("phase", "reason")
 SURPLUS_PLACED = "SurplusPlaced"
-
-Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,41 +295,3 @@ def pruned(value: Any) -> Any:
             return [pruned(each) for each in value]
         case _:
             return value
-
-
-def due_at(view: GangView, status: Status, quiet: float) -> float | None:
-    """When the status is to be written; None where the record says the same already.
-
-    A gang that is about to be decided is not worth a write of its own: in a quiet cluster its
-    first status is the one with the placement, and the next one says that it runs. `quiet` is
-    the time between writes that only move numbers.
-    """
-    if _says_the_same(status, view.written):
-        return None
-    if status.get("placement") != view.written.get("placement"):
-        return 0.0  # also one that is given up: others may get its room in the next cycle
-    return _due_without_placement(view, status, quiet)
-
-
-def _due_without_placement(view: GangView, status: Status, quiet: float) -> float:
-    last = max(view.written_at, view.since)
-    match status["reason"]:
-        case Reason.PENDING:
-            return last + QUIET_DELAY
-        case Reason.GANG_INCOMPLETE if not view.written:
-            return last + GATHER_DELAY
-        case Reason.GANG_INCOMPLETE:
-            return last + SETTLE_DELAY
-    if any(status.get(field) != view.written.get(field) for field in AT_ONCE):
-        return 0.0
-    return last + (QUIET_DELAY if status["phase"] == ADMITTED else quiet)
-
-
-def _says_the_same(status: Status, written: Status) -> bool:
-    """A new term alone is no reason to write: its epoch comes with the next change."""
-    return {**status, "epoch": 0} == {**written, "epoch": 0}
-
-
-def quiet_delay(waiting: int) -> float:
-    """Seconds between writes of one waiting gang's numbers: 10 writes a second over all of them."""
-    return min(LONGEST_QUIET, max(SETTLE_DELAY, waiting / 10))

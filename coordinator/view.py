@@ -16,6 +16,7 @@ from coordinator.kept import Kept
 from coordinator.notes import Notes
 from coordinator.standing import Standing
 from coordinator.telling import Telling
+from coordinator.urgency import Urgency
 from kube.objects import Gang, RayCluster
 from kube.ray import GangTerms, Misconfigured
 from kube.slots import Reserved
@@ -63,7 +64,7 @@ class GangView:
     KubeRay tells by `provisioned`. `terminating`: the RayCluster is being deleted. `kept` are the
     slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
     them. `rounds` are those of deletions of pods that we did not release. `written` is the status
-    that the record holds, `sent` the one that was written to it last; `replacing`: a write that
+    that the record holds, `sent` the one that was written to it last, `urgency` when it is written again; `replacing`: a write that
     changes the placement in it is under way. `asked` is what the last cycle was asked, `unmade`
     what KubeRay says of pods that it cannot create. `left_out` says why surplus waits that the
     last cycle was asked for; `outside` counts the gated pods of pod sets that the terms do not
@@ -125,7 +126,7 @@ class GangView:
     replacing: bool = False
     write_attempts: Attempts = field(default_factory=Attempts)
     written: dict[str, Any] = field(default_factory=dict)
-    written_at: float = 0.0
+    urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None
     telling: Telling = field(default_factory=Telling)
     notes: Notes = field(default_factory=Notes)

@@ -1,6 +1,7 @@
 """Whose Gang is it? Objects that are deleted, made again, or edited by hand."""
 
 from coordinator.actions import CreateGang, DeleteGang
+from coordinator.urgency import SETTLE_DELAY
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.test_faults import decided
@@ -24,6 +25,9 @@ def test_a_ray_cluster_made_again_under_its_name_gets_a_gang_of_its_own() -> Non
     leader.cycle()
     leader.act_all()
     assert CreateGang in [type(a) for a in leader.log[-3:]]
+    world.api.now += SETTLE_DELAY
+    leader.tick()
+    leader.act_all()
     assert world.status("a")["reason"] == "InsufficientResources"
 
     world.settle(seconds=5)

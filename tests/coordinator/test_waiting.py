@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.actions import DeletePod, FencePod, WriteGangStatus
 from coordinator.advance import OPT_OUT_DELAY
-from coordinator.status import QUIET_DELAY
+from coordinator.urgency import QUIET_DELAY
 from kube import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (

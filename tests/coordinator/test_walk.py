@@ -9,7 +9,7 @@ from coordinator.actions import (
     ReleasePod,
     WriteGangStatus,
 )
-from coordinator.status import GATHER_DELAY, QUIET_DELAY, SETTLE_DELAY
+from coordinator.urgency import GATHER_DELAY, QUIET_DELAY, SETTLE_DELAY
 from tests.coordinator.api import Outcome, key_of
 from tests.coordinator.builders import GPU, foreign_pod, gang_of, group, node, ray_cluster, template
 from tests.coordinator.world import World
