@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from coordinator import adoption, ending, kept, repair
 from coordinator.actions import (
@@ -542,12 +543,8 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     spec = spec_of(view.cluster_uid, view.priority, view.terms)
     if view.record is None and (view.terminating or view.outlived):
         return []  # the garbage collector may have been faster; or its name is not free
-    if view.record is None and _pods_are_to_come(view, scene):
-        view.due = view.since + GATHER_DELAY
-        return []
     if view.record is None:
-        view.writing = True
-        return [CreateGang(view.key, body_of(cluster, spec))]
+        return _create(view, body_of(cluster, spec), scene.moment.now)
     meta = view.record.metadata
     urgent = view.placement is not None and not view.durable
     if spec != spec_recorded(view.record) and not urgent:
@@ -556,11 +553,14 @@ def _write_record(view: GangView, cluster: RayCluster, scene: Scene) -> list[Act
     return _write_status(view, scene)
 
 
-def _pods_are_to_come(view: GangView, scene: Scene) -> bool:
-    """Whether the first pod is worth waiting for: it tells the priority that the spec holds."""
+def _create(view: GangView, body: dict[str, Any], now: float) -> list[Action]:
+    """Create the Gang when a pod has come: that tells the priority, which the spec holds."""
+    view.due = view.urgency.fall_behind(now) + GATHER_DELAY
     incomplete = isinstance(view.asked, NotReady) and view.asked.reason == Reason.GANG_INCOMPLETE
-    none_yet = incomplete and not any(each.exist for each in view.standing)
-    return none_yet and scene.moment.now < view.since + GATHER_DELAY
+    if incomplete and now < view.due and not any(each.exist for each in view.standing):
+        return []
+    view.writing, view.due = True, None
+    return [CreateGang(view.key, body)]
 
 
 def _write_status(view: GangView, scene: Scene) -> list[Action]:

@@ -6,7 +6,6 @@ longer, so that a queue of hundreds does not write hundreds of times for each ga
 gang that is admitted within a second was never told that it waits. Time is an argument.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ SETTLE_DELAY = 1.0  # seconds for which a gang is not told that it waits: it may
 QUIET_DELAY = 10.0  # seconds until numbers of a gang that starts are written, or that it is pending
 LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
 AT_ONCE = ("phase", "reason")
+UNSAID = ("", "")
 
 Status = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Urgency:
 
     written_at: float = 0.0
     since: float | None = None
-    said: tuple[str, str] = ("", "")
+    said: tuple[str, str] = UNSAID
     said_since: float = 0.0
     renewals: int = 0
 
@@ -67,12 +67,13 @@ class Urgency:
         `refused`: it tells of a verdict, which the next cycle may turn.
         """
         if _says_the_same(status, written):
-            self.since, self.said = None, ("", "")
+            self.since, self.said = None, UNSAID
             return None
         since = self.fall_behind(now)
         said = (status["phase"], status["reason"])
         if said != self.said:
-            self.said, self.said_since = said, now
+            self.said_since = now if self.said != UNSAID else since
+            self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
         match status["reason"]:
@@ -89,7 +90,7 @@ class Urgency:
         """Note that the status is on its way."""
         same = all(status.get(field) == written.get(field) for field in AT_ONCE)
         self.renewals = self.renewals + 1 if same else 0
-        self.written_at, self.since, self.said = now, None, ("", "")
+        self.written_at, self.since, self.said = now, None, UNSAID
 
     def renewal_delay(self, quiet: float) -> float:
         """Seconds for which numbers of the gang may be old while it waits: the longer the more."""

@@ -64,14 +64,14 @@ class GangView:
     KubeRay tells by `provisioned`. `terminating`: the RayCluster is being deleted. `kept` are the
     slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
     them. `rounds` are those of deletions of pods that we did not release. `written` is the status
-    that the record holds, `sent` the one that was written to it last, `urgency` when it is written again; `replacing`: a write that
-    changes the placement in it is under way. `asked` is what the last cycle was asked, `unmade`
-    what KubeRay says of pods that it cannot create. `left_out` says why surplus waits that the
-    last cycle was asked for; `outside` counts the gated pods of pod sets that the terms do not
-    have, `ready` the pods that are ready where there are no terms, and `unknown_keys` are what the
-    RayCluster says under muster.dev/ that has no meaning. `settled` are the uids of the pods that
-    were out of our hands when the gang was looked at last; None: it was not yet. `telling` is what
-    its user was told by Events, `notes` what is in the log.
+    that the record holds, `sent` the one that was written to it last, `urgency` when the next is
+    due; `replacing`: a write that changes the placement in it is under way. `asked` is what the
+    last cycle was asked, `unmade` what KubeRay says of pods that it cannot create. `left_out` says
+    why surplus waits that the last cycle was asked for; `outside` counts the gated pods of pod sets
+    that the terms do not have, `ready` the pods that are ready where there are no terms, and
+    `unknown_keys` are what the RayCluster says under muster.dev/ that has no meaning. `settled` are
+    the uids of the pods that were out of our hands when the gang was looked at last; None: it was
+    not yet. `telling` is what its user was told by Events, `notes` what is in the log.
     """
 
     key: GangKey

@@ -1,4 +1,4 @@
-"""Are few gangs partly started at one time, in the order of the queue, and is none held up by one?"""
+"""Are few gangs started at one time, in the order of the queue, and is none held up by others?"""
 
 from collections.abc import Iterator
 
@@ -106,7 +106,8 @@ def test_nobody_waits_for_ever(gaps: list[float | None]) -> None:
     while inside:
         ends = {n: since + gap for n, since in inside.items() if (gap := gaps[n]) is not None}
         end = window.next_end
-        assert end is not None and end <= now + LONGEST_PAUSE + SLACK
+        assert end is not None
+        assert end <= now + LONGEST_PAUSE + SLACK
         now = min([end, *ends.values()])
         for number in [n for n, at in ends.items() if at <= now]:
             window.bound(key(number), now)
