@@ -652,7 +652,7 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
     if repair.is_hindered(view) or view.retreating:
         return
     ready = ready_for_release(view.standing)
-    if not ready or not _has_its_turn(view, scene):
+    if not ready or not _may_begin(view, scene):
         return
     for pod, node in ready:
         if _free_to_act(view, pod, scene) and _fence_holds(view, pod):
@@ -662,8 +662,8 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
             yield ReleasePod(view.key, pod.raw, node)
 
 
-def _has_its_turn(view: GangView, scene: Scene) -> bool:
-    """Whether a gang may be released now; once a part of it is, the rest does not wait."""
+def _may_begin(view: GangView, scene: Scene) -> bool:
+    """Whether a gang may be released now; where a part of it is, the rest does not wait."""
     if any(each.settled for each in view.standing) or repair.release_refusals(view):
         return True
     created = created_at(scene.cache.clusters[view.key].metadata)

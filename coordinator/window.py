@@ -38,7 +38,7 @@ class _Start:
 
 
 class Window:
-    """The gangs under way, a few of them, and the line of those that wait for their turn."""
+    """The gangs under way, a few of them, and the line of those that wait for a place."""
 
     def __init__(self) -> None:
         self._under_way: dict[GangKey, _Start] = {}
