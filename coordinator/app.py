@@ -86,7 +86,7 @@ class Coordinator:
         self._settings = settings
         self._client = client
         profiles = profiles_of(settings.profiles)
-        self._reduce = partial(observe, profiles=profiles)
+        self._profiles = profiles
         patience = Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
@@ -169,6 +169,16 @@ class Coordinator:
             ),
         }
 
+    def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
+        """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
+        meta = pod.metadata
+        version = meta.uid, meta.resource_version
+        known = self.loop.state.cache.pods.get((meta.namespace, meta.name))
+        if known is not None and (known.uid, known.resource_version) == version:
+            return known
+        return observe(pod, self._profiles)
+
+    @property
     def synced(self) -> bool:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())

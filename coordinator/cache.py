@@ -134,6 +134,14 @@ class ClusterCache:
         mine = [p for p in pods if p.member is not None and p.member.cluster_uid == cluster_uid]
         return sorted(mine, key=lambda pod: pod.name)
 
+    def count(self, key: GangKey) -> int:
+        """How many pods of RayClusters of this name there are."""
+        return len(self._members.get(key, ()))
+
+    def is_gated(self, key: GangKey) -> bool:
+        """Whether our gate is on any of them."""
+        return any(pod.gated for pod in self._members.get(key, {}).values())
+
     @property
     def is_minded(self) -> bool:
         """Whether any pod minds where other pods are: near, apart, or spread."""

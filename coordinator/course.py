@@ -17,27 +17,31 @@ from kube.slots import kind_of
 class Course:
     """The pods of a gang that have a step before them, as they were when it was last looked at.
 
-    All are uids: of pods with a write under way, yet to be bound, and yet to be ready.
+    All are uids: of pods with a write under way, yet to be bound, and yet to be ready. `turns` says
+    in how many they are released: only where there are several does anything wait for a bind.
     """
 
     writing: set[str]
     binding: set[str] = field(default_factory=set)
     starting: set[str] = field(default_factory=set)
+    turns: int = 1
 
-    def begin(self, standing: Standing) -> None:
-        """Note who has which step before him."""
+    def begin(self, standing: Standing, turns: int) -> None:
+        """Note which pods have which step before them."""
+        self.turns = turns
         settled = [pod for pod_set in standing for pod in pod_set.settled]
         self.binding = self.writing | {pod.uid for pod in settled if not pod.node}
         self.starting = self.writing | {pod.uid for pod in settled if not pod.ready}
 
     def is_last(self, before: ObservedPod, after: ObservedPod) -> bool:
-        """Note the step of a pod; say whether nobody has it before him any more."""
+        """Note the step of a pod; say whether it is the last that something waits for."""
         bound, ready = bool(after.node and not before.node), after.ready and not before.ready
         if bound:
             self.binding.discard(after.uid)
         if ready:
             self.starting.discard(after.uid)
-        return (bound and not self.binding) or (ready and not self.starting)
+        turn_over = bound and not self.binding and self.turns > 1
+        return turn_over or (ready and not self.starting)
 
 
 def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:

@@ -1,11 +1,11 @@
 """When is the state machine called, and with what?
 
 One task owns the state: it takes what has come in since it last looked, hands it over, and gives
-the actions to the executor. It decides nothing. After a look that took noticeable time it rests
-for as long, so that what comes in one by one (the ends of a large gang's releases, each of which
-concerns all of its pods) is handled by the batch. A cycle follows the first reason for one by the
-debounce, or by twice the time that the last cycle took if that is longer, so that deciding never
-takes more than a third of the time.
+the actions to the executor. It decides nothing. After each look it rests for the debounce, or for
+as long as the look took if that is longer, so that what comes in one by one (the ends of a large
+gang's releases, each of which concerns all of its pods) is handled by the batch. A cycle follows
+the first reason for one by the debounce, or by twice the time that the last cycle took if that is
+longer, so that deciding never takes more than a third of the time.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from coordinator.actions import Action
 from coordinator.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
@@ -22,7 +23,6 @@ from coordinator.state import CoordinatorState
 
 Submit = Callable[[Iterable[Action]], None]
 
-NOTICEABLE = 0.002  # seconds of a look from which on it is rested after
 LONGEST_REST = 0.25
 BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
 
@@ -82,9 +82,9 @@ class Loop:
             self._wake.set()
 
     def _plan_look(self, began: float) -> None:
-        """Rest after a long look, but never while there is a backlog."""
+        """Rest after a look, but never while there is a backlog."""
         took = time.monotonic() - began
-        self._look_at = began + 2 * took if took > NOTICEABLE and not self._inbox else 0.0
+        self._look_at = began + took + max(took, self._debounce) if not self._inbox else 0.0
 
     def _act(self, actions: list[Action]) -> None:
         """What was decided in one term is never carried out in another."""
@@ -117,6 +117,10 @@ class Loop:
 
 
 def _moment(now: float) -> Moment:
-    wall = datetime.now(UTC)
-    stamp = wall.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Moment(now, stamp, wall.timestamp())
+    wall = time.time()
+    return Moment(now, _stamp(int(wall)), wall)
+
+
+@lru_cache(maxsize=1)
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -77,8 +77,8 @@ from coordinator.view import GangView
 from coordinator.window import Window, is_starting
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
-from kube.ray import Answer, is_terminating
-from kube.slots import Reserved, merged, reserved
+from kube.ray import Answer, is_terminating, says_the_same
+from kube.slots import Reserved, merged, reserved, turn_count
 from scheduling.company import Company
 from scheduling.cycle import Memory, next_cycle
 from scheduling.holders import Holders
@@ -120,9 +120,9 @@ class CoordinatorState:
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
         """Take in what happened and say what is to be done."""
-        due = False
+        due, take = False, self._take  # looked up once: that costs more than to take one in
         for event in events:
-            self._take(event, moment)
+            take(event, moment)
             due = due or isinstance(event, CycleDue)
         if not self.epoch:
             self._dirty.clear()
@@ -227,7 +227,7 @@ class CoordinatorState:
         else:
             view.out_since = None
             actions = advance(view, cluster, scene)
-        view.course.begin(view.standing)
+        view.course.begin(view.standing, turns=turn_count(view.placement or NOTHING))
         if key in self.window and not is_starting(view):
             self.window.leave(key)
         if view.placement is not held:
@@ -439,8 +439,19 @@ class CoordinatorState:
         if self.cache.put_pod(event.pod, event.teller) is None:
             return
         self._note_step(before, event.pod, moment)
-        if before is None or not self._goes_on(before, event.pod, moment):
+        gathering = self._gathering(event.pod) if before is None else None
+        if gathering is not None:
+            self._put_off(gathering, moment)
+        elif before is None or not self._goes_on(before, event.pod, moment):
             self._pod_changed(before, event.pod)
+
+    def _gathering(self, pod: ObservedPod) -> GangKey | None:
+        """Name the gang of a new pod where it goes on waiting for others of its minimum."""
+        view = self.views.get(pod.member.gang) if pod.member is not None and pod.gated else None
+        if view is None or view.terms is None or view.placement is not None or view.ran:
+            return None
+        minimum = sum(each.minimum for each in view.terms.pod_sets)
+        return view.key if self.cache.count(view.key) < minimum else None
 
     def _goes_on(self, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
         """Take in a step of a pod that was decided, without a look at its whole gang."""
@@ -522,6 +533,9 @@ class CoordinatorState:
     def _cluster_seen(self, event: ClusterSeen, moment: Moment) -> None:
         meta = event.cluster.metadata
         key = GangKey(meta.namespace, meta.name)
+        known = self.cache.clusters.get(key)
+        if known is not None and says_the_same(known, event.cluster):
+            return  # most of what KubeRay writes there is for its own users
         self.cycle_wanted |= is_terminating(event.cluster)
         self.cache.clusters[key] = event.cluster
         self.unknown_keys.seen(key, event.cluster)
@@ -538,8 +552,12 @@ class CoordinatorState:
 
     @_take.register
     def _gang_seen(self, event: GangSeen, moment: Moment) -> None:
-        if self.cache.put_gang(event.gang):
-            self._dirty.add(GangKey(event.gang.metadata.namespace, event.gang.metadata.name))
+        if not self.cache.put_gang(event.gang):
+            return
+        key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+        view = self.views.get(key)
+        if view is None or not view.writing:  # else the end of the write has it looked at
+            self._dirty.add(key)
 
     @_take.register
     def _gang_gone(self, event: GangGone, moment: Moment) -> None:
@@ -681,7 +699,7 @@ class CoordinatorState:
             view.deleted.discard(event.uid)
             refusal = event.error if event.refused else ""
             view.attempts_at(event.uid).failed(moment.now, refusal)
-        if event.error is None and view.inflight:
+        if event.error is None and (view.inflight or not self.cache.is_gated(view.key)):
             self._put_off(event.gang, moment)
         else:
             self._dirty.add(event.gang)

@@ -83,6 +83,9 @@ _MODELLED_VOLUMES = frozenset(
     )
 )
 
+# What none of the functions here that look at volumes has anything to say of.
+_PLAIN = frozenset(("name", *_MODELLED_VOLUMES - _MOUNTED - _EXCLUSIVE_DISKS))
+
 Amounts = dict[str, int]
 
 
@@ -404,11 +407,16 @@ def _volumes(spec: PodSpec) -> Iterator[str]:
 
 
 def _sources(spec: PodSpec) -> Iterator[tuple[str, str, VolumeSource]]:
-    """Yield name, kind and source of each volume."""
-    for volume in spec.volumes:
+    """Yield name, kind and source of each volume that is more than files in the container."""
+    for volume in telling_volumes(spec):
         for kind, source in volume.items():
             if isinstance(source, VolumeSource):
                 yield str(volume.get("name", "")), kind, source
+
+
+def telling_volumes(spec: PodSpec) -> tuple[Mapping[str, str | VolumeSource | None], ...]:
+    """List the volumes that may decide where a pod goes; most pods have none."""
+    return tuple(each for each in spec.volumes if not each.keys() <= _PLAIN)
 
 
 def mounts(pod: Pod) -> tuple[Mount, ...]:

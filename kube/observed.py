@@ -5,8 +5,12 @@ and how much it takes. Of pods that belong to a Ray cluster it needs more, and w
 are built from only while our gate is on.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from kube import names
 from kube.codec import (
@@ -17,23 +21,29 @@ from kube.codec import (
     pod_shape,
     pod_used,
     room_on,
+    telling_volumes,
 )
 from kube.objects import (
+    Affinity,
     BarePod,
     Container,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
     ObjectMeta,
     Pod,
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    SelectorRequirement,
 )
 from kube.patches import for_patches, pinned_node
-from kube.profiles import STOCK, Profiles
+from kube.profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.ray import owner_cluster, pod_set_of, replica_of
-from scheduling.bounded import MIB, Interned
+from scheduling.bounded import MIB, BoundedCache, Interned
 from scheduling.company import Kind, Stay
 from scheduling.holders import Holder
-from scheduling.model import PODS, GangKey, Mount, NodeTerm, PodShape, PodTerm, Requirement
+from scheduling.model import PODS, GangKey, Mount, PodShape, PodTerm
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -41,6 +51,8 @@ Amounts = tuple[tuple[str, int], ...]
 UNREADABLE: Amounts = ((PODS, 1 << 40),)
 
 TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
+
+_RESIZE = "PodResizePending"  # the condition that says which resize cannot be
 
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
@@ -59,6 +71,15 @@ AMOUNTS: Interned[Amounts] = Interned(2 * MIB)
 HOLDERS: Interned[Holder] = Interned(2 * MIB)
 KINDS: Interned[Kind] = Interned(8 * MIB, _weight_of_kind)
 SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
+
+Shape: TypeAlias = tuple[PodShape | None, str]
+"""A shape, or why there is none."""
+
+# A pod is told of some five times while it starts, and hundreds of a worker group ask for the same:
+# what was read of one is looked up for the others by the bytes of all that it was read from.
+READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
+READ_AMOUNTS: BoundedCache[bytes, Amounts] = BoundedCache(4 * MIB)
+_bytes_of = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +245,15 @@ def _holder(metadata: ObjectMeta) -> Holder:
 
 
 def _used(pod: Pod) -> Amounts:
+    """Count what a pod takes; what its status says of resizes is among what that is read from."""
+    spec, status = pod.spec, pod.status
+    asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+    given = (status.container_statuses, status.init_container_statuses)
+    whole = (status.allocated_resources, status.resources, _condition(pod, _RESIZE))
+    return READ_AMOUNTS.remembered(_bytes_of((asked, given, whole)), lambda: _count_used(pod))
+
+
+def _count_used(pod: Pod) -> Amounts:
     try:
         return AMOUNTS(tuple(sorted(pod_used(pod).items())))
     except InvalidObject:
@@ -235,15 +265,15 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
     if owner is None:
         return None
     pinned = pinned_node(pod) or ""
-    shape, invalid = _shape(pod, profiles)
     gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
+    shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
     return Membership(
         gang=GangKey(pod.metadata.namespace, owner.name),
         cluster_uid=owner.uid,
         pod_set=pod_set_of(pod.metadata.labels),
         replica=replica_of(pod.metadata.labels),
-        shape=SHAPES(without_pin(shape, pinned)) if shape and ours else shape,
+        shape=shape,
         gates=gates,
         pinned=pinned,
         fence=pod.metadata.annotations.get(names.FENCE, ""),
@@ -252,25 +282,52 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
     )
 
 
-def _shape(pod: Pod, profiles: Profiles) -> tuple[PodShape | None, str]:
+def _shape(pod: Pod, profiles: Profiles) -> Shape:
+    profile = profiles.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
+    return READ_SHAPES.remembered(
+        (profile, _bytes_of(_shaping(pod))), lambda: _read_shape(pod, profiles)
+    )
+
+
+def _shaping(pod: Pod) -> tuple[Any, ...]:
+    """All of a pod that its shape is read from.
+
+    Labels and namespace matter to a pod that minds its company, and would tell all others apart.
+    """
+    spec, meta = pod.spec, pod.metadata
+    asked = replace(
+        spec, node_name="", scheduling_gates=(), priority=None, volumes=telling_volumes(spec)
+    )
+    affinity = spec.affinity
+    near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    minds = near or spec.topology_spread_constraints
+    return asked, (meta.namespace, sorted(meta.labels.items())) if minds else ()
+
+
+def _read_shape(pod: Pod, profiles: Profiles) -> Shape:
     try:
         return SHAPES(pod_shape(pod, profiles)), ""
     except InvalidObject as error:
         return None, str(error)
 
 
-def without_pin(shape: PodShape, node: str) -> PodShape:
-    """The shape as it was before the release added the pin to its terms.
+def without_pin(pod: Pod, node: str) -> Pod:
+    """The pod as it was before the release added the pin to its terms.
 
     A term that held nothing but the pin was made by the release, so the pod had none before.
     """
-    pin = Requirement("metadata.name", "In", (node,))
-    terms = [
-        NodeTerm(term.labels, term.fields[:-1] if term.fields[-1:] == (pin,) else term.fields)
-        for term in shape.node_affinity or ()
-    ]
-    kept = tuple(terms) if any(term.labels or term.fields for term in terms) else None
-    return replace(shape, node_affinity=kept)
+    affinity = pod.spec.affinity or Affinity()
+    required = (affinity.node_affinity or NodeAffinity()).required or NodeSelector()
+    pin = SelectorRequirement("metadata.name", "In", (node,))
+    terms = tuple(_without(pin, each) for each in required.node_selector_terms)
+    some = any(each.match_expressions or each.match_fields for each in terms)
+    before = NodeAffinity(NodeSelector(terms)) if some else None
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=before)))
+
+
+def _without(pin: SelectorRequirement, term: NodeSelectorTerm) -> NodeSelectorTerm:
+    fields = term.match_fields
+    return replace(term, match_fields=fields[:-1]) if fields[-1:] == (pin,) else term
 
 
 def _condition(pod: Pod, kind: str) -> tuple[str, str, str]:

@@ -232,6 +232,17 @@ def is_terminating(cluster: RayCluster) -> bool:
     return cluster.metadata.deletion_timestamp is not None
 
 
+def says_the_same(one: RayCluster, other: RayCluster) -> bool:
+    """Say whether two versions of a RayCluster differ in nothing that is read of it here."""
+    return _read_of(one) == _read_of(other)
+
+
+def _read_of(cluster: RayCluster) -> tuple[object, ...]:
+    meta = replace(cluster.metadata, resource_version="")
+    created = refused_pods(cluster), makes_invalid_pods(cluster)
+    return meta, cluster.spec, created, was_provisioned(cluster)
+
+
 def gang_terms(
     cluster: RayCluster, namespace_labels: Labels, queues: Collection[str] = ()
 ) -> GangTerms | Misconfigured:

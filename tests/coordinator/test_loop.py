@@ -22,6 +22,9 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def time(self) -> float:
+        return self.now
+
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
@@ -45,9 +48,9 @@ class Slow(CoordinatorState):
         return []
 
 
-def rest_after(clock: Clock, seconds: float, events: int) -> float:
+def rest_after(clock: Clock, seconds: float, events: int, debounce: float = 0.0) -> float:
     """How long the loop means to rest after a look of so many seconds."""
-    loop = Loop(Slow(clock, seconds), debounce=0.0)
+    loop = Loop(Slow(clock, seconds), debounce=debounce)
     loop.feed([TimePassed()] * events)
     loop._turn()
     return loop._look_at - clock.now
@@ -57,12 +60,13 @@ def test_a_long_look_is_rested_after_so_that_the_next_one_finds_more(clock: Cloc
     assert rest_after(clock, 0.2, 1) == pytest.approx(0.2)
 
 
-def test_a_short_look_is_not(clock: Clock) -> None:
-    assert rest_after(clock, 0.0, 1) <= 0
+def test_a_short_look_is_rested_after_for_the_debounce(clock: Clock) -> None:
+    assert rest_after(clock, 0.001, 1, debounce=0.01) == pytest.approx(0.01)
+    assert rest_after(clock, 0.0, 1, debounce=0.0) <= 0
 
 
 def test_nothing_rests_while_there_is_a_backlog(clock: Clock) -> None:
-    assert rest_after(clock, 0.02, BATCH + 1) <= 0
+    assert rest_after(clock, 0.02, BATCH + 1, debounce=0.01) <= 0
 
 
 async def test_the_rest_is_bounded_and_what_came_meanwhile_is_handled_together(
@@ -76,3 +80,10 @@ async def test_the_rest_is_bounded_and_what_came_meanwhile_is_handled_together(
         await loop._sleep()
     loop._turn()
     assert state.batches == [5]
+
+
+def test_a_moment_tells_the_second_and_the_fraction(clock: Clock) -> None:
+    clock.now = 1_700_000_000.75
+    assert coordinator.loop._moment(5.0) == Moment(5.0, "2023-11-14T22:13:20Z", clock.now)
+    clock.now += 0.25
+    assert coordinator.loop._moment(5.0).stamp == "2023-11-14T22:13:21Z"
