@@ -85,8 +85,7 @@ class Coordinator:
     def __init__(self, settings: Settings, client: Client) -> None:
         self._settings = settings
         self._client = client
-        profiles = profiles_of(settings.profiles)
-        self._profiles = profiles
+        self._profiles = profiles_of(settings.profiles)
         patience = Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
