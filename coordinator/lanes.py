@@ -56,9 +56,9 @@ class Lanes:
         self._order.clear()
 
     def _place(self, key: GangKey, now: float) -> int:
-        since, place = self._places.get(key, (now - KEPT, 0))
-        if now < since + KEPT:
-            return place
+        known = self._places.get(key)
+        if known is not None and now < known[0] + KEPT:
+            return known[1]
         self._forget(now)
         self._begun += 1
         self._places.pop(key, None)

@@ -51,7 +51,8 @@ class Settings(ProgramSettings):
     """Seconds between attempts at the Lease."""
 
     debounce: float = Field(default=0.01, ge=0, le=5)
-    """Seconds between the first reason for a cycle and the cycle: pods come in bursts."""
+    """Seconds between the first reason for a cycle and the cycle, and between two looks at what
+    came in: pods come in bursts."""
 
     concurrency: int = Field(default=16, ge=1, le=500)
     """Writes under way at once; the API server's fairness queues start above some dozens."""

@@ -463,11 +463,16 @@ class CoordinatorState:
         if after.holds != before.holds and not self._take_back(view, after):
             return False
         self._company_changed(before, after)
-        if view.course.is_last(before, after):
+        if view.course.is_last(before, after) or self._makes_way(view):
             self._dirty.add(view.key)
         else:
             self._put_off(view.key, moment)
         return True
+
+    def _makes_way(self, view: GangView) -> bool:
+        """Say whether others wait for the place of a gang whose pods are all bound."""
+        waited_for = self.window.has_line and view.key in self.window
+        return waited_for and not view.course.binding
 
     def _note_step(self, before: ObservedPod | None, after: ObservedPod, moment: Moment) -> None:
         """Note that pods of gangs come, and how far those have come that are being started."""

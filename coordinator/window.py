@@ -49,6 +49,11 @@ class Window:
     def __contains__(self, key: GangKey) -> bool:
         return key in self._under_way or key in self._ranks
 
+    @property
+    def has_line(self) -> bool:
+        """Whether gangs wait for a place."""
+        return bool(self._line)
+
     def admits(self, key: GangKey, rank: Rank, now: float) -> bool:
         """Whether a gang may be released; if not yet, it has a place in the line from now on."""
         if key in self._under_way:
