@@ -41,6 +41,14 @@ def test_gangs_go_in_the_order_in_which_they_began_whatever_their_names() -> Non
     assert left(lanes) == ["c1", "c2", "a1", "b1"]
 
 
+def test_gangs_have_places_of_their_own_however_early_it_is() -> None:
+    """0.1 - KEPT + KEPT is more than 0.1."""
+    lanes = Lanes()
+    for gang in "ba":
+        lanes.add(write(gang, "1"), 0.1)
+    assert left(lanes) == ["b1", "a1"]
+
+
 @pytest.mark.parametrize(("later", "expected"), [(KEPT - 0.1, ["a2", "b1"]), (KEPT, ["b1", "a2"])])
 def test_a_place_is_lost_after_a_while(later: float, expected: list[str]) -> None:
     """Else a gang whose pods are deleted again and again would hold up all others."""

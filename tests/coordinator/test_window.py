@@ -163,6 +163,15 @@ def test_few_gangs_are_started_at_one_time_and_all_are_in_the_end() -> None:
     assert not under_way(world)
 
 
+def test_the_last_bind_of_a_gang_lets_the_next_in_at_once() -> None:
+    """No pod becomes ready, and no time passes."""
+    world = crowd()
+    for _ in range(50):
+        world._work(world.leader)
+        world.schedule()
+    assert world.bound() == {"n1": 2 * GANGS}
+
+
 def test_the_placements_of_the_next_are_written_meanwhile() -> None:
     world = crowd()
     for _ in range(3):
