@@ -235,6 +235,7 @@ def test_what_kuberay_says_to_its_own_users_costs_no_look(counted: Counter[str])
 def test_the_echo_of_a_write_costs_no_look_beside_its_end(counted: Counter[str]) -> None:
     world = World(node("n1", cpu=WORKERS + 1))
     world.create(gang_of("a", WORKERS))
+    world.kuberay()
     world.leader.hear_all()
     counted.clear()
     [write] = world.leader.todo
