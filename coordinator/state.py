@@ -633,6 +633,7 @@ class CoordinatorState:
 
     @_take.register
     def _term_started(self, event: TermStarted, moment: Moment) -> None:
+        self._forget_term()  # also one whose end was never told
         self.epoch = event.epoch
         gated = frozenset(pod.uid for pod in self.cache.pods.values() if pod.gated)
         self._inherited = frozenset() if event.clean else gated
@@ -641,6 +642,10 @@ class CoordinatorState:
 
     @_take.register
     def _term_ended(self, event: TermEnded, moment: Moment) -> None:
+        self._forget_term()
+
+    def _forget_term(self) -> None:
+        """Drop all that is only of use to who leads: others may have changed it meanwhile."""
         for view in self.views.values():
             self._reserve(view, Reserved())
         self.views.clear()

@@ -5,8 +5,9 @@ import pytest
 from coordinator.actions import FencePod, ReleasePod, WriteGangStatus
 from kube import names
 from kube.errors import Invalid
+from scheduling.model import GangKey
 from tests.coordinator.api import Outcome, key_of
-from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.test_faults import decided
 from tests.coordinator.world import World
 
@@ -232,6 +233,23 @@ def test_pods_are_fenced_unless_no_request_of_an_earlier_leader_can_be_under_way
     assert world.bound("a") == {"n1": 3}
     assert any(isinstance(a, FencePod) for a in world.leader.log) is not clean
     assert world.leader.state.has_fenced(world.epoch)
+
+
+def test_a_term_begins_with_nothing_of_one_whose_end_was_never_told() -> None:
+    """The second leader has placed the gang; the first leads again, and has been told of that."""
+    world = World(node("n1", cpu=3), replicas=2)
+    world.create(gang_of("a", 2))
+    world.leader.hear_all()
+    world.leader.leading = False
+    world.elect(1)
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Running"
+    world.leader.hear_all()
+    world.elect(0)
+    world.settle(seconds=5)
+    view = world.leader.state.views[GangKey(TEAM, "a")]
+    assert view.placement is not None
+    assert world.status("a")["phase"] == "Running"
 
 
 def test_a_leader_that_knows_not_where_a_release_is_does_not_say_that_all_is_answered() -> None:
