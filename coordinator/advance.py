@@ -44,7 +44,7 @@ from coordinator.telling import Telling, share_of
 from coordinator.urgency import GATHER_DELAY, RUNNING, Bustle, Status
 from coordinator.view import LAST_RETRY, GangView
 from coordinator.waiting import outside
-from coordinator.window import Window
+from coordinator.window import Window, is_failing
 from kube import names
 from kube.codec import (
     InvalidObject,
@@ -664,10 +664,10 @@ def _pods_forward(view: GangView, scene: Scene) -> Iterator[Action]:
 
 def _may_begin(view: GangView, scene: Scene) -> bool:
     """Whether a gang may be released now; where a part of it is, the rest does not wait."""
-    if any(each.settled for each in view.standing) or repair.release_refusals(view):
+    if any(each.settled for each in view.standing) or is_failing(view):
         return True
     created = created_at(scene.cache.clusters[view.key].metadata)
-    rank = (-view.priority, created, str(view.key))
+    rank = (view.admitted_as, -view.priority, created, str(view.key))
     return scene.window.admits(view.key, rank, scene.moment.now)
 
 

@@ -30,8 +30,9 @@ class Course:
         """Note which pods have which step before them."""
         self.turns = turns
         settled = [pod for pod_set in standing for pod in pod_set.settled]
-        self.binding = self.writing | {pod.uid for pod in settled if not pod.node}
-        self.starting = self.writing | {pod.uid for pod in settled if not pod.ready}
+        unsettled = self.writing - {pod.uid for pod in settled}
+        self.binding = unsettled | {pod.uid for pod in settled if not pod.node}
+        self.starting = unsettled | {pod.uid for pod in settled if not pod.ready}
 
     def is_last(self, before: ObservedPod, after: ObservedPod) -> bool:
         """Note the step of a pod; say whether it is the last that something waits for."""

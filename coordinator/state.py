@@ -75,6 +75,7 @@ from coordinator.unknown_keys import UnknownKeys
 from coordinator.urgency import QUIET_DELAY, Bustle, quiet_delay
 from coordinator.view import GangView
 from coordinator.window import Window, is_starting
+from kube.codec import created_at
 from kube.objects import RayCluster
 from kube.observed import ObservedPod
 from kube.ray import Answer, is_terminating, says_the_same
@@ -111,6 +112,7 @@ class CoordinatorState:
     _renewals: Renewals = field(default_factory=Renewals)
     _quiet: float = QUIET_DELAY
     _came_at: float = float("-inf")
+    _admissions: int = 0
     _orphans: Orphans = field(default_factory=Orphans)
     _blind: set[str] = field(default_factory=set)
     _inherited: frozenset[str] = frozenset()
@@ -178,12 +180,17 @@ class CoordinatorState:
         )
         actions: list[Action] = []
         while self._dirty or self._call_next(moment):
-            keys = sorted(self._dirty, key=lambda key: (place.get(key, len(place)), str(key)))
+            keys = sorted(self._dirty, key=lambda key: (place.get(key, len(place)), self._age(key)))
             self._dirty.clear()
             self._balance(keys)
             for key in keys:
                 actions += self._advance(key, scene)
         return actions
+
+    def _age(self, key: GangKey) -> tuple[float, str]:
+        """Order gangs as they came: at the beginning of a term the first of them are released."""
+        cluster = self.cache.clusters.get(key)
+        return created_at(cluster.metadata) if cluster is not None else 0.0, str(key)
 
     def _call_next(self, moment: Moment) -> bool:
         """Have the gangs looked at that may be released now, because others are bound."""
@@ -408,6 +415,8 @@ class CoordinatorState:
         view.placement = merged(view.placement or NOTHING, admitted.placement, pods)
         view.placement_epoch = self.epoch
         view.decided += 1
+        self._admissions += 1
+        view.admitted_as = self._admissions
         view.notes.decided(admitted.placement, view.decided)
         self._reserve(view, self._room_of(view))
         self._dirty.add(view.key)
@@ -673,13 +682,9 @@ class CoordinatorState:
             self._refresh_at, self.cycle_wanted = None, True
 
     def _end_starts(self, moment: Moment) -> None:
-        """Count gangs no more that make no step; a request that is under way comes to an end."""
+        """Count gangs no more that make no step, also where a request takes that long."""
         for key in self.window.overdue(moment.now):
-            view = self.views.get(key)
-            if view is not None and view.inflight:
-                self.window.step(key, moment.now)
-            else:
-                self.window.give_up(key)
+            self.window.give_up(key)
 
     @_take.register
     def _write_ended(self, event: WriteEnded, moment: Moment) -> None:
@@ -691,6 +696,7 @@ class CoordinatorState:
             view.write_attempts.failures = 0
         else:
             view.write_attempts.failed(moment.now, event.error)
+            view.urgency.failed()
             view.sent = {}
         self._dirty.add(event.key)
 

@@ -6,7 +6,7 @@ longer, so that a queue of hundreds does not write hundreds of times for each ga
 gang that is admitted within a second was never told that it waits. Time is an argument.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.verdict import Reason
@@ -23,6 +23,10 @@ QUIET_DELAY = 10.0  # seconds until numbers of a gang that starts are written, o
 LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
 AT_ONCE = ("phase", "reason")
 UNSAID = ("", "")
+COMING = (Reason.PENDING, Reason.GANG_INCOMPLETE)
+
+LASTING = (Reason.NEVER_FITS, Reason.UNSUPPORTED)
+"""Verdicts that no room that comes free turns."""
 
 Status = dict[str, Any]
 
@@ -45,7 +49,7 @@ class Urgency:
 
     `since` is when the record began to differ from what it should say, None while it does not;
     `said` are the phase and the reason that it should say, `said_since` since when. `renewals`
-    counts the writes since those changed.
+    counts the writes since those changed. `unsent` is how it was before the write under way.
     """
 
     written_at: float = 0.0
@@ -53,6 +57,7 @@ class Urgency:
     said: tuple[str, str] = UNSAID
     said_since: float = 0.0
     renewals: int = 0
+    unsent: "Urgency | None" = None
 
     def fall_behind(self, now: float) -> float:
         """Note that the record differs; returns since when it does."""
@@ -76,35 +81,55 @@ class Urgency:
             self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
-        match status["reason"]:
-            case Reason.PENDING:
-                return min(self.said_since + QUIET_DELAY, since + GATHER_LIMIT)
-            case Reason.GANG_INCOMPLETE:
-                came = max(self.said_since, bustle.came)
-                return min(came + GATHER_DELAY, since + GATHER_LIMIT)
+        if status["reason"] in COMING:
+            return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):
-            return self._due_of_refusal(since, written, bustle) if refused else 0.0
-        return self._due_of_numbers(since, status, bustle)
+            return self._due_of_refusal(since, status, written, bustle) if refused else 0.0
+        return self._due_of_numbers(since, status, bustle, refused=refused)
+
+    def _due_of_coming(self, since: float, status: Status, bustle: Bustle) -> float:
+        """When it is due that pods or a verdict are missing, which mostly come by themselves."""
+        if status["phase"] not in (GATHERING, QUEUED):
+            return since + SETTLE_DELAY  # the gang had all of its pods before
+        if status["reason"] == Reason.PENDING:
+            return min(self.said_since + QUIET_DELAY, since + GATHER_LIMIT)
+        came = max(self.said_since, bustle.came)
+        return min(came + GATHER_DELAY, since + GATHER_LIMIT)
 
     def sent(self, status: Status, written: Status, now: float) -> None:
         """Note that the status is on its way."""
         same = all(status.get(field) == written.get(field) for field in AT_ONCE)
+        self.unsent = replace(self, unsent=None)
         self.renewals = self.renewals + 1 if same else 0
         self.written_at, self.since, self.said = now, None, UNSAID
+
+    def failed(self) -> None:
+        """Note that what was sent did not arrive: the record is as far behind as it was."""
+        before = self.unsent
+        if before is not None:
+            self.written_at, self.since = before.written_at, before.since
+            self.said, self.said_since = before.said, before.said_since
+            self.renewals, self.unsent = before.renewals, None
 
     def renewal_delay(self, quiet: float) -> float:
         """Seconds for which numbers of the gang may be old while it waits: the longer the more."""
         longer = SETTLE_DELAY * 2.0 ** min(self.renewals, 10)
         return max(quiet, min(longer, QUIET_DELAY))
 
-    def _due_of_refusal(self, since: float, written: Status, bustle: Bustle) -> float:
+    def _due_of_refusal(
+        self, since: float, status: Status, written: Status, bustle: Bustle
+    ) -> float:
         """When it is due that a gang waits, or waits for another reason than before."""
-        told = written.get("phase") == QUEUED
+        told = written.get("phase") == QUEUED and status["reason"] not in LASTING
         quiet = self.written_at + bustle.quiet if told else 0.0
         return max(since + SETTLE_DELAY, quiet)
 
-    def _due_of_numbers(self, since: float, status: Status, bustle: Bustle) -> float:
+    def _due_of_numbers(
+        self, since: float, status: Status, bustle: Bustle, *, refused: bool
+    ) -> float:
         match status["phase"]:
+            case "Queued" if not refused:
+                return max(since, self.written_at) + SETTLE_DELAY  # only its user can end this
             case "Admitted":
                 return since + QUIET_DELAY
             case "Running":

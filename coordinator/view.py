@@ -48,7 +48,8 @@ class GangView:
 
     `placement_epoch` is the term that decided the placement: pods of an earlier term's are
     fenced before they are released. `decided` counts the placements so far: while it is 0, no
-    release can be on its way. `durable`: the record holds this very placement.
+    release can be on its way; `admitted_as` is the number of the last among those of all gangs.
+    `durable`: the record holds this very placement.
     `targets` (pod uid -> node) are releases that were sent at least once; the node of such a
     pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
     carry before it is released. `inflight` are the uids of pods with a patch or delete under
@@ -84,6 +85,7 @@ class GangView:
     placement: Placement | None = None
     placement_epoch: int = 0
     decided: int = 0
+    admitted_as: int = 0
     durable: bool = False
     ran: bool = False
     provisioned: bool = False

@@ -2,15 +2,18 @@
 
 From its first bound pod to its last a gang holds room and does not run. kube-scheduler takes the
 pods that are released by priority and then by age, whichever gang they are of: so of gangs that are
-released together all are partly bound for a time. Few are released at one time, in the order of
-the queue; the others have their placement written meanwhile, and their room is reserved.
+released together all are partly bound for a time. Few are released at one time, in the order in
+which they were admitted: none before one whose pods draw its own. The others have their placement
+written meanwhile, and their room is reserved.
 
 What takes long with one gang must not hold up the rest: a volume may take a minute until its pod
 can be bound. So a gang that makes no step for a second longer than kube-scheduler pauses otherwise
-gives its place to the next. Time is an argument.
+gives its place to the next. How long those pauses are is learned from binds that come later, and
+forgotten by halves as gangs are given up that are not bound at all. Time is an argument.
 """
 
 from bisect import insort
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coordinator.view import GangView
@@ -25,16 +28,23 @@ SLACK = 1.0
 LONGEST_PAUSE = 10.0
 """Seconds that are taken for a usual pause, at most."""
 
-Rank = tuple[float, float, str]
-"""Where a gang stands in the queue: its priority, negated, when it was created, and its name."""
+Rank = tuple[int, float, float, str]
+"""Where a gang stands: when it was admitted, its priority, negated, when it was created, its name.
+
+A leader does not know in which order an earlier one admitted gangs: those have the same number.
+"""
 
 
 @dataclass(slots=True)
 class _Start:
-    """When the last step of a gang was, and the longest pause that a bound pod has ended."""
+    """When the last step of a gang was, and the longest pause that a bound pod has ended.
+
+    One that is given up takes no place any more.
+    """
 
     since: float
     pause: float | None = None
+    given_up: bool = False
 
 
 class Window:
@@ -58,7 +68,7 @@ class Window:
         """Whether a gang may be released; if not yet, it has a place in the line from now on."""
         if key in self._under_way:
             return True
-        if not self._line and len(self._under_way) < UNDER_WAY:
+        if not self._line and self._free > 0:
             self._under_way[key] = _Start(now)
             return True
         if self._ranks.get(key) != rank:
@@ -69,7 +79,7 @@ class Window:
 
     def call(self, now: float) -> list[GangKey]:
         """Let in the first of the line, as many as there are places; returns them."""
-        free = max(0, UNDER_WAY - len(self._under_way))
+        free = max(0, self._free)
         called = [key for _, key in self._line[:free]]
         del self._line[:free]
         for key in called:
@@ -87,26 +97,37 @@ class Window:
         if (start := self._under_way.get(key)) is not None:
             start.pause = max(start.pause or 0.0, now - start.since)
             start.since = now
+            if start.given_up:  # too early
+                self._pause = max(self._pause, min(LONGEST_PAUSE, start.pause))
 
     def leave(self, key: GangKey) -> None:
         """Forget a gang that is bound, or that has nothing to release any more."""
         self._leave_line(key)
         start = self._under_way.pop(key, None)
-        if start is not None and start.pause is not None:
+        if start is not None and start.pause is not None and not start.given_up:
             self._pause = min(LONGEST_PAUSE, start.pause)
 
     def overdue(self, now: float) -> list[GangKey]:
         """Name the gangs that have made no step for too long."""
-        return [key for key, start in self._under_way.items() if self._end_of(start) <= now]
+        return [key for key, start in self._counted() if self._end_of(start) <= now]
 
     def give_up(self, key: GangKey) -> None:
-        """Forget a gang that is overdue; how long it takes says nothing of kube-scheduler."""
-        self._under_way.pop(key, None)
+        """Give away the place of a gang that is overdue."""
+        if (start := self._under_way.get(key)) is not None:
+            start.given_up = True
+            self._pause /= 2
 
     @property
     def next_end(self) -> float | None:
         """When the next gang is overdue, if nothing happens."""
-        return min(map(self._end_of, self._under_way.values()), default=None)
+        return min((self._end_of(start) for _, start in self._counted()), default=None)
+
+    @property
+    def _free(self) -> int:
+        return UNDER_WAY - sum(1 for _ in self._counted())
+
+    def _counted(self) -> Iterator[tuple[GangKey, _Start]]:
+        return ((key, start) for key, start in self._under_way.items() if not start.given_up)
 
     def _end_of(self, start: _Start) -> float:
         return start.since + self._pause + SLACK
@@ -119,9 +140,19 @@ class Window:
 def is_starting(view: GangView) -> bool:
     """Whether a gang has pods to release, or that are released and not bound yet.
 
-    One whose release is refused is none: nobody knows when it will go on.
+    One whose release fails is none, for nobody knows when it will go on; nor is one whose minimum
+    is bound: it can run.
     """
-    if not view.durable or any(tried.refusal for tried in view.attempts.values()):
+    if not view.durable or is_failing(view) or _can_run(view):
         return False
     on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
     return on_their_way or bool(view.inflight) or any(each.free for each in view.standing)
+
+
+def is_failing(view: GangView) -> bool:
+    """Whether a write to a pod of the gang has failed and not succeeded since."""
+    return any(tried.failures for tried in view.attempts.values())
+
+
+def _can_run(view: GangView) -> bool:
+    return all(each.bound >= each.terms.minimum for each in view.standing)

@@ -237,7 +237,7 @@ class _Allotment:
         beside = sums.copy()
         if at[best] != ELSEWHERE:
             beside[at[best]] -= loss[best]
-        return {shape: beside}
+        return {**self._sums, shape: beside}
 
     # ---- why not
 

@@ -9,8 +9,11 @@ from coordinator.urgency import (
     LONGEST_QUIET,
     QUIET_DELAY,
     SETTLE_DELAY,
+    Bustle,
+    Urgency,
     quiet_delay,
 )
+from scheduling.verdict import Reason
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node, template
 from tests.coordinator.world import World
@@ -111,6 +114,45 @@ def test_a_gang_that_is_admitted_within_the_second_was_never_told_that_it_waits(
     world.api.remove(Key("pods", "others", "x"))
     world.settle(seconds=60)
     assert writes(world, "a") == ["create", "Admitted", "Running"]
+
+
+def said(reason: Reason, message: str = "", phase: str = "Queued") -> dict[str, str]:
+    return {"phase": phase, "reason": reason, "message": message}
+
+
+RUNS = said(Reason.RUNNING, phase="Running")
+BUSY = Bustle(LONGEST_QUIET, came=100.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        (said(Reason.MISCONFIGURED, "key a"), said(Reason.MISCONFIGURED, "key b"), False),
+        (said(Reason.INSUFFICIENT_RESOURCES), said(Reason.NEVER_FITS), True),
+        (said(Reason.INSUFFICIENT_RESOURCES), said(Reason.UNSUPPORTED), True),
+        (
+            said(Reason.RUNNING, phase="Running"),
+            said(Reason.GANG_INCOMPLETE, phase="Running"),
+            False,
+        ),
+    ],
+)
+def test_what_only_its_user_can_end_is_told_within_a_second_however_many_wait(
+    before: dict[str, str], after: dict[str, str], refused: bool
+) -> None:
+    urgency = Urgency(written_at=98.0)
+    due = urgency.due(after, before, BUSY, 100.0, refused=refused)
+    assert due is not None
+    assert due <= 100.0 + SETTLE_DELAY
+
+
+def test_a_status_that_did_not_arrive_is_as_urgent_as_before() -> None:
+    told, news = said(Reason.NO_FEASIBLE_NODE), said(Reason.INSUFFICIENT_RESOURCES)
+    urgency = Urgency(written_at=40.0)
+    due = urgency.due(news, told, BUSY, 100.0, refused=True)
+    urgency.sent(news, told, 101.0)
+    urgency.failed()
+    assert urgency.due(news, told, BUSY, 101.5, refused=True) == due == 100.0 + SETTLE_DELAY
 
 
 def backlog() -> World:

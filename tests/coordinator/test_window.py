@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.actions import ReleasePod
 from coordinator.window import LONGEST_PAUSE, SLACK, UNDER_WAY, Window
 from kube import names
-from kube.errors import Forbidden
+from kube.errors import ApiError, Forbidden, ServerError
 from scheduling.model import GangKey
-from tests.coordinator.builders import Json, gang_of, node
+from tests.coordinator.api import Outcome
+from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.world import World, is_gated, name_of
 
 GANGS = 2 * UNDER_WAY + 3
@@ -21,7 +23,7 @@ def key(number: int) -> GangKey:
 
 
 def asks(window: Window, number: int, now: float = 0.0, priority: int = 0) -> bool:
-    return window.admits(key(number), (-priority, 0.0, str(key(number))), now)
+    return window.admits(key(number), (0, -priority, 0.0, str(key(number))), now)
 
 
 def full_window() -> Window:
@@ -88,13 +90,28 @@ def test_a_slow_scheduler_is_waited_for_longer(took: float, pause: float) -> Non
     assert key(1) in window.overdue(took + pause + SLACK)
 
 
-def test_how_long_a_gang_took_that_was_given_up_says_nothing_of_the_scheduler() -> None:
+def test_a_bind_that_comes_after_its_gang_was_given_up_tells_how_long_to_wait() -> None:
+    """Else a scheduler that falls behind all at once would never be waited for."""
     window = full_window()
-    window.give_up(key(0))
-    window.bound(key(0), 8.0)
+    for late in window.overdue(3.0):
+        window.give_up(late)
+    assert asks(window, 100, now=3.0)
+    assert key(100) in window.overdue(3.0 + SLACK)
+    window.bound(key(0), 3.0)
+    assert key(100) not in window.overdue(3.0 + 3.0 + SLACK - 0.01)
+    assert key(100) in window.overdue(3.0 + 3.0 + SLACK)
+
+
+def test_gangs_that_are_never_bound_are_waited_for_less_and_less() -> None:
+    """What a volume took that was made is no measure for one that is not."""
+    window = full_window()
+    window.bound(key(0), LONGEST_PAUSE)
     window.leave(key(0))
-    window.step(key(1), 8.0)
-    assert key(1) in window.overdue(8.0 + SLACK)
+    window.give_up(key(1))
+    window.give_up(key(2))
+    window.step(key(3), 20.0)
+    assert key(3) in window.overdue(20.0 + LONGEST_PAUSE / 4 + SLACK)
+    assert key(3) not in window.overdue(20.0 + LONGEST_PAUSE / 4 + SLACK - 0.01)
 
 
 @given(gaps=st.lists(st.one_of(st.none(), st.floats(0.0, 50.0)), min_size=1, max_size=60))
@@ -115,6 +132,7 @@ def test_nobody_waits_for_ever(gaps: list[float | None]) -> None:
             del inside[number]
         for late in window.overdue(now):
             window.give_up(late)
+            window.leave(late)
             del inside[int(late.name)]
         called = {int(each.name) for each in window.call(now)}
         assert len(called) == min(len(waiting), UNDER_WAY - len(inside))
@@ -194,13 +212,69 @@ def test_gangs_that_are_never_bound_hold_up_the_others_for_a_second() -> None:
     assert world.bound() == {"n1": 2 * GANGS}
 
 
-def test_a_gang_whose_release_is_refused_takes_no_place() -> None:
+@pytest.mark.parametrize(
+    "error", [Forbidden(403, "Forbidden", "policy says no"), ServerError(500, "Timeout", "webhook")]
+)
+def test_a_gang_whose_release_fails_takes_no_place(error: ApiError) -> None:
     world = crowd()
     for number in range(UNDER_WAY):
         for pod in world.pods(f"{number:03}"):
-            world.api.refusals[name_of(pod)] = Forbidden(403, "Forbidden", "policy says no")
+            world.api.refusals[name_of(pod)] = error
     world.settle()
     assert world.bound() == {"n1": 2 * (GANGS - UNDER_WAY)}
+
+
+def test_a_place_is_free_though_the_answer_to_a_release_comes_after_its_bind() -> None:
+    world = crowd()
+    world.leader.hear_all()
+    world.leader.cycle()
+    world.leader.act_all_but(ReleasePod)
+    world.leader.hear_all()
+    while sent := [each for each in world.leader.todo if isinstance(each, ReleasePod)]:
+        world.leader.todo.clear()
+        ended = [end for each in sent for end in world.leader.carried_out(each, Outcome.DONE)]
+        world.schedule()
+        world.leader.hear("pods")
+        world.leader.handle(ended)
+        world.leader.hear_all()
+    assert world.bound() == {"n1": 2 * GANGS}
+
+
+def test_a_gang_whose_minimum_is_bound_keeps_no_place_for_its_surplus() -> None:
+    world = World()
+    spare = {names.MIN_REPLICAS: "workers=0"}
+    bodies = (ray_cluster(f"{n:03}", group("workers", 1), annotations=spare) for n in range(GANGS))
+    world.create(*bodies)
+    world.settle(seconds=3)
+    world.create(node("n1", cpu=1000, pods=1000))
+    for at in (0.0, 0.6):
+        world.api.now += at
+        for _ in range(5):
+            world._work(world.leader)
+            for pod in heads(world):
+                world._schedule_one(pod)
+    assert len(heads(world)) >= 2 * UNDER_WAY
+
+
+def heads(world: World) -> list[Json]:
+    """The head pods that are released."""
+    return [pod for pod in world.pods() if "headgroup" in name_of(pod) and not is_gated(pod)]
+
+
+def test_gangs_are_released_in_the_order_in_which_they_were_admitted() -> None:
+    """One that was admitted on the word of another may need that one's pods on their node."""
+    world = crowd()
+    world.grudges.add("n1")
+    world.settle()
+    urgent = template(priority=100)
+    world.create(ray_cluster("late", group("workers", 1, priority=100), head=urgent))
+    world.settle()
+    assert "placement" in world.status("late")
+    world.grudges.clear()
+    world.leader.log.clear()
+    world.settle(seconds=5)
+    released = [pod for pod, _ in world.leader.releases() if "headgroup" in pod]
+    assert released[-1].startswith("late")
 
 
 def test_a_gang_that_is_deleted_gives_its_place_away() -> None:

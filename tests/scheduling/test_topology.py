@@ -376,6 +376,15 @@ def test_surplus_replicas_go_to_one_rack_each_or_wait() -> None:
     }
 
 
+def test_a_surplus_of_other_pods_than_the_minimum_goes_to_one_rack_too() -> None:
+    """The minimum is one pod beside replicas of one kind, which is decided by a shorter way."""
+    nodes = [*zoned("a", 8, 8, rack="1"), *zoned("b", 4, 4, rack="2")]
+    other = (group("workers", 2, shape(gpu=4), replica="s0"),)
+    minimum = (group("headgroup", 1, HEAD), *replicas(1))
+    found = verdict(gang("a", *minimum, surplus=(other,)), nodes, RACKED)
+    assert by_replica(found)["s0"] == {"b2-0": 1, "b2-1": 1}
+
+
 def test_a_replica_of_which_a_part_stands_is_completed_where_it_is() -> None:
     occupied = (Occupied("workers", "r0", "b-0"),)
     nodes = [*racked("a", 8), *racked("b", 0, 8, 8)]
