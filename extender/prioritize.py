@@ -6,6 +6,8 @@ as taken. Nodes that are not known get nothing.
 
 A pod that asks for no device is kept off idle devices, and no more is said about it: among the
 other nodes the scheduler spreads the copies of a service as it always did.
+
+Host ports are left out: kube-scheduler has judged them, and a pod may have thousands.
 """
 
 import numpy as np
@@ -18,6 +20,7 @@ from scheduling.columns import Amounts as Column
 from scheduling.columns import Columns, Mask, Positions
 from scheduling.model import PodShape, Toleration
 from scheduling.packing import POINTS, is_device, points
+from scheduling.ports import is_port
 from scheduling.resources import sorted_requests
 
 ANYWHERE = (Toleration("", "Exists", "", ""),)
@@ -47,7 +50,8 @@ def _places(at: Positions, nodes: int) -> Positions:
 
 
 def _points(requests: Amounts, known: Positions, snapshot: Snapshot) -> Column:
-    shape = _SHAPES.remembered(requests, lambda: _shape(requests))
+    counted = tuple(each for each in requests if not is_port(each[0]))
+    shape = _SHAPES.remembered(counted, lambda: _shape(counted))
     if not any(is_device(resource) for resource, _ in shape.requests):
         return np.where(_has_idle_devices(snapshot.guarded)[known], 0, POINTS)
     return points(shape, snapshot.room, known)

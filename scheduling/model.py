@@ -217,9 +217,9 @@ class PodShape:
     @cached_property
     def counted(self) -> tuple[tuple[str, int], ...]:
         """Return its requests without host ports: what nodes have in numbers."""
-        return (
-            tuple(e for e in self.requests if e not in self.ports) if self.ports else self.requests
-        )
+        if not self.ports:
+            return self.requests
+        return tuple(each for each in self.requests if not is_port(each[0]))
 
     @property
     def strict(self) -> tuple[PodTerm, ...]:

@@ -8,11 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender import prioritize
 from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
 from scheduling import room
-from tests.extender.worlds import GPU, Json, as_gang, as_node, as_seen, gang, ledger, node, pod
+from scheduling.columns import Amounts, Positions
+from scheduling.model import PodShape
+from scheduling.packing import points
+from scheduling.room import Room
+from tests.extender.worlds import (
+    GPU,
+    Json,
+    as_gang,
+    as_node,
+    as_seen,
+    gang,
+    ledger,
+    node,
+    pod,
+    with_port,
+)
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
@@ -70,6 +86,30 @@ def test_taints_are_for_others_to_judge() -> None:
         taints = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
         known.put_node(as_node({**found, "spec": taints}))
     assert scored(known, hungry, names) == [0, 10]
+
+
+@pytest.mark.parametrize("gpu", [0, 2])
+def test_host_ports_change_no_score_and_are_not_counted(
+    gpu: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kube-scheduler has judged them; a pod may have as many as fit into an object of the API."""
+    asked: list[PodShape] = []
+
+    def noted(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
+        asked.append(shape)
+        return points(shape, room, nodes)
+
+    monkeypatch.setattr(prioritize, "points", noted)
+    many = [{"hostPort": port, "hostIP": f"10.0.0.{port % 250}"} for port in range(1, 1001)]
+    plain = pod("new", gpu=gpu)
+    [container] = plain["spec"]["containers"]
+    ported = {**plain, "spec": {"containers": [{**container, "ports": many}]}}
+    known, names = ledger(node("a"), node("b"), pod("old", gpu=4, on="b")), ["a", "b", "gone"]
+    known.put_pod(as_seen(with_port(pod("server", gpu=1, on="a"), 7)))
+    assert len(as_seen(ported).pod.used) > 2_000
+    assert scored(known, ported, names) == scored(known, plain, names)
+    assert all(shape.ports == () for shape in asked)
+    assert len(asked) == (2 if gpu else 0)
 
 
 NAMES = ("a", "b", "c")

@@ -5,6 +5,7 @@ import pytest
 from scheduling.columns import NodeTable
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.fit import count_fit
+from scheduling.model import PodShape
 from scheduling.packing import is_device
 from scheduling.ports import WHOLE, HostPort, port_amounts
 from scheduling.room import Room
@@ -47,6 +48,27 @@ def test_a_pod_may_name_a_port_twice() -> None:
         "hostPort:TCP:8080": WHOLE,
         "hostPort:TCP:8080:10.0.0.1": 1,
     }
+
+
+class Compared(str):
+    """A name that counts how often it is compared with another one."""
+
+    __slots__ = ()
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str(self) == other
+
+    __hash__ = str.__hash__
+
+
+def test_what_is_no_port_is_told_without_comparing_each_with_each() -> None:
+    """Anybody may write a pod with thousands of ports."""
+    ports = [(Compared(f"hostPort:TCP:{port}"), WHOLE) for port in range(1_000)]
+    asking = PodShape((("cpu", 1_000), *ports, ("pods", 1)))
+    assert asking.counted == (("cpu", 1_000), ("pods", 1))
+    assert Compared.times <= len(ports)
 
 
 def test_a_port_is_no_device() -> None:
