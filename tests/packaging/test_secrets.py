@@ -2,6 +2,7 @@
 
 import re
 import stat
+from pathlib import Path
 
 from tests.packaging.tree import ROOT, files
 
@@ -20,6 +21,14 @@ def test_no_file_holds_a_private_key() -> None:
         and KEY.search(path.read_bytes())
     ]
     assert found == []
+
+
+def test_what_tools_write_meanwhile_is_not_looked_at(tmp_path: Path) -> None:
+    """Other tests run at the same time, and what one of them writes may be gone when it is read."""
+    for folder in (".hypothesis/examples", ".pytest_cache", "kube"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "found").touch()
+    assert list(files(tmp_path)) == [tmp_path / "kube" / "found"]
 
 
 def test_git_leaves_keys_out() -> None:

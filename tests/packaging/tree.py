@@ -8,7 +8,16 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-NOT_OURS = {".git", ".venv", "out", "dist", "build", "__pycache__", "node_modules"}
+NOT_OURS = {
+    ".git",
+    ".hypothesis",  # written by the tests themselves, also while others look at the tree
+    ".venv",
+    "out",
+    "dist",
+    "build",
+    "__pycache__",
+    "node_modules",
+}
 
 
 def project() -> dict[str, Any]:
