@@ -1,7 +1,7 @@
 """How many examples does a property try?
 
-As many as it asks for in `make test-long`; a share of them in the quicker runs, which the profile's
-own number of examples (100 where nothing is said) sets.
+As many as it asks for in `make test` and `make test-long`; in `make test-unit` a share of them,
+which the profile's own number of examples (100 where nothing is said) sets.
 """
 
 from hypothesis import settings

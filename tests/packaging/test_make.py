@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.packaging.tree import ROOT
 
@@ -64,6 +65,17 @@ def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
     done = make("venv", "PYTHON=no-such-python", cwd=tmp_path)
     assert done.returncode != 0
     assert "there is no 'no-such-python' on PATH" in done.stderr
+
+
+def test_make_test_tries_all_examples_and_the_same_each_time() -> None:
+    """Soundness rests on their number; only who works on the code waits for fewer."""
+    used = dict(
+        re.findall(r'-m "(.*)" --hypothesis-profile=(\w+)', (ROOT / "Makefile").read_text())
+    )
+    assert used == {"not long": "repeatable", "not controlplane and not long": "quick"}
+    repeatable, quick = (settings.get_profile(name) for name in ("repeatable", "quick"))
+    assert (repeatable.max_examples, repeatable.derandomize) == (100, True)
+    assert quick.max_examples == 25
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:
