@@ -2,20 +2,19 @@
 
 A port that was only tried may be taken by somebody else before its owner binds it: by another
 cluster, or as the local end of any connection. So ports come from below the range that systems
-hand out for connections, and each is claimed with a file lock, which ends with its holder.
+hand out for connections, and each is claimed with a file lock, which ends with its holder. The
+locks lie in the cache of the testbed: two programs may have two folders for temporary files.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import os
 import random
 import socket
-import tempfile
-from pathlib import Path
 from typing import IO
 
+from testbed.build import cache_directory
 from testbed.errors import TestbedError
 
 # Linux hands out 32768 and up for connections, macOS 49152 and up.
@@ -27,8 +26,8 @@ class PortAllocator:
     """Claims free ports and gives all of them back at once."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.gettempdir()) / f"muster-testbed-ports-{os.getuid()}"
-        self._folder.mkdir(exist_ok=True)
+        self._folder = cache_directory() / "ports"
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._claims: list[IO[str]] = []
 
     def allocate(self) -> int:

@@ -124,6 +124,20 @@ def test_ports_are_free_and_claimed_once() -> None:
             socket.create_server(("127.0.0.1", port)).close()
 
 
+def test_a_port_is_claimed_once_whatever_folder_for_temporary_files_a_program_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing listens on it yet: the claim alone tells the others."""
+    with closing(PortAllocator()) as first, closing(PortAllocator()) as other:
+        held, free = first.allocate(), other.allocate()
+        other.close()
+        monkeypatch.setattr("random.sample", lambda *_args, **_named: [held, free])
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr("tempfile.tempdir", None)  # as in a program that starts now
+        with closing(PortAllocator()) as second:
+            assert second.allocate() == free
+
+
 def test_a_port_in_use_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(PortAllocator()) as allocator, socket.create_server(("127.0.0.1", 0)) as taken:
         used, free = taken.getsockname()[1], allocator.allocate()
