@@ -96,7 +96,8 @@ class Memory:
 
     `left_out` are the gangs of whose surplus something waits, with the reason. `kept` says how many
     of the refusals and reasons were taken over from the cycle before, and `old` which of them may
-    have other numbers by now.
+    have other numbers by now. `took` says that a gang was given room: if that is free again in the
+    next cycle, more is left than the refusals say.
     """
 
     room: Room
@@ -104,6 +105,7 @@ class Memory:
     left_out: Mapping[GangKey, tuple[PendingGang, Refusal]]
     kept: int
     old: frozenset[GangKey] = frozenset()
+    took: bool = False
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs that something is known of, in the order they were decided in."""
@@ -157,7 +159,7 @@ class _Cycle:
     ) -> None:
         self._company, self._holders, self._volumes = company, holders, volumes
         self._left, self._most = settings.cycle_search_steps, settings.search_steps
-        self._minded = self._same_nodes = False
+        self._minded = self._same_nodes = self._took = False
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._known: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
@@ -167,7 +169,7 @@ class _Cycle:
     ) -> tuple[tuple[Decision, ...], Memory]:
         """Decide all, each in the room that those before it leave."""
         self._minded = _somebody_minds(pending, self._company)
-        unchanged = memory is not None and memory.room.columns is columns and not self._minded
+        unchanged = memory is not None and _is_as_left(memory, columns) and not self._minded
         if _somebody_mounts(pending):
             columns = self._volumes.with_rows(columns)
         room = memory.room.moved_to(columns) if memory else Room.of(columns)
@@ -192,11 +194,15 @@ class _Cycle:
             match ruling.verdict:
                 case Admitted(placement):
                     self._volumes.promise(gang, placement)
-                    unchanged = unchanged and not placement.assignments
+                    self._took = self._took or bool(placement.assignments)
                 case Refusal() as refusal:
                     refused[gang.key] = self._to_keep(gang, refusal, room, steps)
-        kept, old = len(self._kept), self._kept & memory.old if memory and unchanged else self._kept
-        return tuple(decisions), Memory(room, refused, self._left_out, kept, frozenset(old))
+        if memory and unchanged and not self._took:
+            old = frozenset(self._kept & memory.old)
+        else:
+            old = frozenset(self._kept)
+        kept = len(self._kept)
+        return tuple(decisions), Memory(room, refused, self._left_out, kept, old, self._took)
 
     @property
     def _steps(self) -> int:
@@ -268,6 +274,11 @@ class _Cycle:
             return str(problem)
         except AwaitedError:
             return AwaitedError.__name__
+
+
+def _is_as_left(memory: Memory, columns: Columns) -> bool:
+    """Say whether every gang of the last cycle was judged in the room that these columns leave."""
+    return memory.room.columns is columns and not memory.took
 
 
 def _is_for_the_same(same: Kept, gang: PendingGang, room: Room) -> bool:

@@ -177,6 +177,27 @@ def test_numbers_are_old_once_nodes_changed_or_another_gang_took_room() -> None:
     assert {key.name for key in memory.old} == {"a", "b"}
 
 
+def test_numbers_are_old_where_the_last_cycle_gave_room_to_a_gang_that_is_gone() -> None:
+    """What the cycle gave was never taken: the nodes are as before, and more is free than told."""
+    table = NodeTable()
+    table.put_node(node("n", cpu=8))
+    table.use("n", (("cpu", 1_000),), +1)
+    given, waits = (
+        gang(name, group("w", count, CPU), created=at)
+        for at, (name, count) in enumerate((("c", 2), ("a", 8)))
+    )
+    first, memory = next_cycle([given, waits], table.snapshot(), None)
+    assert isinstance(first[0].verdict, Admitted)
+    kept, memory = next_cycle([waits], table.snapshot(), memory)
+    fresh = run_cycle([waits], table.snapshot())
+    assert kept == first[1:]
+    assert kept != fresh
+    assert memory.old == {waits.key}
+    renewed, memory = next_cycle([waits], table.snapshot(), memory.without({waits.key}))
+    assert renewed == fresh
+    assert not memory.old
+
+
 def test_a_nomination_is_in_the_way_of_pods_up_to_its_priority() -> None:
     """The room it leaves to those above it is counted once, whoever comes before or after."""
     table = NodeTable()
