@@ -13,6 +13,7 @@ import pytest
 
 from kube.storage import BIND_COMPLETED
 from scheduling.verdict import Reason, Refusal
+from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import faults
 from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels, scene
 from tests.oracle.question import Yes, ask
@@ -21,7 +22,7 @@ from tests.oracle.worlds import world
 
 WORLDS = 150
 TRIES = 3000
-COUNTED_ON = {"pod affinity", "series", "topology spread", "default spread"}
+COUNTED_ON = {"pod affinity", "series", "topology spread"}
 """With these a pod less may be a pod too few."""
 
 
@@ -88,6 +89,10 @@ def test_what_does_not_matter_changes_no_answer(seed: str) -> None:
     assert answer(permuted(asked, Random(seed))) == before
     assert answer(with_a_useless_node(asked, "a")) == before
     assert answer(with_a_useless_node(asked, "z")) == before
+
+
+def test_all_that_is_counted_on_is_in_the_worlds() -> None:
+    assert {each.name for each in INGREDIENTS} >= COUNTED_ON
 
 
 @pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
