@@ -23,14 +23,19 @@ CHART = ROOT / "docs" / "burst.svg"
 BEGIN = "<!-- The table is written by `make figures`. -->"
 END = "<!-- Here ends what `make figures` writes. -->"
 _BUSY = "**The machine was busy with other work: no aim is decided by this table.**"
+_MET = {True: "yes", False: "no"}
+_UNDECIDED: Mapping[bool, str] = {}
 _HEAD = ("| case | what | aim | against | Muster | ratio | met |", "|---|---|---|---|---|---|---|")
 
 
 def table(run: Mapping[str, Any]) -> str:
     """The rows that are to be stated, of all cases, as Markdown."""
     cases = {name: case for name, case in run["cases"].items() if "rows" in case}
-    told = [_machine(run["machine"]), _loads(cases, run["machine"]["cores"])]
-    return "\n".join(["", *told, "", *_HEAD, *_lines(cases), ""])
+    busy = _was_busy(run["machine"])
+    told = [_machine(run["machine"]), _loads(run["machine"], cases)]
+    told += [_BUSY] if busy else []
+    lines = _lines(cases, _UNDECIDED if busy else _MET)
+    return "\n".join(["", *told, "", *_HEAD, *lines, ""])
 
 
 def replaced(page: str, text: str) -> str:
@@ -42,19 +47,18 @@ def replaced(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def _lines(cases: Mapping[str, Any]) -> Iterator[str]:
+def _lines(cases: Mapping[str, Any], verdicts: Mapping[bool, str]) -> Iterator[str]:
     for name, case in cases.items():
         for row in case["rows"]:
             if row["stated"]:
-                yield _line(name, row)
+                yield _line(name, row, verdicts.get(row["met"], ""))
 
 
-def _line(case: str, row: Mapping[str, Any]) -> str:
+def _line(case: str, row: Mapping[str, Any], met: str) -> str:
     unit, (ours_are, floor_is) = row["unit"], row["sides"]
     ours = _values(row["ours"], unit)
     against = f"{floor_is}: {_values(row['floor'], unit)}" if row["floor"] else ""
     said = ours if ours_are == "Muster" else f"{ours_are}: {ours}"
-    met = {True: "yes", False: "no", None: ""}[row["met"]]
     cells = (f"`{case}`", row["name"], row["aim"], against, said, _values(row["ratios"], ""), met)
     return f"| {' | '.join(cells)} |"
 
@@ -72,11 +76,23 @@ def _machine(facts: Mapping[str, Any]) -> str:
     return f"Medians, and in brackets the least and the most of the runs. {told}."
 
 
-def _loads(cases: Mapping[str, Any], cores: int) -> str:
-    loads = {name: float(case["load"].split()[0]) for name, case in cases.items()}
-    told = ", ".join(f"`{name}` {load:g}" for name, load in loads.items())
-    busy = "" if max(loads.values()) < cores else f" {_BUSY}"
-    return f"Load as each case began: {told}.{busy}"
+def _was_busy(machine: Mapping[str, Any]) -> bool:
+    """Say whether others used the machine as the run began.
+
+    As later cases begin, the load is what the cases before them have left.
+    """
+    return _load(machine[LOAD]) >= float(machine["cores"])
+
+
+def _loads(machine: Mapping[str, Any], cases: Mapping[str, Any]) -> str:
+    told = ", ".join(f"`{name}` {_load(case['load']):g}" for name, case in cases.items())
+    began = f"Load as the run began: {_load(machine[LOAD]):g}."
+    return f"{began} As each case began, with what the cases before it left: {told}."
+
+
+def _load(averages: str) -> float:
+    """The average of the last minute."""
+    return float(averages.split(maxsplit=1)[0])
 
 
 def main(path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.machine import LOAD
 from benchmarks.measure import Outcome, Row, ratio_within, stated
 from benchmarks.publish import BEGIN, END, PAGE, replaced, table
 
@@ -15,7 +16,7 @@ CASES = {
     },
     "backlog": {"error": "not measured", "load": "9"},
 }
-RUN = {"machine": {"cores": 2, "load at the start": "0.1"}, "cases": CASES}
+RUN = {"machine": {"cores": 2, LOAD: "0.1 0.2 0.3"}, "cases": CASES}
 
 
 def test_the_table_has_the_rows_that_are_to_be_stated() -> None:
@@ -28,13 +29,26 @@ def test_the_table_has_the_rows_that_are_to_be_stated() -> None:
         "| 2.1 s (2 to 2.2) | 1.05 (1 to 1.1) | yes |"
     )
     assert "cores 2." in text
-    assert "Load as each case began: `burst` 0.3." in text
+    assert "Load as the run began: 0.1. " in text
+    assert ": `burst` 0.3." in text
 
 
 @pytest.mark.parametrize(("load", "busy"), [("0.3 9 9", False), ("2.0 0 0", True)])
-def test_a_busy_machine_is_said_to_be_busy(load: str, busy: bool) -> None:
-    cases = {"burst": {**CASES["burst"], "load": load}}
-    assert ("machine was busy" in table({**RUN, "cases": cases})) is busy
+def test_a_busy_machine_is_said_to_be_busy_and_decides_no_aim(load: str, busy: bool) -> None:
+    missed = ratio_within(Row("to all bound", "s", (9.0,), (2.0,)), 1.05)
+    cases = {"burst": {**Outcome([WITHIN, missed]).plain(), "load": load}}
+    text = table({"machine": {"cores": 2, LOAD: load}, "cases": cases})
+    assert ("machine was busy" in text) is busy
+    met = [line.rsplit("|", 2)[1].strip() for line in text.rstrip().splitlines()[-2:]]
+    assert met == (["", ""] if busy else ["yes", "no"])
+
+
+def test_the_load_that_earlier_cases_leave_is_not_that_of_others() -> None:
+    later = {"burst": CASES["burst"], "freed": {**CASES["burst"], "load": "7.5 3 1"}}
+    text = table({**RUN, "cases": later})
+    assert "`burst` 0.3, `freed` 7.5." in text
+    assert "machine was busy" not in text
+    assert text.count("| yes |") == 2
 
 
 def test_only_what_is_between_the_marks_is_replaced() -> None:
