@@ -155,9 +155,16 @@ def in_turn(
 
 
 def all_in_turn(runs: int, sides: Sequence[Callable[[int], T]]) -> list[list[T]]:
-    """Run several sides in turn; returns the values of each."""
-    rounds = [[side(number) for side in sides] for number in range(runs)]
-    return [list(values) for values in zip(*rounds, strict=True)]
+    """Run several sides in turn, each round beginning with another; returns the values of each.
+
+    So what a side leaves behind, or a machine that warms up, does not always meet the same one.
+    """
+    found: list[list[T]] = [[] for _ in sides]
+    for number in range(runs):
+        for at in range(len(sides)):
+            turn = (number + at) % len(sides)
+            found[turn].append(sides[turn](number))
+    return found
 
 
 def means(tables: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -70,7 +70,8 @@ def test_a_prefix_may_begin_the_name_of_an_object(kind: Kind) -> None:
     assert kind.prefix == kind.prefix.lower()
 
 
-def test_sides_take_turns() -> None:
+def test_sides_take_turns_and_none_is_always_last() -> None:
+    """Value i of each side belongs to round i, wherever in the round it ran."""
     order: list[str] = []
 
     def run(name: str, number: int) -> int:
@@ -78,8 +79,9 @@ def test_sides_take_turns() -> None:
         return len(order)
 
     sides = [partial(run, name) for name in "abc"]
-    assert all_in_turn(2, sides) == [[1, 4], [2, 5], [3, 6]]
-    assert order == ["a0", "b0", "c0", "a1", "b1", "c1"]
+    assert all_in_turn(4, sides) == [[1, 6, 8, 10], [2, 4, 9, 11], [3, 5, 7, 12]]
+    assert " ".join(order) == "a0 b0 c0 b1 c1 a1 c2 a2 b2 a3 b3 c3"
+    assert all_in_turn(0, sides) == [[], [], []]
 
 
 # ---- the floor
