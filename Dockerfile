@@ -11,7 +11,9 @@ RUN /opt/build/bin/python -m pip --python /opt/muster/bin/python install --no-ca
         --require-hashes --only-binary :all: --requirement requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY scheduling scheduling
+COPY runtime runtime
 COPY kube kube
+COPY reservation reservation
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

@@ -108,7 +108,7 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 
 .PHONY: crds
 crds: venv ## write manifests/crds from the pydantic models
-	$(BIN)/python -m kube.crds
+	$(BIN)/python -m kube.objects.crds
 
 .PHONY: wheel
 wheel: venv ## write wheel and source archive to dist/

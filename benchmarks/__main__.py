@@ -13,7 +13,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.machine import LOAD, facts
 from benchmarks.report import machine_lines, outcome_lines
 from benchmarks.traces import NoTracesError
-from kube.program import log_json
+from runtime.program import log_json
 from testbed.errors import TestbedError
 
 

@@ -10,19 +10,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scheduling.columns import Columns
 from scheduling.cycle import Settings, run_cycle
-from scheduling.model import (
-    GangKey,
-    Group,
-    Member,
-    Node,
-    PendingGang,
-    PodShape,
-    PodTerm,
-    Requirement,
-)
-from scheduling.verdict import Refusal
+from scheduling.model.constraints import PodTerm, Requirement
+from scheduling.model.gang import GangKey, Group, Member, PendingGang
+from scheduling.model.node import Node
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Refusal
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import columns_of
 
 NODES = 5_000
 GIBIBYTE = 2**30
@@ -48,7 +43,7 @@ def cluster(nodes: int) -> Columns:
     names = [f"node-{at:05}" for at in range(nodes)]
     labels = [{HOST: n, ZONE: f"z{at % 50}", RACK: f"r{at % 500}"} for at, n in enumerate(names)]
     pairs = zip(names, labels, strict=True)
-    return Columns.of(
+    return columns_of(
         Node(name, found, (), unschedulable=False, allocatable=MACHINE) for name, found in pairs
     )
 

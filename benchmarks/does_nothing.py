@@ -10,7 +10,7 @@ from itertools import repeat
 from extender import serve
 from extender.__main__ import main
 from extender.app import Extender, Parts
-from extender.wire import Body, filter_answer, priorities_answer, read_question
+from extender.wire.protocol import Body, filter_answer, priorities_answer, read_question
 
 
 class DoesNothing(Extender):

@@ -35,16 +35,17 @@ from benchmarks.processes import cpu_seconds
 from certs.chain import ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger, see
 from extender.tls import demanding_context
-from kube.objects import Gang, Node, Pod
-from kube.tls import HotCertificate
-from kube.watch import settle_heap
+from extender.unscheduled_pods import Refusals
+from kube.objects.core import Node, Pod
+from kube.objects.gang import Gang
+from runtime.slicing import settle_heap
+from runtime.tls import HotCertificate
 
 NODES = 5000
 RESERVED = 1000

@@ -20,9 +20,9 @@ from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch
 from benchmarks.processes import wait_quiet
 from benchmarks.release import release_by_loop
-from kube.auth import load_access
-from kube.client import Client, decode
-from kube.objects import Pod
+from kube.api.client import Client, decode
+from kube.api.credentials import load_access
+from kube.objects.core import Pod
 from testbed.api import Json
 from testbed.nodes import GPU
 

@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from benchmarks.measure import Outcome, Row
-from coordinator.actions import Action, LogDecision, ReleasePod, WriteGangStatus
-from coordinator.events import (
+from coordinator.messages.actions import Action, LogDecision, ReleasePod, WriteGangStatus
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
     ClusterSeen,
     CycleDue,
     Event,
@@ -29,13 +30,15 @@ from coordinator.events import (
     TimePassed,
     WriteEnded,
 )
-from coordinator.moment import Moment
-from coordinator.spec import body_of, spec_of
-from coordinator.state import CoordinatorState
-from kube import names, objects
-from kube.observed import ObservedPod, observe
-from kube.ray import GangTerms, gang_terms
-from scheduling.model import GangKey
+from coordinator.record.spec import body_of, spec_of
+from coordinator.state_machine import CoordinatorState
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.objects import core as core_objects
+from kube.objects import gang as gang_objects
+from kube.objects import names
+from kube.objects import ray as ray_objects
+from kube.ray.gang_terms import GangTerms, gang_terms
+from scheduling.model.gang import GangKey
 
 SIZES = (1_000, 5_000)
 PODS_PER_NODE = 10
@@ -65,7 +68,7 @@ class _Gang:
     def __init__(self, size: int) -> None:
         self._state = CoordinatorState()
         self._raw = _ray_cluster(size - 1)
-        self._cluster = msgspec.convert(self._raw, objects.RayCluster)
+        self._cluster = msgspec.convert(self._raw, ray_objects.RayCluster)
         self._version, self._now, self._took = 1, 1.0, 0.0
         self._size = size
 
@@ -142,12 +145,12 @@ class _Gang:
         self._version += 1
         return str(self._version)
 
-    def _gang(self, status: dict[str, Any]) -> objects.Gang:
+    def _gang(self, status: dict[str, Any]) -> gang_objects.Gang:
         terms = gang_terms(self._cluster, {})
         assert isinstance(terms, GangTerms)
         body = body_of(self._cluster, spec_of("cluster", 0, terms))
         body["metadata"] |= {"uid": "gang", "resourceVersion": self._next()}
-        return msgspec.convert({**body, "status": status}, objects.Gang)
+        return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 
     def _pod(self, pod_set: str, name: str) -> ObservedPod:
         owner = {"apiVersion": names.RAY_API_VERSION, "kind": "RayCluster", "controller": True}
@@ -161,7 +164,7 @@ class _Gang:
         }
         container = {"name": "ray", "resources": _REQUESTS}
         spec = {"containers": [container], "schedulingGates": [{"name": names.GATE}]}
-        return observe(msgspec.convert({"metadata": meta, "spec": spec}, objects.Pod))
+        return observe(msgspec.convert({"metadata": meta, "spec": spec}, core_objects.Pod))
 
 
 def _ray_cluster(workers: int) -> dict[str, Any]:
@@ -173,8 +176,8 @@ def _ray_cluster(workers: int) -> dict[str, Any]:
     }
 
 
-def _node(name: str) -> objects.Node:
+def _node(name: str) -> core_objects.Node:
     room = {"cpu": str(PODS_PER_NODE), "memory": "64Gi", "pods": "110"}
     return msgspec.convert(
-        {"metadata": {"name": name}, "status": {"allocatable": room}}, objects.Node
+        {"metadata": {"name": name}, "status": {"allocatable": room}}, core_objects.Node
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from kube.auth import load_access
-from kube.client import Client
-from kube.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.api.resources import GANGS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RAY_CLUSTERS
 
 
 async def _read() -> int:

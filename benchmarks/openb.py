@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduling.columns import Amounts, Mask, Positions
-from scheduling.packing import PARTS
+from scheduling.model.amounts import Amounts, Mask, Positions
+from scheduling.scoring.stranded_devices import PARTS
 
 MEBIBYTE = 2**20
 

@@ -6,7 +6,8 @@ The experiment of the FGD paper (Weng et al., "Beware of Fragmentation", USENIX 
 the figures stand beside those published with it: pods come one at a time and none leaves; one that
 fits nowhere fails; they come until 130 % of the GPUs have been asked for. Equal scores fall to the
 first node of an order that is drawn once per seed. A share of a GPU goes to the device it fills
-best; devices are modelled here only, the rule is the product's own (`scheduling.packing`).
+best; devices are modelled here only, the rule is the product's own
+(`scheduling.scoring.stranded_devices`).
 """
 
 import argparse
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 
 from benchmarks.figures import Panel, draw
 from benchmarks.openb import MOST_ON_NODE, Cluster, Machine, Pod, arrivals, read_machines, read_pods
-from scheduling.columns import Amounts, Positions
-from scheduling.packing import PARTS, strands, typical_use
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.scoring.stranded_devices import PARTS, strands, typical_use
 
 Curve = NDArray[np.float64]
 Score = Callable[[Pod, Positions], Amounts]
@@ -83,7 +84,7 @@ def best_fit(cluster: Cluster) -> Score:
 
 
 def muster(cluster: Cluster) -> Score:
-    """Take the node that `scheduling.packing.order_nodes` puts first, devices counted in parts."""
+    """Take the node that the product's `order_nodes` puts first, devices counted in parts."""
     seen, typical = 0, [0, 0]
 
     def score(pod: Pod, nodes: Positions) -> Amounts:

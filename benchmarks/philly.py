@@ -23,13 +23,17 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.figures import Panel, draw
-from scheduling import fit
-from scheduling.columns import Amounts, NodeTable, Positions
 from scheduling.cycle import run_cycle
-from scheduling.model import GangKey, Group, Node, PendingGang, Placement, PodShape
-from scheduling.packing import Cost, best_nodes
-from scheduling.room import Room
-from scheduling.verdict import Admitted
+from scheduling.filters.free_capacity import Room
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.node import Node
+from scheduling.model.placement import Placement
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted
+from scheduling.placement import independent
+from scheduling.scoring.stranded_devices import Cost, best_nodes
+from scheduling.state.node_table import NodeTable
 
 GPU = "nvidia.com/gpu"
 GPUS = 8
@@ -242,7 +246,7 @@ class Result:
 
 def measured(trace: str, jobs: Sequence[Job], nodes: int, rule: str) -> Result:
     """Replay the jobs with one rule in the place of the product's own."""
-    with patch.object(fit, "best_nodes", RULES[rule]):
+    with patch.object(independent, "best_nodes", RULES[rule]):
         seen = Replay(nodes).run(jobs)
     return Result(
         trace,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.gangs import OPT_IN, Size, ray_cluster
-from kube.names import GATE, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.names import GATE, RAY_NODE_TYPE, RAY_NODE_TYPES
 from testbed.api import Api, Json
 from testbed.cluster import Cluster
 from testbed.waiting import wait_until

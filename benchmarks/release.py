@@ -16,15 +16,15 @@ from benchmarks.gangs import PODS
 from benchmarks.measure import Outcome, Row, in_turn, ratio_within
 from benchmarks.plane import plane, usual_options
 from benchmarks.processes import wait_quiet
-from coordinator.actions import ReleasePod
-from coordinator.events import Event, PodPatchEnded
-from coordinator.executor import Executor
-from kube import names
-from kube.auth import load_access
-from kube.client import Client, decode
-from kube.objects import Pod
-from kube.patches import release_patch
-from scheduling.model import GangKey
+from coordinator.messages.actions import ReleasePod
+from coordinator.messages.events import Event, PodPatchEnded
+from coordinator.shell.executor import Executor
+from kube.api.client import Client, decode
+from kube.api.credentials import load_access
+from kube.codec.pod_patches import release_patch
+from kube.objects import names
+from kube.objects.core import Pod
+from scheduling.model.gang import GangKey
 from testbed.api import Json
 from testbed.cluster import Cluster
 

@@ -15,12 +15,13 @@ from itertools import count
 import msgspec
 
 from benchmarks.gangs import PODS
-from kube.auth import load_access
-from kube.client import Client, decode
-from kube.errors import ApiError
-from kube.names import GATE, RAY_NODE_TYPE
-from kube.objects import ObjectMeta, Pod
-from kube.patches import release_patch
+from kube.api.client import Client, decode
+from kube.api.credentials import load_access
+from kube.api.errors import ApiError
+from kube.codec.pod_patches import release_patch
+from kube.objects.base import ObjectMeta
+from kube.objects.core import Pod
+from kube.objects.names import GATE, RAY_NODE_TYPE
 
 READY = "watching"
 AT_ONCE = 16  # as many as the coordinator sends

@@ -31,13 +31,14 @@ from benchmarks import extender
 from benchmarks.measure import Outcome, Row, median_within, quantile
 from benchmarks.plane import page
 from benchmarks.processes import peak_rss_bytes
-from extender.passing import Passing
-from extender.refusals import Refusals
+from extender.memory.in_flight import Passing
+from extender.unscheduled_pods import Refusals
 from extender.watches import Watches
-from kube.auth import load_access
-from kube.client import Client
-from kube.serving import in_background
-from kube.watch import settle_heap, wait_synced
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.api.reflector import wait_synced
+from runtime.http_server import in_background
+from runtime.slicing import settle_heap
 from testbed.credentials import write_kubeconfig
 from testbed.errors import TestbedError
 from testbed.muster import ROOT

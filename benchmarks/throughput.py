@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.measure import Outcome, Row, means, ratio_from
 from benchmarks.processes import CpuMeter, without_driver
 from benchmarks.sync import create_all
-from kube import names
+from kube.objects import names
 from testbed.api import Api, Json
 from testbed.cluster import Cluster, prepare
 from testbed.components import SCHEDULER

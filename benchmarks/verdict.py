@@ -26,11 +26,15 @@ from benchmarks.absurd import table as absurd_table
 from benchmarks.absurd import turns
 from benchmarks.figures import Panel, draw
 from benchmarks.measure import Outcome, Row, median_within, ratio_within
-from scheduling.columns import Columns, NodeTable
-from scheduling.counting import pods_per_node
-from scheduling.cycle import Memory, next_cycle, run_cycle
-from scheduling.model import GangKey, Group, Node, PendingGang, PodShape
-from scheduling.verdict import Admitted
+from scheduling.admission.refusal_memory import Memory
+from scheduling.cycle import next_cycle, run_cycle
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.node import Node
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import NodeTable
 
 GPU = "nvidia.com/gpu"
 GIBIBYTE = 2**30

@@ -25,9 +25,9 @@ from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.tls import demanding_context
-from kube.serving import in_background
-from kube.tls import HotCertificate
-from kube.watch import settle_heap
+from runtime.http_server import in_background
+from runtime.slicing import settle_heap
+from runtime.tls import HotCertificate
 
 TURN_AIM_MS = 20.0
 """What is aimed at for calls while pods are listed anew."""

@@ -24,10 +24,10 @@ from certs.chain import (
 from certs.files import write_client, write_pair
 from certs.keep import FAULTS, keep
 from certs.secret import Wanted, ensure_secret
-from kube.auth import load_access
-from kube.client import Client
-from kube.names import DEFAULT_NAMESPACE
-from kube.serving import stop_signals
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.objects.names import DEFAULT_NAMESPACE
+from runtime.http_server import stop_signals
 
 _KUBECONFIG = "Default: KUBECONFIG, then the service account."
 _SECONDS = click.FloatRange(min=1.0)

@@ -14,7 +14,7 @@ import msgspec
 
 from certs.chain import service_names
 from certs.secret import BootstrapError, Wanted, ensure_secret
-from kube.client import Client, Resource
+from kube.api.client import Client, Resource
 
 CONFIGURATIONS = Resource(
     group="admissionregistration.k8s.io",

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from certs.chain import CertificateError
 from certs.secret import BootstrapError
-from kube.errors import KubeError
+from kube.api.errors import KubeError
 
 FAULTS = (KubeError, CertificateError, BootstrapError)
 """What may be wrong with the cluster or with what it holds; the text says what."""

@@ -35,8 +35,8 @@ from certs.files import (
     CLIENT_KEY_FILE,
     KEY_FILE,
 )
-from kube.client import Client, Resource
-from kube.errors import Conflict, NotFound
+from kube.api.client import Client, Resource
+from kube.api.errors import Conflict, NotFound
 
 SECRETS = Resource(group="", version="v1", plural="secrets", namespaced=True)
 

@@ -2,5 +2,5 @@
 
 Events come in (what the watches saw, how writes ended, that time has passed), one pure state
 machine turns them into actions (writes to the API server), and an executor carries those out
-and reports back with events. Only `loop`, `executor` and `app` know asyncio and the network.
+and reports back with events. Only `shell` knows asyncio and the network.
 """

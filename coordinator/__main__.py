@@ -5,14 +5,14 @@ import contextlib
 import signal
 import sys
 
-from coordinator.app import Coordinator
-from coordinator.health import application
 from coordinator.metrics import CONNECTIONS
 from coordinator.settings import PREFIX, Settings
-from kube.auth import load_access
-from kube.client import Client
-from kube.program import run_program
-from kube.serving import Port, listening
+from coordinator.shell.app import Coordinator
+from coordinator.shell.health import application
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from runtime.http_server import Port, listening
+from runtime.program import run_program
 
 
 async def _connect(settings: Settings) -> None:

@@ -5,7 +5,7 @@ No label carries a pod or a gang: their number is unbounded.
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
-from kube.connections import ConnectionMetrics
+from runtime.connections import ConnectionMetrics
 
 GANGS = Gauge("muster_gangs", "Gangs by phase, as the leader sees them", ["phase"])
 WAITING = Gauge("muster_gangs_waiting", "Gangs without room, by reason", ["reason"])

@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import Field, Json, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from coordinator.priority import EVERY_NAMESPACE
-from kube import names
-from kube.profiles import SchedulerProfile, named_twice
-from kube.program import ProgramSettings
+from coordinator.gang.priority import EVERY_NAMESPACE
+from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
+from kube.objects import names
+from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
 LONGEST = 30 * 24 * 3600.0

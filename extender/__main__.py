@@ -4,7 +4,7 @@ import sys
 
 from extender.serve import serve
 from extender.settings import PREFIX, Settings
-from kube.program import run_program
+from runtime.program import run_program
 
 
 def main() -> int:

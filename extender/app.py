@@ -15,19 +15,18 @@ from typing import Any, Protocol
 import structlog
 from aiohttp import web
 
-from extender.ahead import Ahead
 from extender.filter import Filtered, filter_nodes
-from extender.lists import NodeList
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
 from extender.preempt import Rules, kept_nodes
 from extender.prioritize import scores
-from extender.refusals import Refusals
+from extender.score_prefetch import Ahead
 from extender.settings import Settings
 from extender.snapshot import Ledger, Seen
 from extender.tls import caller_name
-from extender.whole import Reading, reading
-from extender.wire import (
+from extender.unscheduled_pods import Refusals
+from extender.wire.node_lists import NodeList
+from extender.wire.protocol import (
     BadQuestion,
     Body,
     Piece,
@@ -38,8 +37,9 @@ from extender.wire import (
     read_preemption,
     read_question,
 )
-from kube.serving import BadBody, read_body
-from kube.watch import SLICE, TURNS
+from extender.wire.streamed_request import Reading, reading
+from runtime.http_server import BadBody, read_body
+from runtime.slicing import SLICE, TURNS
 
 log = structlog.get_logger(__name__)
 

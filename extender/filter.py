@@ -17,37 +17,23 @@ from typing import Final
 
 import numpy as np
 
-from extender.lists import NodeList, places
+from extender.memory.in_flight_room import NOTHING_PASSED, Passed, Recall
 from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
-from extender.underway import Passed, Underway
-from kube.observed import Amounts, ObservedPod
-from kube.slots import Slot, vacant_slots
-from scheduling.columns import LIMIT, Columns, Mask, Positions, Traits
-from scheduling.columns import Amounts as Column
-from scheduling.model import GangKey, Placement
-from scheduling.ports import is_port, left
+from extender.wire.node_lists import NodeList, places
+from kube.codec.observed_pod import Amounts, ObservedPod
+from reservation.slots import Slot, vacant_slots
+from scheduling.filters.node_ports import left
+from scheduling.model.amounts import LIMIT, Mask, Positions
+from scheduling.model.amounts import Amounts as Column
+from scheduling.model.gang import GangKey
+from scheduling.model.host_ports import is_port
+from scheduling.model.placement import Placement
+from scheduling.state.node_snapshot import Columns, Traits
 
 RESERVED: Final = "reserved for a gang"
 NO_SEAT: Final = "not a seat of its gang"
 NO_ROOM: Final = "not enough room"
 UNKNOWN: Final = "node not known yet"
-
-NOBODY: Final = Underway()
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """What was passed and is not seen bound, but for the pod that is asked about.
-
-    `complete` is False where somebody else may have passed more (a predecessor, another
-    replica): then no pod but a gang's own gets reserved nodes.
-    """
-
-    underway: Underway = NOBODY
-    complete: bool = True
-
-
-NOTHING_PASSED = Recall()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from kube.connections import ConnectionMetrics
+from runtime.connections import ConnectionMetrics
 
 VERBS = ("filter", "prioritize", "preempt")
 RESULTS = ("answered", "refused", "unready", "failed")

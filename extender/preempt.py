@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from extender.filter import NOTHING_PASSED, judged, nominated_on, seat_of
+from extender.filter import judged, nominated_on, seat_of
+from extender.memory.in_flight_room import NOTHING_PASSED
 from extender.snapshot import Seen, Snapshot
-from kube.observed import Amounts, ObservedPod
-from scheduling.columns import Columns
-from scheduling.model import GangKey
-from scheduling.ports import is_port, offered
+from kube.codec.observed_pod import Amounts, ObservedPod
+from scheduling.model.gang import GangKey
+from scheduling.model.host_ports import is_port, offered
+from scheduling.state.node_snapshot import Columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,17 @@ Host ports are left out: kube-scheduler has judged them, and a pod may have thou
 
 import numpy as np
 
-from extender.lists import NodeList
 from extender.snapshot import Snapshot
-from kube.observed import UNREADABLE, Amounts
-from scheduling.bounded import MIB, BoundedCache
-from scheduling.columns import Amounts as Column
-from scheduling.columns import Columns, Mask, Positions
-from scheduling.model import PodShape, Toleration
-from scheduling.packing import POINTS, is_device, points
-from scheduling.ports import is_port
-from scheduling.resources import sorted_requests
+from extender.wire.node_lists import NodeList
+from kube.codec.observed_pod import UNREADABLE, Amounts
+from scheduling.model.amounts import Amounts as Column
+from scheduling.model.amounts import Mask, Positions, is_device, sorted_requests
+from scheduling.model.constraints import Toleration
+from scheduling.model.host_ports import is_port
+from scheduling.model.pod import PodShape
+from scheduling.scoring.stranded_devices import POINTS, points
+from scheduling.state.bounded_cache import MIB, BoundedCache
+from scheduling.state.node_snapshot import Columns
 
 ANYWHERE = (Toleration("", "Exists", "", ""),)
 

@@ -8,17 +8,17 @@ from functools import partial
 import structlog
 
 from extender.app import Extender
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.settings import PREFIX, Settings
 from extender.tls import demanding_context
+from extender.unscheduled_pods import Refusals
 from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
-from kube.auth import load_access
-from kube.client import Client
-from kube.connections import ConnectionMetrics
-from kube.serving import (
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from runtime.connections import ConnectionMetrics
+from runtime.http_server import (
     CertificateNews,
     Health,
     Port,
@@ -28,8 +28,8 @@ from kube.serving import (
     stop_signals,
     until,
 )
-from kube.tls import HotCertificate
-from kube.watch import settle_heap
+from runtime.slicing import settle_heap
+from runtime.tls import HotCertificate
 
 log = structlog.get_logger(__name__)
 

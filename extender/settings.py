@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from kube import names
-from kube.program import ProgramSettings
+from kube.objects import names
+from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_EXTENDER_"
 

@@ -17,16 +17,24 @@ from functools import cached_property
 
 import numpy as np
 
-from kube import objects
-from kube.codec import InvalidObject, node, placement_from_status
-from kube.objects import BarePod, Gang, Pod
-from kube.observed import Amounts, ObservedPod, observe
-from kube.slots import reserved_room
-from scheduling.columns import Amounts as Column
-from scheduling.columns import Columns, Mask, NodeTable
-from scheduling.model import HIGHEST_PRIORITY, PODS, Assignment, GangKey, Node, Placement
-from scheduling.ports import is_port
-from scheduling.room import Room
+from kube.codec.fields import InvalidObject
+from kube.codec.node import node
+from kube.codec.observed_pod import Amounts, ObservedPod, observe
+from kube.codec.placement import placement_from_status
+from kube.objects import core as core_objects
+from kube.objects.core import BarePod, Pod
+from kube.objects.gang import Gang
+from reservation.slots import reserved_room
+from scheduling.filters.free_capacity import Room
+from scheduling.model.amounts import PODS, Mask
+from scheduling.model.amounts import Amounts as Column
+from scheduling.model.gang import GangKey
+from scheduling.model.host_ports import is_port
+from scheduling.model.node import Node
+from scheduling.model.placement import Assignment, Placement
+from scheduling.model.pod import HIGHEST_PRIORITY
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import NodeTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +185,7 @@ class Ledger:
 
     # ---- nodes
 
-    def put_node(self, seen: objects.Node) -> None:
+    def put_node(self, seen: core_objects.Node) -> None:
         """Take in a node."""
         found = node(seen)
         if self._nodes.get(found.name) == found:

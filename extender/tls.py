@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from kube.tls import server_context
+from runtime.tls import server_context
 
 
 def demanding_context(client_ca: Path) -> ssl.SSLContext:

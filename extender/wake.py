@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import structlog
 
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.snapshot import Ledger
-from kube.client import Client, Resource
-from kube.errors import KubeError, NotFound
+from extender.unscheduled_pods import Refusals
+from kube.api.client import Client, Resource
+from kube.api.errors import KubeError, NotFound
 
 log = structlog.get_logger(__name__)
 

@@ -4,14 +4,16 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from extender.passing import Passing
-from extender.refusals import Refusals
+from extender.memory.in_flight import Passing
 from extender.snapshot import Ledger, Seen, see
-from kube.client import Client
-from kube.codec import whole_node
-from kube.objects import BareNode, BarePod, Gang, Node, Pod
-from kube.resources import GANGS, NODES, PODS
-from kube.watch import Changed, Deleted, Reflector, Selection, Watched, WatchEvent
+from extender.unscheduled_pods import Refusals
+from kube.api.client import Client
+from kube.api.reflector import Reflector, Selection
+from kube.api.resources import GANGS, NODES, PODS
+from kube.api.watch_events import Changed, Deleted, Watched, WatchEvent
+from kube.codec.node import whole_node
+from kube.objects.core import BareNode, BarePod, Node, Pod
+from kube.objects.gang import Gang
 
 T = TypeVar("T", bound=Watched)
 

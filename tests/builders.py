@@ -5,25 +5,21 @@ Amounts are written as people write them (`cpu=8`, `cpu="500m"`, `memory="16Gi"`
 
 from collections.abc import Iterable, Mapping
 
-from scheduling.columns import Columns
-from scheduling.model import (
-    CPU,
-    MEMORY,
-    PODS,
-    GangKey,
-    Group,
-    Node,
+from scheduling.model.amounts import CPU, MEMORY, PODS, sorted_requests
+from scheduling.model.constraints import (
     NodeTerm,
-    PendingGang,
-    PodShape,
     PodTerm,
     Requirement,
     SpreadConstraint,
-    Taint,
     Toleration,
 )
-from scheduling.ports import HostPort, port_amounts
-from scheduling.resources import allocatable_amount, request_amount, sorted_requests
+from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.host_ports import HostPort, port_amounts
+from scheduling.model.node import Node, Taint
+from scheduling.model.pod import PodShape
+from scheduling.model.quantity import allocatable_amount, request_amount
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import columns_of
 
 GPU = "nvidia.com/gpu"
 
@@ -109,4 +105,4 @@ def columns(
     *nodes: Node,
     used: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Columns:
-    return Columns.of(nodes, used)
+    return columns_of(nodes, used)

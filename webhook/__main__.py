@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from kube.program import run_program
-from kube.serving import stop_signals
+from runtime.http_server import stop_signals
+from runtime.program import run_program
 from webhook.serve import serve
 from webhook.settings import PREFIX, Settings
 

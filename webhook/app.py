@@ -13,7 +13,7 @@ import orjson
 import structlog
 from aiohttp import web
 
-from kube.serving import BadBody, read_body
+from runtime.http_server import BadBody, read_body
 from webhook.cache import Found, Unknown
 from webhook.metrics import Metrics
 from webhook.review import (

@@ -17,10 +17,10 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from kube.client import Client
-from kube.errors import KubeError, NotFound
-from kube.names import OPT_IN
-from kube.resources import NAMESPACES, RAY_CLUSTERS
+from kube.api.client import Client
+from kube.api.errors import KubeError, NotFound
+from kube.api.resources import NAMESPACES, RAY_CLUSTERS
+from kube.objects.names import OPT_IN
 from webhook.metrics import Metrics
 from webhook.review import GONE, ClusterKey, Gone, Key, Marks, NamespaceKey
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from kube.connections import ConnectionMetrics
+from runtime.connections import ConnectionMetrics
 
 REVIEW_RESULTS = ("gated", "untouched", "denied", "refused", "failed")
 LOOKUP_SOURCES = ("cache", "get", "error")

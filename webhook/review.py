@@ -21,10 +21,10 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 import orjson
 
-from kube.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
-from kube.objects import ObjectMeta
-from kube.patches import gate_patch
-from kube.ray import opt_in, owner_cluster
+from kube.codec.pod_patches import gate_patch
+from kube.objects.base import ObjectMeta
+from kube.objects.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.ray.ray_cluster import opt_in, owner_cluster
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -10,13 +10,14 @@ from functools import partial
 
 import structlog
 
-from kube.auth import load_access
-from kube.client import Client
-from kube.connections import ConnectionMetrics
-from kube.resources import NAMESPACES, RAY_CLUSTERS
-from kube.serving import CertificateNews, Health, Port, Work, in_background, listening, until
-from kube.tls import HotCertificate
-from kube.watch import Reflector, Selection, settle_heap
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.api.reflector import Reflector, Selection
+from kube.api.resources import NAMESPACES, RAY_CLUSTERS
+from runtime.connections import ConnectionMetrics
+from runtime.http_server import CertificateNews, Health, Port, Work, in_background, listening, until
+from runtime.slicing import settle_heap
+from runtime.tls import HotCertificate
 from webhook.app import Webhook
 from webhook.cache import Cache, Marked, Reader
 from webhook.metrics import Metrics

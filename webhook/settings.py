@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from kube.program import ProgramSettings
+from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_WEBHOOK_"
 # client-go keeps an idle connection for 90 s. A server that closes first loses the review that the

@@ -27,9 +27,9 @@ from certs.chain import (
     signed_by,
 )
 from certs.secret import BootstrapError, ensure_secret
-from kube.auth import open_access
-from kube.client import Client
-from kube.errors import Forbidden, Invalid, KubeError, NotFound
+from kube.api.client import Client
+from kube.api.credentials import open_access
+from kube.api.errors import Forbidden, Invalid, KubeError, NotFound
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from kube import names
+from kube.objects import names
 from testbed.aftermath import brief
 from testbed.cluster import Cluster
 from testbed.nodes import NodeSpec, copies

@@ -7,7 +7,7 @@ What a test does not care about is as small as KubeRay takes it.
 from collections.abc import Mapping
 from typing import Any
 
-from kube import names
+from kube.objects import names
 
 Json = dict[str, Any]
 

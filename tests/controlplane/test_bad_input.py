@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube import names
+from kube.objects import names
 from testbed.errors import TestbedError
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_cluster, requests, template

@@ -2,7 +2,7 @@
 
 import time
 
-from coordinator.telling import BURST, REFILL
+from coordinator.record.event_budget import BURST, REFILL
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, pod
 

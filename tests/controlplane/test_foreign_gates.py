@@ -1,6 +1,6 @@
 """What happens to pods that somebody else holds as well?"""
 
-from kube import names
+from kube.objects import names
 from tests.controlplane.plot import Plot, condition, gates
 from tests.controlplane.rayclusters import Json, gang, group
 

@@ -2,7 +2,7 @@
 
 import re
 
-from kube import names
+from kube.objects import names
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, head
 

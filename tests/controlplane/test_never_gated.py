@@ -1,6 +1,6 @@
 """Which pods does Muster leave alone? Each is shown to run: a gated pod would never be bound."""
 
-from kube import names
+from kube.objects import names
 from testbed.following import Follower
 from tests.controlplane.plot import Plot, gates, is_ready, label
 from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_cluster, ray_job

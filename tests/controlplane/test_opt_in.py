@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kube import names
+from kube.objects import names
 from tests.controlplane.plot import Plot, condition, gates, is_held, pin
 from tests.controlplane.rayclusters import (
     GANG,

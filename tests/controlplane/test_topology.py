@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from kube import names
+from kube.objects import names
 from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, condition, is_held, label
 from tests.controlplane.rayclusters import Json, gang, group

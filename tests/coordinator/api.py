@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jsonpatch
 import msgspec
 
-from kube.errors import (
+from kube.api.errors import (
     ApiError,
     Conflict,
     Invalid,

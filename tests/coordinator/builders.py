@@ -6,7 +6,7 @@ Everything here is JSON; the toy controllers of `world` make the pods, as KubeRa
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kube import names
+from kube.objects import names
 
 Json = dict[str, Any]
 Amount = int | str

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from coordinator import executor, journal
+from coordinator.shell import decision_log, executor
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,7 +26,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[LogCapture]:
     structlog.configure(
         processors=[capture], wrapper_class=wrapper, cache_logger_on_first_use=False
     )
-    for module in (executor, journal):
+    for module in (executor, decision_log):
         monkeypatch.setattr(module, "log", structlog.get_logger())
     yield capture
     structlog.configure(**before)

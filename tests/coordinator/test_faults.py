@@ -1,9 +1,9 @@
 """What happens when pods, nodes, watches and writes do not do as they were expected to?"""
 
-from coordinator.actions import DeletePod, FencePod, ReleasePod, WriteGangStatus
-from coordinator.events import NodeGone
-from coordinator.moment import Patience
-from kube.errors import Forbidden, Invalid
+from coordinator.messages.actions import DeletePod, FencePod, ReleasePod, WriteGangStatus
+from coordinator.messages.clock import Patience
+from coordinator.messages.events import NodeGone
+from kube.api.errors import Forbidden, Invalid
 from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node, template
 from tests.coordinator.world import World, name_of

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.actions import DeletePod
-from coordinator.moment import Patience
-from kube import names
-from kube.errors import ApiError, Forbidden
+from coordinator.messages.actions import DeletePod
+from coordinator.messages.clock import Patience
+from kube.api.errors import ApiError, Forbidden
+from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.world import World, name_of

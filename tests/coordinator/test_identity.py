@@ -1,7 +1,7 @@
 """Whose Gang is it? Objects that are deleted, made again, or edited by hand."""
 
-from coordinator.actions import CreateGang, DeleteGang
-from coordinator.urgency import SETTLE_DELAY
+from coordinator.messages.actions import CreateGang, DeleteGang
+from coordinator.record.urgency import SETTLE_DELAY
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.test_faults import decided

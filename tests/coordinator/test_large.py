@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from coordinator.actions import LogDecision, ReleasePod, WriteGangStatus
-from coordinator.events import (
+from coordinator.messages.actions import LogDecision, ReleasePod, WriteGangStatus
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
     ClusterSeen,
     CycleDue,
     Event,
@@ -16,13 +17,15 @@ from coordinator.events import (
     TermStarted,
     WriteEnded,
 )
-from coordinator.moment import Moment
-from coordinator.spec import body_of, spec_of
-from coordinator.state import CoordinatorState
-from kube import names, objects
-from kube.observed import ObservedPod, observe
-from kube.ray import GangTerms, gang_terms
-from scheduling.model import GangKey
+from coordinator.record.spec import body_of, spec_of
+from coordinator.state_machine import CoordinatorState
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.objects import core as core_objects
+from kube.objects import gang as gang_objects
+from kube.objects import names
+from kube.objects import ray as ray_objects
+from kube.ray.gang_terms import GangTerms, gang_terms
+from scheduling.model.gang import GangKey
 from tests.coordinator.builders import gang_of, node, pinned_to, pod_of, template
 
 WORKERS = 10_000
@@ -45,25 +48,27 @@ def _cluster() -> dict[str, Any]:
 def _pods(cluster: dict[str, Any]) -> list[ObservedPod]:
     def pod(pod_set: str, name: str) -> ObservedPod:
         made = pod_of(cluster, pod_set, name, template(), "", [names.GATE])
-        return observe(msgspec.convert(_stored(made, name), objects.Pod))
+        return observe(msgspec.convert(_stored(made, name), core_objects.Pod))
 
     workers = [pod("workers", f"worker-{number:05}") for number in range(WORKERS)]
     return [pod(names.RAY_HEAD_GROUP, "head"), *workers]
 
 
-def _gang(cluster: objects.RayCluster, status: dict[str, Any], version: int) -> objects.Gang:
+def _gang(
+    cluster: ray_objects.RayCluster, status: dict[str, Any], version: int
+) -> gang_objects.Gang:
     terms = gang_terms(cluster, {})
     assert isinstance(terms, GangTerms)
     body = body_of(cluster, spec_of("cluster", 0, terms))
     body["metadata"] |= {"uid": "gang", "resourceVersion": str(version)}
-    return msgspec.convert({**body, "status": status}, objects.Gang)
+    return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 
 
 def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None:
     """One write of the placement, then the head alone, then all the rest."""
     raw = _cluster()
-    cluster = msgspec.convert(raw, objects.RayCluster)
-    machines = [msgspec.convert(node(f"n{n:04}", cpu=11), objects.Node) for n in range(NODES)]
+    cluster = msgspec.convert(raw, ray_objects.RayCluster)
+    machines = [msgspec.convert(node(f"n{n:04}", cpu=11), core_objects.Node) for n in range(NODES)]
     pods = _pods(raw)
     seen: list[Event] = [NodeSeen(machine) for machine in machines]
     seen += [ClusterSeen(cluster), GangSeen(_gang(cluster, {}, 1)), TermStarted(1)]
@@ -80,7 +85,7 @@ def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None
 
     released = pod_of(raw, names.RAY_HEAD_GROUP, "head", template(**pinned_to(head.node)), "", [])
     released["metadata"] |= {"uid": "head", "resourceVersion": "2"}
-    bound = PodSeen(observe(msgspec.convert(released, objects.Pod)))
+    bound = PodSeen(observe(msgspec.convert(released, core_objects.Pod)))
     rest = state.handle([bound, PodPatchEnded(KEY, "head", None)], NOW)
     assert len({action.pod.metadata.uid for action in rest if isinstance(action, ReleasePod)}) == (
         WORKERS

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.cache import ClusterCache
-from coordinator.events import Teller
-from coordinator.repair import overfull
+from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.repair import overfull
+from coordinator.messages.events import Teller
 from extender.snapshot import Ledger, see
-from kube import names, objects
-from kube.observed import observe
-from scheduling.bounded import MIB
+from kube.codec.observed_pod import observe
+from kube.objects import core as core_objects
+from kube.objects import names
+from scheduling.state.bounded_cache import MIB
 
 PODS, AT_A_TIME, NAMES = 24, 6, 2000
 PLACES = ("a", "no-such-node-{}", "")  # the last is gated
@@ -27,9 +28,9 @@ NUMBERS = count()
 Json = dict[str, Any]
 
 
-def node(name: str) -> objects.Node:
+def node(name: str) -> core_objects.Node:
     status = {"allocatable": {"cpu": "64", "pods": "110"}}
-    return msgspec.convert({"metadata": {"name": name}, "status": status}, objects.Node)
+    return msgspec.convert({"metadata": {"name": name}, "status": status}, core_objects.Node)
 
 
 def owner(number: int) -> Json:
@@ -55,7 +56,7 @@ def of_invented_constraints(number: int) -> Json:
     }
 
 
-def pod(number: int, spec: Json) -> objects.Pod:
+def pod(number: int, spec: Json) -> core_objects.Pod:
     on = PLACES[number % len(PLACES)].format(number)
     labels = {f"{number}-{at}": "x" * 63 for at in range(100)}
     made = {
@@ -69,16 +70,16 @@ def pod(number: int, spec: Json) -> objects.Pod:
         },
         "spec": spec | ({"nodeName": on} if on else {"schedulingGates": [{"name": names.GATE}]}),
     }
-    return msgspec.json.decode(msgspec.json.encode(made), type=objects.Pod)
+    return msgspec.json.decode(msgspec.json.encode(made), type=core_objects.Pod)
 
 
-def new_pods(many: int, spec: Callable[[int], Json]) -> list[objects.Pod]:
+def new_pods(many: int, spec: Callable[[int], Json]) -> list[core_objects.Pod]:
     """Pods that no test has seen before: some caches are the process's."""
     numbers = list(islice(NUMBERS, many))
     return [pod(number, spec(number)) for number in numbers]
 
 
-def told_to_the_coordinator(cache: ClusterCache, pods: list[objects.Pod]) -> None:
+def told_to_the_coordinator(cache: ClusterCache, pods: list[core_objects.Pod]) -> None:
     seen = [observe(each) for each in pods]
     for each in seen:
         cache.put_pod(each, Teller.POD_WATCH)
@@ -90,7 +91,7 @@ def told_to_the_coordinator(cache: ClusterCache, pods: list[objects.Pod]) -> Non
         cache.remove_pod(each.namespace, each.name, each.uid, Teller.POD_WATCH)
 
 
-def told_to_the_extender(ledger: Ledger, pods: list[objects.Pod]) -> None:
+def told_to_the_extender(ledger: Ledger, pods: list[core_objects.Pod]) -> None:
     for each in pods:
         ledger.put_pod(see(each))
         ledger.snapshot()
@@ -100,14 +101,14 @@ def told_to_the_extender(ledger: Ledger, pods: list[objects.Pod]) -> None:
 
 
 @pytest.fixture
-def coordinator() -> Callable[[list[objects.Pod]], None]:
+def coordinator() -> Callable[[list[core_objects.Pod]], None]:
     cache = ClusterCache()
     cache.put_node(node("a"))
     return lambda pods: told_to_the_coordinator(cache, pods)
 
 
 @pytest.fixture
-def extender() -> Callable[[list[objects.Pod]], None]:
+def extender() -> Callable[[list[core_objects.Pod]], None]:
     ledger = Ledger()
     ledger.put_node(node("a"))
     return lambda pods: told_to_the_extender(ledger, pods)

@@ -13,23 +13,23 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
-from coordinator.actions import EmitEvent
-from coordinator.app import Coordinator
-from coordinator.events import TermStarted, TimePassed
-from coordinator.executor import Executor
-from coordinator.health import application
-from coordinator.loop import BATCH, Loop
+from coordinator.messages.actions import EmitEvent
+from coordinator.messages.clock import Patience
+from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.metrics import CONNECTIONS
-from coordinator.moment import Patience
 from coordinator.settings import Settings
-from coordinator.state import CoordinatorState
-from kube.auth import open_access
-from kube.client import Client
-from kube.errors import ServerError
-from kube.leader import Term
+from coordinator.shell.app import Coordinator
+from coordinator.shell.executor import Executor
+from coordinator.shell.health import application
+from coordinator.shell.loop import BATCH, Loop
+from coordinator.state_machine import CoordinatorState
+from kube.api.client import Client
+from kube.api.credentials import open_access
+from kube.api.errors import ServerError
+from kube.api.leader_election import Term
 from tests.coordinator.builders import gang_of, node
-from tests.coordinator.test_executor import GANG, Refusing, turns
-from tests.coordinator.test_kept import QUOTA, failure, lose_workers, running
+from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
+from tests.coordinator.shell.test_executor import GANG, Refusing, turns
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
 from tests.kube.half_request import count_half_request
@@ -248,7 +248,9 @@ async def test_muster_watch_silence_seconds_moves(monkeypatch: pytest.MonkeyPatc
         await nodes.wait_synced()
         assert nodes.last_contact is not None
         later = nodes.last_contact + 1000.0
-        monkeypatch.setattr("coordinator.health.time", SimpleNamespace(monotonic=lambda: later))
+        monkeypatch.setattr(
+            "coordinator.shell.health.time", SimpleNamespace(monotonic=lambda: later)
+        )
         await scrape(coordinator)
     assert value("muster_watch_silence_seconds", resource="nodes") == pytest.approx(1000, abs=60)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.actions import WriteGangStatus
+from coordinator.messages.actions import WriteGangStatus
 from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import Json, gang_of, node
 from tests.coordinator.test_turns import apart, in_zones

@@ -1,10 +1,10 @@
 """When does a gang that is opted out give its room back?"""
 
-from coordinator.actions import DeleteGang, FencePod
-from coordinator.advance import OPT_OUT_DELAY
-from coordinator.events import SightLost, SightRegained
-from kube import names
-from kube.errors import Invalid
+from coordinator.messages.actions import DeleteGang, FencePod
+from coordinator.messages.events import SightLost, SightRegained
+from coordinator.reconcile.advance import OPT_OUT_DELAY
+from kube.api.errors import Invalid
+from kube.objects import names
 from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.test_faults import decided

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kube import names, objects
-from kube.patches import pinned_node
+from kube.codec.pod_patches import pinned_node
+from kube.objects import core as core_objects
+from kube.objects import names
 from scheduling.cycle import run_cycle
-from scheduling.model import PendingGang
-from scheduling.verdict import Refusal
+from scheduling.model.gang import PendingGang
+from scheduling.model.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
 from tests.coordinator.builders import drawn, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.validate import essence, validate
@@ -346,7 +347,10 @@ class Walk(RuleBasedStateMachine):
         uid, owner = pod["metadata"]["uid"], pod["metadata"]["ownerReferences"][0]["uid"]
         self.released[uid] += 1
         assert self.released[uid] == 1
-        promised = (_labels(pod)[names.RAY_GROUP], pinned_node(msgspec.convert(pod, objects.Pod)))
+        promised = (
+            _labels(pod)[names.RAY_GROUP],
+            pinned_node(msgspec.convert(pod, core_objects.Pod)),
+        )
         assert promised in self.placed[owner]
         assert not pod["spec"]["schedulingGates"]
         mine = [each for each in self.past.values() if each["kind"] == "Pod" and owned(each, owner)]

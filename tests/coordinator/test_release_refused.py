@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.actions import FencePod, ReleasePod
-from coordinator.moment import Patience
-from kube.errors import ApiError, Forbidden, Invalid
+from coordinator.messages.actions import FencePod, ReleasePod
+from coordinator.messages.clock import Patience
+from kube.api.errors import ApiError, Forbidden, Invalid
 from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.test_faults import decided

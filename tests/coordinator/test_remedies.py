@@ -13,23 +13,24 @@ import pytest
 
 import coordinator
 import scheduling
-from coordinator.demand import NotReady, demand
-from coordinator.standing import survey
-from kube import codec, names
-from kube.codec import pod_shape
-from kube.objects import Pod
-from kube.observed import observe
-from kube.profiles import STOCK, Profile
-from kube.ray import GangTerms, PodSetTerms
-from scheduling import explain
+from coordinator.gang.demand import NotReady, demand
+from coordinator.gang.pod_sets import survey
+from kube.codec import pod as pod_codec
+from kube.codec.observed_pod import observe
+from kube.codec.pod import pod_shape
+from kube.codec.scheduler_profiles import STOCK, Profile
+from kube.objects import names
+from kube.objects.core import Pod
+from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.cycle import run_cycle
-from scheduling.explain import MOST_KINDS
-from scheduling.model import GangKey, Group, Member, Topology
-from scheduling.verdict import Reason, Refusal
+from scheduling.diagnosis import refusals
+from scheduling.diagnosis.refusals import MOST_KINDS
+from scheduling.model.gang import GangKey, Group, Member, Topology
+from scheduling.model.verdict import Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
-from tests.scheduling.test_spread import ZONES, decide, spread, spreading
-from tests.scheduling.test_together import minding, term
+from tests.scheduling.admission.test_interdependent import minding, term
+from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -98,7 +99,7 @@ def only_unpinned() -> str:
 
 def only_unpinned_by_policy() -> str:
     constraint = replace(spread(), heeds_affinity=False)
-    return refused((explain.only_unpinned([group("w", 1, spreading(constraint))]),))
+    return refused((refusals.only_unpinned([group("w", 1, spreading(constraint))]),))
 
 
 def by_device_class() -> str:
@@ -117,7 +118,7 @@ def told_apart_by_affinity() -> str:
 
 def named_by_the_pod() -> str:
     named = shape(unsupported=(f"resourceClaims ({SPECS['resourceClaims'][1]})",))
-    return refused((explain.unsupported([Group("w", "", named, 1)]),))
+    return refused((refusals.unsupported([Group("w", "", named, 1)]),))
 
 
 def without_replica() -> str:
@@ -134,22 +135,20 @@ def without_replica() -> str:
 
 
 CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
-    "explain.unsupported": ((named_by_the_pod, "ask for the extended resource of"),),
-    "explain.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
-    "explain.too_many_ports": ((too_many_ports, "use fewer"),),
-    "explain.only_unpinned": (
+    "refusals.unsupported": ((named_by_the_pod, "ask for the extended resource of"),),
+    "refusals.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
+    "refusals.too_many_ports": ((too_many_ports, "use fewer"),),
+    "refusals.only_unpinned": (
         (only_unpinned, "leave minDomains out"),
         (only_unpinned_by_policy, "use Honor"),
     ),
-    "explain._refusal": ((by_device_class, "add nodes with such"),),
-    "cycle._decided_among": (
-        (told_apart_by_affinity, "select by labels that all pods of a group"),
-    ),
+    "refusals._refusal": ((by_device_class, "add nodes with such"),),
+    "gang._decided_among": ((told_apart_by_affinity, "select by labels that all pods of a group"),),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""
 
-OF_VOLUMES = {"explain.nowhere_together", "explain.counted_too_often"}
+OF_VOLUMES = {"domain_refusals.nowhere_together", "refusals.counted_too_often"}
 
 
 @pytest.mark.parametrize("where", CASES)
@@ -164,7 +163,7 @@ def test_each_refusal_of_what_is_not_supported_says_what_to_do_instead(where: st
 
 
 def sources(package: object) -> Iterator[Path]:
-    yield from Path(str(getattr(package, "__file__", ""))).parent.glob("*.py")
+    yield from Path(str(getattr(package, "__file__", ""))).parent.rglob("*.py")
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
@@ -193,7 +192,7 @@ def test_there_are_no_other_messages_of_what_is_not_supported() -> None:
     assert found == {*CASES, *OF_VOLUMES}
     yields = [
         each
-        for function in functions(Path(codec.__file__))
+        for function in functions(Path(pod_codec.__file__))
         if function.name in ("_not_modelled", "_tolerations")
         for each in ast.walk(function)
         if isinstance(each, ast.Yield)

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from coordinator.actions import FencePod
-from coordinator.moment import Patience
-from kube import names
+from coordinator.messages.actions import FencePod
+from coordinator.messages.clock import Patience
+from kube.objects import names
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster, template
 from tests.coordinator.test_faults import decided

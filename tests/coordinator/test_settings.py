@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from coordinator.priority import SETTING
+from coordinator.gang.priority import SETTING
 from coordinator.settings import PREFIX, Settings
-from kube.profiles import STOCK, Profile, profiles_of
-from kube.program import SettingsError, load_settings
+from kube.codec.scheduler_profiles import STOCK, Profile, profiles_of
+from runtime.program import SettingsError, load_settings
 
 
 def profiles(monkeypatch: pytest.MonkeyPatch, written: str) -> object:

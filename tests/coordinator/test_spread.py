@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.actions import ReleasePod
-from kube import names
+from coordinator.messages.actions import ReleasePod
+from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.world import World

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator.actions import FencePod, ReleasePod, WriteGangStatus
-from kube import names
-from kube.errors import Invalid
-from scheduling.model import GangKey
+from coordinator.messages.actions import FencePod, ReleasePod, WriteGangStatus
+from kube.api.errors import Invalid
+from kube.objects import names
+from scheduling.model.gang import GangKey
 from tests.coordinator.api import Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.test_faults import decided

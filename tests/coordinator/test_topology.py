@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from kube import names
-from kube.codec import placement_from_status
-from kube.objects import GangPlacement
-from kube.slots import slots_of
-from scheduling.model import Placement
+from kube.codec.placement import placement_from_status
+from kube.objects import names
+from kube.objects.gang import GangPlacement
+from reservation.slots import slots_of
+from scheduling.model.placement import Placement
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import Json, foreign_pod, group, node, ray_cluster
 from tests.coordinator.test_faults import decided

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.actions import DeletePod, ReleasePod
-from kube import names
+from coordinator.messages.actions import DeletePod, ReleasePod
+from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import (
     TEAM,

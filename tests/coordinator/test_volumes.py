@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.app import _fact_sink
-from coordinator.events import Event, FactSeen, FactsLost, FactsSeen
-from kube.watch import Sighted, Synced, Unreadable
-from scheduling.storage import Volume
+from coordinator.messages.events import Event, FactSeen, FactsLost, FactsSeen
+from coordinator.shell.app import _fact_sink
+from kube.api.watch_events import Sighted, Synced, Unreadable
+from scheduling.model.volume import Volume
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,

@@ -3,11 +3,11 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from coordinator.cache import _minds
-from coordinator.state import NOTHING, CoordinatorState
-from coordinator.view import GangView
-from kube.slots import reserved
-from scheduling.model import GangKey
+from coordinator.cluster.cache import _minds
+from coordinator.gang.view import GangView
+from coordinator.state_machine import NOTHING, CoordinatorState
+from reservation.slots import reserved
+from scheduling.model.gang import GangKey
 
 Ledger = dict[str, dict[str, int]]
 

@@ -12,8 +12,18 @@ from typing import Any, cast
 
 import msgspec
 
-from coordinator.actions import Action, EmitEvent, LogDecision, ReleasePod
-from coordinator.app import (
+from coordinator.gang.priority import AllowedClasses
+from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
+    CycleDue,
+    Event,
+    FactsSeen,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+)
+from coordinator.shell.app import (
     _cluster_event,
     _device_class_event,
     _fact_event,
@@ -23,43 +33,47 @@ from coordinator.app import (
     _pod_event,
     _priority_event,
 )
-from coordinator.events import CycleDue, Event, FactsSeen, TermEnded, TermStarted, TimePassed
-from coordinator.executor import Executor
-from coordinator.moment import Moment
-from coordinator.priority import AllowedClasses
-from coordinator.state import CoordinatorState
-from kube import codec, names, objects
-from kube.client import Client as RealClient
-from kube.codec import InvalidObject, nominated_priority, pod_used, room_on
-from kube.observed import ObservedPod, observe
-from kube.patches import gate_patch, pinned_node
-from kube.profiles import STOCK, Profiles
-from kube.ray import essential, opt_in
-from kube.storage import WATCHES
-from kube.watch import Changed, Deleted
-from scheduling import model
-from scheduling.columns import Columns
-from scheduling.feasibility import feasible
-from scheduling.model import LOWEST_PRIORITY, GangKey
+from coordinator.shell.executor import Executor
+from coordinator.state_machine import CoordinatorState
+from kube.api.client import Client as RealClient
+from kube.api.watch_events import Changed, Deleted
+from kube.codec import node as node_codec
+from kube.codec.fields import InvalidObject
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.pod import nominated_priority, room_on
+from kube.codec.pod_patches import gate_patch, pinned_node
+from kube.codec.pod_requests import pod_used
+from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.storage import WATCHES
+from kube.objects import core as core_objects
+from kube.objects import gang as gang_objects
+from kube.objects import names
+from kube.objects import ray as ray_objects
+from kube.ray.ray_cluster import essential, opt_in
+from scheduling.filters.feasibility import feasible
+from scheduling.model import node as node_model
+from scheduling.model.gang import GangKey
+from scheduling.model.pod import LOWEST_PRIORITY
+from scheduling.state.node_table import columns_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 from tests.oracle.ingredients.pod_affinity import PodAffinity
 from tests.oracle.model import Scene
 
-Reduce = Callable[[objects.Pod], ObservedPod]
+Reduce = Callable[[core_objects.Pod], ObservedPod]
 
 WALL = datetime(2026, 1, 1, tzinfo=UTC).timestamp()  # when the worlds begin
 STEPS = 400  # rounds after which a world that does not come to rest is broken
 
 _READERS: dict[str, tuple[type[Any], Any]] = {
     **{each.resource.plural: (each.kind, partial(_fact_event, kind=each.fact)) for each in WATCHES},
-    "pods": (objects.Pod, _pod_event),
-    "nodes": (objects.Node, _node_event),
-    "namespaces": (objects.Namespace, _namespace_event),
-    "priorityclasses": (objects.PriorityClass, _priority_event),
-    "deviceclasses": (objects.DeviceClass, _device_class_event),
-    "rayclusters": (objects.RayCluster, _cluster_event),
-    "gangs": (objects.Gang, _gang_event),
+    "pods": (core_objects.Pod, _pod_event),
+    "nodes": (core_objects.Node, _node_event),
+    "namespaces": (core_objects.Namespace, _namespace_event),
+    "priorityclasses": (core_objects.PriorityClass, _priority_event),
+    "deviceclasses": (core_objects.DeviceClass, _device_class_event),
+    "rayclusters": (ray_objects.RayCluster, _cluster_event),
+    "gangs": (gang_objects.Gang, _gang_event),
 }
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
@@ -296,7 +310,9 @@ class World:
 
     def released_by(self, replica: Replica) -> list[tuple[str, str]]:
         """The releases that a replica has asked for, and that were carried out."""
-        pods = {name_of(pod): pinned_node(msgspec.convert(pod, objects.Pod)) for pod in self.pods()}
+        pods = {
+            name_of(pod): pinned_node(msgspec.convert(pod, core_objects.Pod)) for pod in self.pods()
+        }
         return [(pod, node) for pod, node in replica.releases() if pods.get(pod) == node]
 
     # ---- everybody's work
@@ -429,17 +445,17 @@ class World:
                 self._schedule_one(raw)
 
     def _schedule_one(self, raw: Json) -> None:
-        pod = msgspec.convert(raw, objects.Pod)
+        pod = msgspec.convert(raw, core_objects.Pod)
         node = next((name for name in self._candidates(pod) if self._is_company(raw, name)), "")
         if node:
             self.api.change(raw, lambda obj: obj["spec"].update(nodeName=node))
         else:
             self._condition(raw, "PodScheduled", "False", "Unschedulable", "0 nodes available")
 
-    def _candidates(self, pod: objects.Pod) -> Iterator[str]:
+    def _candidates(self, pod: core_objects.Pod) -> Iterator[str]:
         seen = observe(pod)
-        nodes = (msgspec.convert(obj, objects.Node) for obj in self.api.all("nodes"))
-        columns = Columns.of(readable(nodes), self.used(pod.spec.priority or 0))
+        nodes = (msgspec.convert(obj, core_objects.Node) for obj in self.api.all("nodes"))
+        columns = columns_of(readable(nodes), self.used(pod.spec.priority or 0))
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)
@@ -462,7 +478,7 @@ class World:
         """What pods take, by node; those that are nominated with a lower priority take nothing."""
         sums: dict[str, Counter[str]] = {}
         for raw in self.api.all("pods"):
-            pod = msgspec.convert(raw, objects.Pod)
+            pod = msgspec.convert(raw, core_objects.Pod)
             yields = nominated_priority(pod)
             if room_on(pod) and (yields is None or yields >= priority):
                 sums.setdefault(room_on(pod), Counter()).update(pod_used(pod))
@@ -501,10 +517,10 @@ def name_of(obj: Json) -> str:
     return cast(str, obj["metadata"]["name"])
 
 
-def readable(nodes: Iterable[objects.Node]) -> Iterator[model.Node]:
+def readable(nodes: Iterable[core_objects.Node]) -> Iterator[node_model.Node]:
     for each in nodes:
         with contextlib.suppress(InvalidObject):
-            yield codec.node(each)
+            yield node_codec.node(each)
 
 
 def is_gated(pod: Json) -> bool:

@@ -19,14 +19,14 @@ import pytest
 from certs.chain import Pair, ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger
 from extender.tls import demanding_context
-from kube.tls import HotCertificate
+from extender.unscheduled_pods import Refusals
+from runtime.tls import HotCertificate
 from tests.extender.worlds import gang, ledger, node
 
 SCHEDULER = "system:kube-scheduler"

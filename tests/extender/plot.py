@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kube import names
+from kube.objects import names
 from testbed.aftermath import brief
 from testbed.cluster import Cluster
 from testbed.muster import Extender

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from certs.chain import new_authority
 from extender.filter import RESERVED
 from extender.snapshot import Seen, Snapshot
-from kube.objects import Pod
+from kube.objects.core import Pod
 from tests.extender.conftest import Pki, Served
 from tests.extender.worlds import as_node, member, node, pinned, pod
 

@@ -10,19 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.filter import (
-    NO_ROOM,
-    NO_SEAT,
-    NOTHING_PASSED,
-    RESERVED,
-    UNKNOWN,
-    Filtered,
-    Recall,
-    filter_nodes,
-)
-from extender.lists import NodeList
+from extender.filter import NO_ROOM, NO_SEAT, RESERVED, UNKNOWN, Filtered, filter_nodes
+from extender.memory.in_flight_room import NOTHING_PASSED, Passed, Recall, Underway
 from extender.snapshot import Ledger
-from extender.underway import Passed, Underway
+from extender.wire.node_lists import NodeList
 from tests.extender.worlds import (
     GPU,
     Json,

@@ -11,7 +11,7 @@ import yaml
 from certs.__main__ import into_a_secret
 from extender.settings import PREFIX, Settings
 from extender.wake import WAKE_NAME
-from kube import names
+from kube.objects import names
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"

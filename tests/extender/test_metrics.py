@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from extender.memory.in_flight import Passing
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.serve import _certificate, _watch_gauges
 from extender.settings import Settings
+from extender.unscheduled_pods import Refusals
 from extender.wake import Waker
 from extender.watches import Watches
-from kube.client import Client
-from kube.watch import Changed
+from kube.api.client import Client
+from kube.api.watch_events import Changed
 from tests.extender.conftest import Pki, Served
 from tests.extender.test_app import asked
 from tests.extender.test_wake import Bell

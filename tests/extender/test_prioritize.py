@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender import prioritize
-from extender.lists import NodeList
 from extender.prioritize import scores
 from extender.snapshot import Ledger
-from scheduling import room
-from scheduling.columns import Amounts, Positions
-from scheduling.model import PodShape
-from scheduling.packing import points
-from scheduling.room import Room
+from extender.wire.node_lists import NodeList
+from scheduling.filters import free_capacity
+from scheduling.filters.free_capacity import Room
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.pod import PodShape
+from scheduling.scoring.stranded_devices import points
 from tests.extender.worlds import (
     GPU,
     Json,
@@ -144,7 +144,7 @@ def test_scores_are_those_of_one_who_just_came(come: list[Json], kept: int) -> N
     asked = [pod("new", gpu=gpus, cpu=8) for gpus in (0, 1, 2)]
     known = ledger(*(node(name) for name in NAMES))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "CHANGES_KEPT", kept)
+        patch.setattr(free_capacity, "CHANGES_KEPT", kept)
         for at, found in enumerate(come):
             take(known, found)
             if at % 2:

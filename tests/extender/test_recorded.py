@@ -13,15 +13,15 @@ import pytest
 from extender.filter import RESERVED, filter_nodes
 from extender.preempt import Rules, kept_nodes
 from extender.snapshot import Ledger, see
-from extender.wire import (
+from extender.wire.protocol import (
     Preemption,
     filter_answer,
     preemption_answer,
     read_preemption,
     read_question,
 )
-from kube.objects import Pod
-from tests.extender.test_whole_nodes import read_to_the_end
+from kube.objects.core import Pod
+from tests.extender.wire.test_streamed_request import read_to_the_end
 from tests.extender.worlds import as_gang, gang, ledger, node
 
 BODIES = Path(__file__).parent / "bodies"
@@ -73,7 +73,7 @@ def test_read_in_pieces_it_is_the_same(version: str, kind: str) -> None:
         first = sent.index(b'{"metadata":{"name":"rec-0"')
         sent = sent[:first] + b'{"metadata":{"name":"rec-2"}},' + sent[first:]
     whole = read_question(sent)
-    with mock.patch("extender.whole.read_question", wraps=read_question) as read:
+    with mock.patch("extender.wire.streamed_request.read_question", wraps=read_question) as read:
         found = read_to_the_end(sent)
     assert (found.pod, found.names) == (whole.pod, whole.names)
     if kind == "nodes":

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.filter import filter_nodes
-from extender.lists import NodeList
-from extender.passing import Passing
+from extender.memory.in_flight import Passing
 from extender.snapshot import Ledger
+from extender.wire.node_lists import NodeList
 from tests.extender.worlds import Json, as_seen, gang, ledger, node, pod
 
 SETTLE = 5.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.snapshot import Ledger
-from scheduling.columns import Columns
+from scheduling.state.node_snapshot import Columns
 from tests.extender.worlds import (
     Json,
     as_gang,

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from extender import refusals as module
-from extender.filter import NOTHING_PASSED, Recall
+from extender import unscheduled_pods as module
+from extender.memory.in_flight import Passing
+from extender.memory.in_flight_room import NOTHING_PASSED, Recall
 from extender.metrics import Metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
 from extender.snapshot import Ledger
+from extender.unscheduled_pods import Refusals
 from extender.wake import Waker
-from kube.errors import Unreachable
+from kube.api.errors import Unreachable
 from tests.extender.worlds import as_gang, as_node, as_seen, gang, ledger, member, node, pinned, pod
 
 NODES = {"a", "b"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from extender.passing import Passing
-from extender.refusals import Refusals
+from extender.memory.in_flight import Passing
+from extender.unscheduled_pods import Refusals
 from extender.watches import Watches
 
 

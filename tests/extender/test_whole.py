@@ -15,7 +15,7 @@ from decimal import Decimal
 import pytest
 from kubernetes.utils import parse_quantity
 
-from kube import names
+from kube.objects import names
 from testbed.cluster import Cluster
 from testbed.muster import Extender, start_extender, start_muster, with_muster
 from testbed.options import Options

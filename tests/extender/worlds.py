@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from extender.snapshot import Ledger, Seen, see
-from kube import names
-from kube.objects import Gang, Node, Pod
-from kube.observed import observe
-from scheduling.ports import WHOLE
+from kube.codec.observed_pod import observe
+from kube.objects import names
+from kube.objects.core import Node, Pod
+from kube.objects.gang import Gang
+from scheduling.model.host_ports import WHOLE
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"

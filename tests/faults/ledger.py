@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from kube import names
+from kube.objects import names
 from testbed.api import Json
 from testbed.following import DELETED
 from testbed.history import PodEvent, pod_event

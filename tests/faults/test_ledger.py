@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube import names
+from kube.objects import names
 from testbed.api import Json
 from testbed.following import ADDED, DELETED, MODIFIED
 from tests.faults.ledger import Ledger, gang_change, never_whole, pod_change, problems

@@ -30,7 +30,7 @@ from benchmarks.processes import peak_rss_bytes
 from certs.chain import ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.settings import Settings as ExtenderSettings
-from kube.connections import Limits
+from runtime.connections import Limits
 from testbed.ports import PortAllocator
 from tests.extender.worlds import pod
 from tests.kube.fake_api import FakeApi, serving

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kube.auth import open_access
-from kube.client import Client
+from kube.api.client import Client
+from kube.api.credentials import open_access
 from tests.kube.fake_api import FakeApi, serving
 
 

@@ -5,8 +5,8 @@ import asyncio
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kube.connections import ConnectionMetrics, Limits
-from kube.serving import Port, listening
+from runtime.connections import ConnectionMetrics, Limits
+from runtime.http_server import Port, listening
 from tests.kube.fake_api import eventually
 from tests.metrics import total
 

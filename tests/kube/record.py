@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from kube import names
+from kube.objects import names
 from testbed.cluster import Cluster
 from testbed.muster import start_muster, with_muster
 from testbed.options import Options

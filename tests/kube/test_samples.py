@@ -7,15 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube import objects
-from kube.codec import node, pod_shape
-from kube.observed import observe
-from kube.ray import PodSetTerms, gang_terms
-from scheduling.columns import Columns
+from kube.codec.node import node
+from kube.codec.observed_pod import observe
+from kube.codec.pod import pod_shape
+from kube.objects import core as core_objects
+from kube.objects import ray as ray_objects
+from kube.ray.gang_terms import PodSetTerms, gang_terms
 from scheduling.cycle import run_cycle
-from scheduling.holders import Holder
-from scheduling.model import GangKey, Node, PendingGang
-from scheduling.verdict import Admitted, Reason, Verdict
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.holder import Holder
+from scheduling.model.node import Node
+from scheduling.model.verdict import Admitted, Reason, Verdict
+from scheduling.state.node_table import columns_of
 from tests.builders import group
 from tests.builders import node as plain_node
 
@@ -42,7 +45,7 @@ def sample(name: str) -> Any:
 
 
 def nodes(name: str) -> list[Node]:
-    return [node(msgspec.convert(each, objects.Node)) for each in sample(f"nodes-{name}")]
+    return [node(msgspec.convert(each, core_objects.Node)) for each in sample(f"nodes-{name}")]
 
 
 def pods(version: str) -> list[Json]:
@@ -64,10 +67,10 @@ def asking_for(raw: Json, device: str, count: int, taint: str) -> Json:
 
 def verdict(world: list[Node], head: Json, worker: Json, workers: int) -> Verdict:
     """Decide a gang of such pods, with a small node beside the others for its head."""
-    shapes = [pod_shape(msgspec.convert(each, objects.Pod)) for each in (head, worker)]
+    shapes = [pod_shape(msgspec.convert(each, core_objects.Pod)) for each in (head, worker)]
     groups = (group("headgroup", 1, shapes[0]), group("workers", workers, shapes[1]))
     asked = PendingGang(GangKey("team-a", "train"), 0, 0.0, groups)
-    columns = Columns.of([*world, plain_node("system", cpu=8, memory="32Gi")])
+    columns = columns_of([*world, plain_node("system", cpu=8, memory="32Gi")])
     [decision] = run_cycle([asked], columns)
     return decision.verdict
 
@@ -134,7 +137,7 @@ def test_hosts_of_a_slice_are_told_by_its_topology() -> None:
 
 @every_version
 def test_what_each_kuberay_makes_is_a_member_of_the_gang(version: str) -> None:
-    head, *workers = (observe(msgspec.convert(each, objects.Pod)) for each in pods(version))
+    head, *workers = (observe(msgspec.convert(each, core_objects.Pod)) for each in pods(version))
     for each, pod_set in ((head, "headgroup"), *((worker, "workers") for worker in workers)):
         assert each.holder == Holder("RayCluster", "team-a", "train")
         assert each.gated
@@ -150,7 +153,7 @@ def test_what_each_kuberay_makes_is_a_member_of_the_gang(version: str) -> None:
 @every_version
 def test_the_autoscaler_and_the_wait_for_the_head_are_counted_as_they_run(version: str) -> None:
     """The side-car adds to the head; the init container is over before the worker begins."""
-    head, worker, _ = (pod_shape(msgspec.convert(each, objects.Pod)) for each in pods(version))
+    head, worker, _ = (pod_shape(msgspec.convert(each, core_objects.Pod)) for each in pods(version))
     gib = 2**30
     assert dict(head.requests) == {"cpu": 4500, "memory": 16 * gib + gib // 2, "pods": 1}
     assert dict(worker.requests) == {"cpu": 32_000, "memory": 256 * gib, GPU: 8, "pods": 1}
@@ -161,7 +164,7 @@ def test_the_autoscaler_and_the_wait_for_the_head_are_counted_as_they_run(versio
 def test_only_the_latest_kuberay_says_which_hosts_make_a_replica() -> None:
     named = {}
     for version in VERSIONS:
-        workers = (observe(msgspec.convert(each, objects.Pod)) for each in pods(version)[1:])
+        workers = (observe(msgspec.convert(each, core_objects.Pod)) for each in pods(version)[1:])
         named[version] = {each.member.replica for each in workers if each.member is not None}
     [of_the_latest] = named.pop("1.6.2")
     assert of_the_latest.startswith("workers-")
@@ -169,7 +172,7 @@ def test_only_the_latest_kuberay_says_which_hosts_make_a_replica() -> None:
 
 
 def test_the_terms_of_the_sample_are_one_replica_of_two_hosts() -> None:
-    found = gang_terms(msgspec.convert(sample("raycluster"), objects.RayCluster), {})
+    found = gang_terms(msgspec.convert(sample("raycluster"), ray_objects.RayCluster), {})
     assert [
         (each.name, each.minimum, each.hosts)
         for each in getattr(found, "pod_sets", ())

@@ -10,8 +10,8 @@ import yaml
 
 from certs.__main__ import into_the_cluster
 from coordinator.settings import Settings as CoordinatorSettings
-from kube import names
-from kube.storage import WATCHES
+from kube.codec.storage import WATCHES
+from kube.objects import names
 from webhook.settings import Settings as WebhookSettings
 
 Json = dict[str, Any]
@@ -273,24 +273,24 @@ USED: dict[str, Rights] = {
         ("", "namespaces"): {"get", "list", "watch"},
     },
     "coordinator": {
-        # coordinator/executor.py: get after a failed patch, patch to release and to fence,
-        # delete what was released and cannot start; coordinator/app.py: list and watch
+        # coordinator/shell/executor.py: get after a failed patch, patch to release and to fence,
+        # delete what was released and cannot start; coordinator/shell/app.py: list and watch
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
-        # coordinator/app.py: where a profile has default constraints that refuse
-        # kube/storage.py: what is watched for the sake of volumes
+        # coordinator/shell/app.py: where a profile has default constraints that refuse
+        # kube/codec/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
-        # coordinator/executor.py: create, patch of the spec, delete of another's, get after a
+        # coordinator/shell/executor.py: create, patch of the spec, delete of another's, get after a
         # failed write; the status has its own right
         ("muster.dev", "gangs"): {"get", "list", "watch", "create", "patch", "delete"},
         ("muster.dev", "gangs/status"): {"patch"},
-        # coordinator/recorder.py
+        # coordinator/shell/event_recorder.py
         ("", "events"): {"create", "patch"},
-        # kube/leader.py
+        # kube/api/leader_election.py
         ("coordination.k8s.io", "leases"): {"create", "get", "patch"},
     },
     "certs": {

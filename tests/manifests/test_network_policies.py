@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from kube import names
+from kube.objects import names
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"

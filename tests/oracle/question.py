@@ -6,16 +6,17 @@ from itertools import chain
 
 import msgspec
 
-from coordinator.cache import ClusterCache
-from coordinator.events import Teller
-from kube import objects
-from kube.observed import ObservedPod, observe
-from kube.storage import WATCHES
-from scheduling.company import Company
+from coordinator.cluster.cache import ClusterCache
+from coordinator.messages.events import Teller
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.storage import WATCHES
+from kube.objects import core as core_objects
 from scheduling.cycle import run_cycle
-from scheduling.model import GangKey, Group, Member, PendingGang, PodShape
-from scheduling.verdict import Admitted, Refusal
-from scheduling.volumes import Volumes
+from scheduling.filters.volumes.volume_binding import Volumes
+from scheduling.model.gang import GangKey, Group, Member, PendingGang
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted, Refusal
+from scheduling.state.pod_index import Company
 from tests.oracle.model import Json, World, name_of, pod_set_of
 
 
@@ -57,17 +58,17 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
     """Take in all that is seen of the world."""
     cache = ClusterCache()
     for each in namespaces:
-        cache.put_namespace(msgspec.convert(each, objects.Namespace))
+        cache.put_namespace(msgspec.convert(each, core_objects.Namespace))
     for watch in WATCHES:
         for each in (each for each in world.objects if each["kind"] == watch.kind.__name__):
             cache.storage.put(watch.read(msgspec.convert(each, watch.kind)))
         cache.storage.see(watch.fact)
     for node in world.nodes:
-        cache.put_node(msgspec.convert(node, objects.Node))
+        cache.put_node(msgspec.convert(node, core_objects.Node))
     for pod in world.residents:
-        cache.put_pod(observe(msgspec.convert(pod, objects.Pod)), Teller.POD_WATCH)
+        cache.put_pod(observe(msgspec.convert(pod, core_objects.Pod)), Teller.POD_WATCH)
     for pod in world.gang:
-        owned = msgspec.convert(_owned(pod), objects.Pod)
+        owned = msgspec.convert(_owned(pod), core_objects.Pod)
         cache.put_pod(observe(owned), Teller.RAY_POD_WATCH)
     return cache
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from kube.objects import Pod
-from kube.patches import JsonPatch, release_patch, unpinned_release_patch
-from kube.profiles import DEFAULT_SCHEDULER
+from kube.codec.pod_patches import JsonPatch, release_patch, unpinned_release_patch
+from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER
+from kube.objects.core import Pod
 from testbed.api import Session
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError

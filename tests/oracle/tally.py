@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from scheduling.verdict import Reason
+from scheduling.model.verdict import Reason
 from tests.oracle.ingredients import INGREDIENTS
 
 ADMITTED = "Admitted"

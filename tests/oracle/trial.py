@@ -11,7 +11,7 @@ not bind refused on every node.
 from collections.abc import Iterator, Sequence, Set
 from functools import partial
 
-from scheduling.verdict import Reason
+from scheduling.model.verdict import Reason
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import accepts, faults, with_pod
 from tests.oracle.model import Bound, Json, Scene, World, name_of, node_of, scene

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduling.verdict import Reason
+from scheduling.model.verdict import Reason
 from tests.packaging.tree import ROOT
 
 DOCUMENTS = sorted(
@@ -50,7 +50,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @every_document
 def test_paths_exist(path: Path) -> None:
-    """A word like `kube/leader.py`, whose first part is a folder of ours, names a file."""
+    """A word like `kube/api/client.py` begins with a folder of ours, and so names a file."""
     for word in WORD.findall(prose(path)):
         first, slash, rest = word.partition("/")
         if slash and rest and not first.startswith(".") and (ROOT / first).is_dir():

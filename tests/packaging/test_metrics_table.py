@@ -9,11 +9,11 @@ from prometheus_client import REGISTRY, CollectorRegistry
 import coordinator.metrics
 import extender.metrics
 import webhook.metrics
-from extender.passing import Passing
-from extender.refusals import Refusals
+from extender.memory.in_flight import Passing
 from extender.serve import _watch_gauges
+from extender.unscheduled_pods import Refusals
 from extender.watches import Watches
-from kube.client import Client
+from kube.api.client import Client
 from tests.metrics import Family, families
 from tests.packaging.tree import ROOT
 

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from scheduling.model import Group, Node, NodeTerm, PodShape, Requirement, Taint, Toleration
+from scheduling.model.constraints import NodeTerm, Requirement, Toleration
+from scheduling.model.gang import Group
+from scheduling.model.node import Node, Taint
+from scheduling.model.pod import PodShape
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
 AMOUNTS = st.fixed_dictionaries({name: st.integers(0, 9) for name in RESOURCES})

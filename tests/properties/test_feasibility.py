@@ -6,25 +6,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.columns import Columns
-from scheduling.feasibility import Predicate, feasible, rejections
-from scheduling.model import (
-    Node,
-    PodShape,
-    PodTerm,
-    Reach,
-    Requirement,
-    SpreadConstraint,
-    Toleration,
-)
-from scheduling.room import Room
+from scheduling.filters.feasibility import feasible, rejections
+from scheduling.filters.free_capacity import Room
+from scheduling.model.constraints import PodTerm, Reach, Requirement, SpreadConstraint, Toleration
+from scheduling.model.node import Node
+from scheduling.model.plugins import Predicate
+from scheduling.model.pod import PodShape
+from scheduling.state.node_table import columns_of
 from tests.properties.strategies import allowed, nodes, shapes
 
 
 @given(st.lists(shapes(), max_size=4), nodes())
 def test_masks_agree_with_asking_every_node(some: list[PodShape], on: list[Node]) -> None:
     """Classes, codes and remembered masks change nothing in the answer."""
-    columns = Columns.of(on)
+    columns = columns_of(on)
     for shape in some:
         assert feasible(shape, columns).tolist() == [allowed(shape, node) for node in on]
 
@@ -32,7 +27,7 @@ def test_masks_agree_with_asking_every_node(some: list[PodShape], on: list[Node]
 @given(shapes(), nodes())
 def test_rejections_count_every_refused_node_once(shape: PodShape, on: list[Node]) -> None:
     """The predicates before room refuse exactly the nodes that are not feasible."""
-    counts = rejections(shape, Columns.of(on))
+    counts = rejections(shape, columns_of(on))
     room = counts.pop(Predicate.RESOURCES, 0)
     assert sum(counts.values()) == sum(not allowed(shape, node) for node in on)
     assert sum(counts.values()) + room <= len(on)
@@ -68,7 +63,7 @@ def test_shapes_are_counted_as_one_only_where_no_node_tells_them_apart() -> None
 @given(st.lists(shapes(), min_size=2, max_size=6), nodes())
 def test_shapes_that_no_node_tells_apart_fit_alike(some: list[PodShape], on: list[Node]) -> None:
     """In a room that counts each shape for itself."""
-    columns = Columns.of(on)
+    columns = columns_of(on)
     counts: dict[object, list[int]] = {}
     for shape in some:
         found = Room.of(columns).counts(shape).tolist()

@@ -10,19 +10,12 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scheduling.columns import Columns
 from scheduling.cycle import run_cycle
-from scheduling.model import (
-    GangKey,
-    Group,
-    Node,
-    Occupied,
-    PendingGang,
-    PodShape,
-    Taint,
-    Topology,
-)
-from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.model.gang import GangKey, Group, Occupied, PendingGang, Topology
+from scheduling.model.node import Node, Taint
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.state.node_table import columns_of
 from tests.examples import examples
 
 Pod = tuple[str, str, PodShape]
@@ -124,7 +117,7 @@ def _can_be_placed(topology: Topology, groups: Sequence[Group], cluster: list[No
 
 def _verdict(groups: tuple[Group, ...], topology: Topology, cluster: Sequence[Node]) -> Verdict:
     asked = PendingGang(GangKey("team", "a"), 0, 0.0, groups, topology=topology)
-    return run_cycle([asked], Columns.of(cluster))[0].verdict
+    return run_cycle([asked], columns_of(cluster))[0].verdict
 
 
 def _is_sound(

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from kube.storage import BIND_COMPLETED
-from scheduling.verdict import Reason, Refusal
+from kube.codec.storage import BIND_COMPLETED
+from scheduling.model.verdict import Reason, Refusal
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import faults
 from tests.oracle.model import PRIORITIES, Json, World, name_of, namespace_labels, scene

@@ -6,27 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduling import room
-from scheduling.columns import Amounts, Columns
-from scheduling.company import Company, CompanyTable, Kind, Promised
+from scheduling.admission.gang_topology import decide_together
+from scheduling.admission.ruling import Ruling
 from scheduling.cycle import Settings, run_cycle
-from scheduling.explain import MOST_KINDS, MOST_MINDING
-from scheduling.model import (
-    Group,
-    Member,
-    NodeTerm,
-    PendingGang,
-    PodShape,
-    PodTerm,
-    Requirement,
-    Topology,
-)
-from scheduling.room import At, Room
-from scheduling.together import Ruling
-from scheduling.topology import decide_together
-from scheduling.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.diagnosis.refusals import MOST_KINDS, MOST_MINDING
+from scheduling.filters import free_capacity
+from scheduling.filters.free_capacity import At, Room
+from scheduling.model.amounts import Amounts
+from scheduling.model.constraints import NodeTerm, PodTerm, Requirement
+from scheduling.model.gang import Group, Member, PendingGang, Topology
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.pod_index import Company, CompanyTable, Kind, Promised
 from tests.builders import columns, group, node, require, shape
-from tests.scheduling.test_together import HOST, ZONE, asking, minding, term
+from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, minding, term
 
 WORLD = columns(
     *(
@@ -163,7 +157,7 @@ def test_labels_that_no_term_reads_do_not_make_pods_different() -> None:
 def test_what_is_known_of_shapes_that_are_too_large_is_not_handed_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(room, "ASKED_BYTES", 10_000)
+    monkeypatch.setattr(free_capacity, "ASKED_BYTES", 10_000)
     world, asked = columns(node("a")), list[str]()
     for size in (9_000, 11_000):
         name, known = "x" * size, Room.of(world)

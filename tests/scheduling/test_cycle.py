@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.columns import Columns, NodeTable
 from scheduling.cycle import Settings, next_cycle, run_cycle
-from scheduling.model import Assignment, PendingGang
-from scheduling.verdict import Admitted, Reason, Refusal
+from scheduling.model.gang import PendingGang
+from scheduling.model.placement import Assignment
+from scheduling.model.verdict import Admitted, Reason, Refusal
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import NodeTable
 from tests.builders import columns, gang, group, node, shape
-from tests.scheduling.test_fit import PAIRED, PAIRING
+from tests.scheduling.placement.test_independent import PAIRED, PAIRING
 
 CPU = shape(cpu=1)
 

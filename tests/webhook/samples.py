@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from kube.names import GATE, OPT_IN
+from kube.objects.names import GATE, OPT_IN
 from webhook.review import ClusterKey, Gone, Key, Marks, NamespaceKey
 
 Json = dict[str, Any]

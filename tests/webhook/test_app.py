@@ -15,8 +15,8 @@ from aiohttp.web import Application, Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.names import GATE
-from kube.serving import Health
+from kube.objects.names import GATE
+from runtime.http_server import Health
 from tests.webhook.samples import (
     CLUSTER,
     NAMESPACE,

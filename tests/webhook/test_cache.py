@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from pytest_aiohttp import AiohttpServer
 
-from kube.auth import open_access
-from kube.client import Client
-from kube.names import OPT_IN
+from kube.api.client import Client
+from kube.api.credentials import open_access
+from kube.objects.names import OPT_IN
 from tests.webhook import apiserver
 from tests.webhook.apiserver import FakeApiServer
 from tests.webhook.samples import CLUSTER, NAMESPACE

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.names import GATE, OPT_IN, RAY_NODE_TYPE
+from kube.objects.names import GATE, OPT_IN, RAY_NODE_TYPE
 from tests.webhook.samples import (
     CLUSTER,
     FOLDER,

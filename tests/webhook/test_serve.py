@@ -23,7 +23,7 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from kube.names import GATE
+from kube.objects.names import GATE
 from testbed.ports import PortAllocator
 from tests.webhook import apiserver
 from tests.webhook.apiserver import FakeApiServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kube.program import SettingsError, load_settings
+from runtime.program import SettingsError, load_settings
 from webhook.settings import PREFIX, Settings
 
 

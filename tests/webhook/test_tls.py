@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from kube.tls import HotCertificate
+from runtime.tls import HotCertificate
 from tests.webhook.pki import HOST, Pki, shown
 
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.columns import Columns
-from scheduling.company import Company, CompanyTable, Yielding
 from scheduling.cycle import run_cycle
-from scheduling.model import Group, Member, PodShape, PodTerm, SpreadConstraint
-from scheduling.verdict import Admitted
+from scheduling.model.constraints import PodTerm, SpreadConstraint
+from scheduling.model.gang import Group, Member
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.pod_index import Company, CompanyTable, Yielding
 from tests.builders import columns, gang, group, node, require, shape
 
 WEB = ("team", (("app", "web"),))

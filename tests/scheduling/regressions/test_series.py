@@ -7,11 +7,13 @@ join, then depends on who is bound first, and kube-scheduler takes pods in an or
 
 import pytest
 
-from scheduling.columns import Columns
-from scheduling.company import Company, CompanyTable, Promised
 from scheduling.cycle import run_cycle
-from scheduling.model import Group, Member, PendingGang, PodShape, PodTerm
-from scheduling.verdict import Admitted, Refusal, Verdict
+from scheduling.model.constraints import PodTerm
+from scheduling.model.gang import Group, Member, PendingGang
+from scheduling.model.pod import PodShape
+from scheduling.model.verdict import Admitted, Refusal, Verdict
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.pod_index import Company, CompanyTable, Promised
 from tests.builders import columns, gang, group, node, require, shape
 
 MEMBERS = (require("set", "Exists"),)

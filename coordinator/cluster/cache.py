@@ -1,0 +1,266 @@
+"""What has been seen of the cluster, and what does it add up to?
+
+Observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
+What was decided but not yet seen lives in `state`, apart from this, so that a late watch
+event can never undo a decision. A pod event that is older than what is known (the answer to
+our own patch came first) or that speaks of a pod already gone is ignored.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from types import MappingProxyType
+
+from coordinator.messages.events import Teller
+from kube.codec.node import node, resources_of_class
+from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.objects import core as core_objects
+from kube.objects.core import DeviceClass, Namespace, PriorityClass
+from kube.objects.gang import Gang
+from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import ray_cluster
+from scheduling.model.node import Node
+from scheduling.state.holder_index import HolderTable
+from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_table import NodeTable
+from scheduling.state.pod_index import CompanyTable, Yielding
+from scheduling.state.volume_index import StorageTable
+
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is seconds old, not hours
+
+
+class ClusterCache:
+    """The observed cluster. Methods that take an event return the gangs it may concern."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.company = CompanyTable()
+        self.holders = HolderTable()
+        self.storage = StorageTable()
+        self.pods: dict[tuple[str, str], ObservedPod] = {}
+        self.clusters: dict[GangKey, RayCluster] = {}
+        self.gangs: dict[GangKey, Gang] = {}
+        self.nodes: dict[str, Node] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self._device_classes: dict[str, tuple[str, ...]] = {}
+        self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
+        self._minding: set[str] = set()
+        self._mounting: set[str] = set()
+        self._tellers: dict[str, Teller] = {}
+        self._gone: dict[str, None] = {}
+
+    # --- pods -----------------------------------------------------------------------------
+
+    def put_pod(self, pod: ObservedPod, teller: Teller) -> ObservedPod | None:
+        """Take in a pod; returns it, or None where it is older than what is known.
+
+        An answer to a request of ours may come after the watch has told of the pod's end, so it
+        only ever changes a pod that is known.
+        """
+        known = self.pods.get(pod.key)
+        same = known is not None and known.uid == pod.uid
+        if teller is Teller.ANSWER and not same:
+            return None
+        self._tellers[pod.uid] = self._tellers.get(pod.uid, Teller.ANSWER) | teller
+        if known is not None and _older(pod, known):
+            return None
+        if known is not None:
+            self._forget(known)
+            if not same:
+                self._tellers.pop(known.uid, None)
+        self.pods[pod.key] = pod
+        self._remember(pod)
+        return pod
+
+    def remove_pod(self, namespace: str, name: str, uid: str, teller: Teller) -> ObservedPod | None:
+        """Forget a pod, unless another watch tells of it; returns what was known of it.
+
+        A pod whose label is changed leaves one watch and comes into the other, in either order.
+        """
+        left = self._tellers.get(uid, Teller.ANSWER) & ~teller
+        if teller is not Teller.ANSWER and left:
+            self._tellers[uid] = left
+            return None
+        self._tellers.pop(uid, None)
+        known = self.pods.get((namespace, name))
+        if known is None or known.uid != uid:
+            return None
+        del self.pods[known.key]
+        self._forget(known)
+        return known
+
+    def _remember(self, pod: ObservedPod) -> None:
+        self._count(pod, 1)
+        if pod.member is not None:
+            self._members[pod.member.gang][pod.uid] = pod
+        if _minds(pod):
+            self._minding.add(pod.uid)
+        if pod.gated and pod.mounts:
+            self._mounting.add(pod.uid)
+
+    def _forget(self, pod: ObservedPod) -> None:
+        self._count(pod, -1)
+        self._minding.discard(pod.uid)
+        self._mounting.discard(pod.uid)
+        if pod.member is not None:
+            members = self._members[pod.member.gang]
+            members.pop(pod.uid, None)
+            if not members:
+                del self._members[pod.member.gang]
+
+    def _count(self, pod: ObservedPod, sign: int) -> None:
+        if pod.holds:
+            self.table.use(pod.holds, pod.used, sign)
+            self.holders.use(pod.holder, pod.holds, pod.used, sign)
+            self._count_company(pod, sign)
+            if pod.nominated is not None:
+                self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
+            if pod.mounts:
+                self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
+
+    def _count_company(self, pod: ObservedPod, sign: int) -> None:
+        if pod.nominated is None:
+            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+        else:
+            expected = Yielding(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
+            self.company.nominate(expected, sign)
+
+    def _bury(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
+
+    def members(self, key: GangKey, cluster_uid: str) -> list[ObservedPod]:
+        """The pods of this very RayCluster (not of an earlier one of its name), by name."""
+        pods = self._members.get(key, {}).values()
+        mine = [p for p in pods if p.member is not None and p.member.cluster_uid == cluster_uid]
+        return sorted(mine, key=lambda pod: pod.name)
+
+    def count(self, key: GangKey) -> int:
+        """How many pods of RayClusters of this name there are."""
+        return len(self._members.get(key, ()))
+
+    def is_gated(self, key: GangKey) -> bool:
+        """Whether our gate is on any of them."""
+        return any(pod.gated for pod in self._members.get(key, {}).values())
+
+    @property
+    def is_minded(self) -> bool:
+        """Whether any pod minds where other pods are: near, apart, or spread."""
+        return bool(self._minding)
+
+    @property
+    def is_mounting(self) -> bool:
+        """Whether any pod that waits mounts a volume of a claim."""
+        return bool(self._mounting)
+
+    # --- nodes and reservations -------------------------------------------------------------
+
+    def put_node(self, seen: core_objects.Node) -> bool:
+        """Take in a node; True where something a decision depends on changed.
+
+        Kubelets report every few seconds; nearly all of it is nothing to a decision.
+        """
+        new = node(seen)
+        if self.nodes.get(new.name) == new:
+            return False
+        self.nodes[new.name] = new
+        self.table.put_node(new)
+        return True
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; what pods take on it is counted again should it come back."""
+        self.nodes.pop(name, None)
+        self.table.remove_node(name)
+
+    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Amounts, int]]) -> None:
+        """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
+        holder = ray_cluster(gang)
+        for name, requests, count in room:
+            self.table.use(name, requests, count)
+            self.holders.use(holder, name, requests, count)
+
+    def columns(self) -> Columns:
+        """The nodes as they stand, reservations included."""
+        return self.table.snapshot()
+
+    # --- the rest ---------------------------------------------------------------------------
+
+    def put_gang(self, gang: Gang) -> bool:
+        """Take in a Gang object; False where it is older than what is known or already gone."""
+        key = GangKey(gang.metadata.namespace, gang.metadata.name)
+        known = self.gangs.get(key)
+        if gang.metadata.uid in self._gone:
+            return False
+        if known is not None and _stale(gang, known):
+            return False
+        self.gangs[key] = gang
+        return True
+
+    def remove_gang(self, key: GangKey, uid: str) -> None:
+        """Forget a Gang object; an empty uid means whichever it is.
+
+        That whichever is not buried: the answer may have been overtaken by a new object.
+        """
+        known = self.gangs.get(key)
+        if known is not None and uid in ("", known.metadata.uid):
+            del self.gangs[key]
+        if uid:
+            self._bury(uid)
+
+    def put_namespace(self, namespace: Namespace) -> None:
+        """Take in a namespace."""
+        self.namespaces[namespace.metadata.name] = namespace
+        self.company.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace; an unknown one is no matter."""
+        self.namespaces.pop(name, None)
+        self.company.put_namespace(name, None)
+
+    def put_device_class(self, device_class: DeviceClass) -> None:
+        """Take in a class of devices."""
+        self._device_classes[device_class.metadata.name] = resources_of_class(device_class)
+        self._list_claimable()
+
+    def remove_device_class(self, name: str) -> None:
+        """Forget a class of devices; an unknown one is no matter."""
+        self._device_classes.pop(name, None)
+        self._list_claimable()
+
+    def _list_claimable(self) -> None:
+        self.table.claim(chain.from_iterable(self._device_classes.values()))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a namespace; empty where it is not known."""
+        namespace = self.namespaces.get(name)
+        return namespace.metadata.labels if namespace is not None else NO_LABELS
+
+
+def _minds(pod: ObservedPod) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    if shape is None:
+        return bool(pod.anti_affinity)
+    return bool(pod.anti_affinity or shape.near or shape.spread)
+
+
+def _older(pod: ObservedPod, known: ObservedPod) -> bool:
+    """Whether the pod is no news: the echo of our own patch, or what was before it."""
+    if pod.uid != known.uid:
+        return False
+    old, new = known.resource_version, pod.resource_version
+    return new == old or _version(new) < _version(old)
+
+
+def _stale(gang: Gang, known: Gang) -> bool:
+    old, new = known.metadata, gang.metadata
+    return old.uid == new.uid and _version(new.resource_version) <= _version(old.resource_version)
+
+
+def _version(resource_version: str) -> int:
+    # Comparable as integers since Kubernetes 1.35 (KEP-5504), and in every etcd-backed server
+    # before; one that is not a number counts as new, so that nothing is ever ignored for it.
+    return int(resource_version) if resource_version.isdecimal() else 1 << 62

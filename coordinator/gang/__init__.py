@@ -1,0 +1,1 @@
+"""What the leader knows of one gang, and the rules about it."""

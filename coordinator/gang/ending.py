@@ -1,0 +1,118 @@
+"""What is left of a gang whose RayCluster is being deleted, or is gone?
+
+KubeRay makes no more pods for it, so no slot is kept for one. Pods that are bound hold what they
+use. One that was released and is not bound yet may still be bound, so its room stays reserved.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from coordinator.gang.pod_sets import Standing
+from coordinator.messages.actions import Action, DeleteGang, WriteGangStatus
+from coordinator.messages.clock import Moment
+from coordinator.record.status import recorded
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.gang import Gang
+from reservation.edits import without_slots
+from reservation.slots import is_released, slots_of, vacant_slots
+from scheduling.model.gang import GangKey
+from scheduling.model.placement import Placement
+from scheduling.model.verdict import Reason
+
+ORPHAN_DELAY = 10.0
+"""Seconds for which a Gang without its RayCluster is left to the garbage collector.
+
+Its RayCluster may also be one that the watch has not told of yet.
+"""
+
+_NAMED = 3  # finalizers; who may write Gangs may write many
+_SHOWN = 120  # characters of each
+
+
+def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement | None:
+    """What of a placement is still of use; None where all that were released are bound or gone."""
+    taking = [pod for pod in pods if is_released(pod) and (pod.node or pod.alive)]
+    if all(pod.node for pod in taking):
+        return None
+    left = without_slots(placement, vacant_slots(placement, taking))
+    return left if slots_of(left) else None
+
+
+def text(standing: Standing) -> str:
+    """Say what is left, for people."""
+    settled = [pod for each in standing for pod in each.settled]
+    bound = sum(bool(pod.node) for pod in settled)
+    said = "the RayCluster is being deleted: no pod is released any more, and no slot is kept; "
+    said += f"{bound} pod{' is' if bound == 1 else 's are'} still bound"
+    late = len(settled) - bound
+    return said + (f", {late} released and not bound yet" if late else "")
+
+
+@dataclass
+class Orphans:
+    """The Gangs without a RayCluster, and since when (monotonic seconds) each is known as one.
+
+    The garbage collector deletes them, unless somebody made their owner a former one
+    (`--cascade=orphan`) or holds them by a finalizer: their room would be reserved for ever.
+    """
+
+    _since: dict[GangKey, float] = field(default_factory=dict)
+
+    def forget(self, key: GangKey) -> None:
+        """There is a RayCluster, or no Gang any more."""
+        self._since.pop(key, None)
+
+    def look(self, key: GangKey, gang: Gang, moment: Moment, epoch: int) -> list[Action]:
+        """Say what is to be done about one; `next_look` says when to look again."""
+        since = self._since.setdefault(key, moment.now)
+        if moment.now < since + ORPHAN_DELAY:
+            return []
+        self._since[key] = moment.now
+        return clear_away(key, gang, epoch)
+
+    def next_look(self, key: GangKey) -> float:
+        """When this one is to be looked at again."""
+        return self._since[key] + ORPHAN_DELAY
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._since.clear()
+
+
+def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
+    """Delete a Gang that is nobody's record; one that a finalizer holds gives its placement up."""
+    meta = gang.metadata
+    if meta.deletion_timestamp is None:
+        return [DeleteGang(key, meta.uid)]
+    if gang.status.placement is None:
+        return []
+    status = _without_placement(gang, epoch)
+    return [WriteGangStatus(key, meta.uid, meta.resource_version, status, decides=False)]
+
+
+def outlived_by(gang: Gang) -> str:
+    """Say why a RayCluster gets no Gang while an earlier one's is there; empty if it soon goes."""
+    meta = gang.metadata
+    if meta.deletion_timestamp is None:
+        return ""
+    said = "the Gang of an earlier RayCluster of this name is being deleted"
+    if meta.finalizers:
+        said += f", and finalizers hold it: {_some(meta.finalizers)}"
+    return f"{said}; no pod is released until it is gone"
+
+
+def _some(finalizers: Sequence[str]) -> str:
+    shown = ", ".join(each[:_SHOWN] for each in islice(finalizers, _NAMED))
+    more = len(finalizers) - _NAMED
+    return shown + (f" and {more} more" if more > 0 else "")
+
+
+def _without_placement(gang: Gang, epoch: int) -> dict[str, object]:
+    status = {key: said for key, said in recorded(gang.status).items() if key != "placement"}
+    return {
+        **status,
+        "epoch": epoch,
+        "reason": Reason.TERMINATING,
+        "message": "the RayCluster is gone, or opted out; a finalizer holds this Gang",
+    }

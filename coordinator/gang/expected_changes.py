@@ -1,0 +1,70 @@
+"""Does a pod only do what was decided for it?
+
+Most of what happens to the pods of a gang that starts is that: one after another they are released,
+bound and become ready. None of it changes what is to be done next, but for the last of each: so the
+gang, all of whose pods a look costs, is looked at then, or when something else happens, or a
+moment later.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from coordinator.gang.pod_sets import Standing
+from kube.codec.observed_pod import ObservedPod
+from reservation.slots import kind_of
+
+
+@dataclass(slots=True)
+class Course:
+    """The pods of a gang that have a step before them, as they were when it was last looked at.
+
+    All are uids: of pods with a write under way, yet to be bound, and yet to be ready. `turns` says
+    in how many they are released: only where there are several does anything wait for a bind.
+    """
+
+    writing: set[str]
+    binding: set[str] = field(default_factory=set)
+    starting: set[str] = field(default_factory=set)
+    turns: int = 1
+
+    def begin(self, standing: Standing, turns: int) -> None:
+        """Note which pods have which step before them."""
+        self.turns = turns
+        settled = [pod for pod_set in standing for pod in pod_set.settled]
+        unsettled = self.writing - {pod.uid for pod in settled}
+        self.binding = unsettled | {pod.uid for pod in settled if not pod.node}
+        self.starting = unsettled | {pod.uid for pod in settled if not pod.ready}
+
+    def is_last(self, before: ObservedPod, after: ObservedPod) -> bool:
+        """Note the step of a pod; say whether it is the last that something waits for."""
+        bound, ready = bool(after.node and not before.node), after.ready and not before.ready
+        if bound:
+            self.binding.discard(after.uid)
+        if ready:
+            self.starting.discard(after.uid)
+        turn_over = bound and not self.binding and self.turns > 1
+        return turn_over or (ready and not self.starting)
+
+
+def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    """Say whether a pod took a step that was decided; `target` is where it is being released to."""
+    if before.uid != after.uid or after.gated or not after.alive or after.unschedulable:
+        return False
+    if before.gated:
+        return _was_released(before, after, target)
+    forward = after.ready or not before.ready
+    in_place = after.settled_on == before.settled_on and after.holds in (before.holds, after.node)
+    moving = ("node", "holds", "ready", "unschedulable", "resource_version")
+    return forward and in_place and _same_but(before, after, *moving)
+
+
+def _was_released(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    same = kind_of(before) == kind_of(after) is not None
+    moving = ("node", "holds", "ready", "unschedulable", "resource_version", "member", "raw")
+    return (
+        same and bool(target) and after.settled_on == target and _same_but(before, after, *moving)
+    )
+
+
+def _same_but(before: ObservedPod, after: ObservedPod, *fields: str) -> bool:
+    moved = {each: getattr(after, each) for each in fields}
+    return replace(before, **moved) == after

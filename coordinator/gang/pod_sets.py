@@ -1,0 +1,204 @@
+"""Where does a gang stand: which of its pods run, have a seat, wait, or are missing?
+
+A standing is worked out anew from the pods, the placement and the RayCluster each time a gang
+changed; nothing of it is stored. Demand, status and release all read it off the same value.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kube.codec.observed_pod import ObservedPod
+from kube.ray.gang_terms import GangTerms, PodSetTerms
+from reservation.release_order import turn_due, turns_of
+from reservation.slots import Slot, Slots, assign, seat_of, vacant_slots
+from scheduling.model.placement import Placement
+
+NO_PLACEMENT = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetStanding:
+    """One pod set.
+
+    `settled`: without our gate, bound or on its way to its pinned node. `seated`: gated, with the
+    node of its slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others
+    too. `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids
+    of those seated whose turn has not come. `unpinned`: without our gate, pin and node, which
+    kube-scheduler may bind to any node: such a pod has no room.
+    """
+
+    terms: PodSetTerms
+    settled: tuple[ObservedPod, ...]
+    seated: tuple[tuple[ObservedPod, str], ...]
+    waiting: tuple[ObservedPod, ...]
+    blocked: tuple[ObservedPod, ...]
+    vacant: int
+    early: frozenset[str] = frozenset()
+    unpinned: tuple[ObservedPod, ...] = ()
+
+    @property
+    def placed(self) -> int:
+        """Pods that need no decision: they have taken their room, or it is kept for them."""
+        return len(self.settled) + self.vacant
+
+    @property
+    def missing(self) -> int:
+        """How many pods of the minimum have no room yet."""
+        return max(0, self.terms.minimum - self.placed)
+
+    @property
+    def gated(self) -> tuple[ObservedPod, ...]:
+        """All pods with our gate."""
+        return (*(pod for pod, _ in self.seated), *self.waiting, *self.blocked)
+
+    @property
+    def free(self) -> tuple[tuple[ObservedPod, str], ...]:
+        """The seated pods that our gate alone holds."""
+        return tuple((pod, node) for pod, node in self.seated if not pod.foreign_gates)
+
+    @property
+    def lacks(self) -> bool:
+        """Whether a pod of the minimum neither is on its way nor could go."""
+        return len(self.settled) + len(self.free) < self.terms.minimum
+
+    @property
+    def exist(self) -> int:
+        """How many pods of the set there are."""
+        unseated = len(self.waiting) + len(self.blocked)
+        return len(self.settled) + len(self.seated) + unseated + len(self.unpinned)
+
+    @property
+    def claimants(self) -> int:
+        """How many pods may come for a kept slot: those without one, and those yet to be made.
+
+        The pods of a replica that is not whole yet are among them, and so are those that gates of
+        others hold.
+        """
+        others = len(self.settled) + len(self.free) + len(self.unpinned)
+        return max(0, self.terms.count - others)
+
+    @property
+    def kept(self) -> int:
+        """How many slots are kept without a pod that we could release.
+
+        Gates of others may never go: a pod that has one keeps no slot from its end.
+        """
+        return self.vacant - len(self.free)
+
+    @property
+    def ready(self) -> int:
+        """How many pods are Ready."""
+        return sum(pod.ready for pod in self.settled)
+
+    @property
+    def bound(self) -> int:
+        """How many pods are on their node."""
+        return sum(bool(pod.node) for pod in self.settled)
+
+
+Standing = tuple[PodSetStanding, ...]
+
+
+def is_ready(standing: Standing) -> bool:
+    """Whether the whole minimum is ready, and there is a minimum."""
+    wanted = any(each.terms.minimum for each in standing)
+    return wanted and all(each.ready >= each.terms.minimum for each in standing)
+
+
+def survey(
+    terms: GangTerms,
+    pods: Sequence[ObservedPod],
+    placement: Placement | None,
+    targets: Mapping[str, str],
+    leaving: Container[str] = (),
+) -> Standing:
+    """Work out the standing.
+
+    `targets` (uid -> node) are releases that may be on their way; `leaving` are the uids of pods
+    that we are deleting: they take room for as long as they are seen, but are no members.
+    """
+    placement = placement or NO_PLACEMENT
+    vacant = vacant_slots(placement, pods)
+    by_set: defaultdict[str, list[ObservedPod]] = defaultdict(list)
+    for pod in pods:
+        if pod.alive and pod.member is not None and pod.uid not in leaving:
+            by_set[pod.member.pod_set].append(pod)
+    lines = [(each, _line_up(by_set[each.name], each.hosts)) for each in terms.pod_sets]
+    gated = [pod for _, line in lines for pod in line if pod.gated]
+    seats = assign(gated, vacant, targets)
+    staying = (pod for pod in pods if pod.uid not in leaving)
+    early = _early(gated, seats, turns_of(placement), turn_due(placement, staying))
+    return tuple(_pod_set(each, line, vacant, seats, early) for each, line in lines)
+
+
+def _early(
+    gated: Iterable[ObservedPod], seats: Mapping[str, str], turns: Mapping[Slot, int], due: int
+) -> frozenset[str]:
+    """The uids of those whose turn comes after the one that is due."""
+    taken = ((pod.uid, seat_of(pod, seats[pod.uid])) for pod in gated if turns and pod.uid in seats)
+    return frozenset(uid for uid, seat in taken if seat and turns[seat] > due)
+
+
+def _line_up(pods: Iterable[ObservedPod], hosts: int) -> list[ObservedPod]:
+    """Order the pods of a set as they get their seats, the pods of a replica side by side.
+
+    Replicas that somebody else holds back go last, those that lack a pod before them, and one
+    that was begun goes first: no seat is given to half a replica while a whole one waits.
+    """
+    replica = {pod.uid: _replica(pod, hosts) for pod in pods}
+    size = Counter(replica.values())
+    held = {replica[pod.uid] for pod in pods if pod.foreign_gates}
+    begun = {replica[pod.uid] for pod in pods if not pod.gated}
+
+    def place(pod: ObservedPod) -> tuple[bool, bool, bool, str, str]:
+        name = replica[pod.uid]
+        return (name in held, size[name] < hosts, name not in begun, name, pod.name)
+
+    return sorted(pods, key=place)
+
+
+def _replica(pod: ObservedPod, hosts: int) -> str:
+    return pod.member.replica if hosts > 1 and pod.member is not None else pod.name
+
+
+def _pod_set(
+    terms: PodSetTerms,
+    mine: Iterable[ObservedPod],
+    vacant: Slots,
+    seats: Mapping[str, str],
+    early: frozenset[str],
+) -> PodSetStanding:
+    gated = [pod for pod in mine if pod.gated]
+    unseated = [pod for pod in gated if pod.uid not in seats]
+    return PodSetStanding(
+        terms=terms,
+        settled=tuple(pod for pod in mine if not pod.gated and pod.settled_on),
+        seated=tuple((pod, seats[pod.uid]) for pod in gated if pod.uid in seats),
+        waiting=tuple(pod for pod in unseated if not pod.foreign_gates),
+        blocked=tuple(pod for pod in unseated if pod.foreign_gates),
+        vacant=_vacant_of(terms.name, vacant),
+        early=early & {pod.uid for pod in gated} if early else early,
+        unpinned=tuple(pod for pod in mine if not pod.gated and not pod.settled_on),
+    )
+
+
+def _vacant_of(pod_set: str, vacant: Slots) -> int:
+    return sum(count for slot, count in vacant.items() if slot.kind.pod_set == pod_set)
+
+
+def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
+    """The seated pods whose turn has come, with their nodes; the head before the rest.
+
+    Workers wait in an init container until the head answers; a worker that starts first holds
+    its GPUs for nothing.
+    """
+    open_seats = [
+        (pod, node)
+        for pod_set in standing
+        for pod, node in pod_set.seated
+        if not pod.foreign_gates and pod.uid not in pod_set.early
+    ]
+    heads = {id(p) for p, _ in standing[0].seated} if standing else set()
+    first = [(pod, node) for pod, node in open_seats if id(pod) in heads]
+    return first or open_seats

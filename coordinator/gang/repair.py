@@ -1,0 +1,197 @@
+"""Does a placement still hold, and what is to be done where it does not?
+
+Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to
+somebody's pod. What nobody was released for is decided anew. A pod that was released to a node
+which cannot take it any more is deleted: a pin cannot be taken back, and KubeRay makes a new
+pod, gated. A gang that stays torn for too long gives everything back.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from coordinator.gang.adoption import is_nominated
+from coordinator.gang.pod_sets import ready_for_release
+from coordinator.gang.view import GangView
+from kube.codec.observed_pod import ObservedPod
+from reservation.edits import without_turns
+from reservation.release_order import turn_count, turn_reached
+from reservation.slots import is_released, vacant_slots
+from scheduling.filters.feasibility import feasible
+from scheduling.filters.free_capacity import Room
+from scheduling.model.placement import Placement
+from scheduling.model.pod import PodShape
+from scheduling.state.node_snapshot import Columns
+
+Avoided = Mapping[str, tuple[str, ...]]
+"""Shape -> nodes on which kube-scheduler refused a pod of it."""
+
+
+def lost_nodes(
+    view: GangView, pods: list[ObservedPod], columns: Columns, avoided: Avoided
+) -> set[str]:
+    """The nodes that cannot take what is still vacant on them, or are to be avoided for it.
+
+    A vacant slot without a pod is only asked whether its node exists: what the pod that is to
+    come tolerates is not known before it is there.
+    """
+    if view.placement is None or not any(each.vacant for each in view.standing):
+        return set()
+    vacant = {slot.node for slot in vacant_slots(view.placement, pods)}
+    gone = {node for node in vacant if node not in columns.index}
+    seated = (seat for pod_set in view.standing for seat in pod_set.seated)
+    refused = {
+        node
+        for pod, node in seated
+        if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
+    }
+    return gone | refused
+
+
+def _shape_key(pod: ObservedPod) -> str:
+    shape = pod.member.shape if pod.member is not None else None
+    return shape.key if shape is not None else ""
+
+
+def takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
+    """Whether, as far as can be seen, a node that keeps room for a pod takes it."""
+    shape = pod.member.shape if pod.member is not None else None
+    if shape is None or node not in columns.index:
+        return False
+    if not bool(feasible(shape, columns)[columns.index[node]]):
+        return False
+    return not overfull(shape, node, columns, pod.priority)
+
+
+def overfull(shape: PodShape, node: str, columns: Columns, priority: int) -> bool:
+    """Whether more is promised on the node than it has, of something that the shape needs.
+
+    The pod's own reservation is among what is used, so a node that is exactly full is fine.
+    """
+    at = columns.index[node]
+    room = Room.of(columns).facing(priority)
+    lefts = (room.left(name) for name, _ in shape.requests)
+    return any(left is None or left[at] < 0 for left in lefts)
+
+
+def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
+    """What is left of a placement with turns when a released pod of it was lost.
+
+    The turns were for a gang that is bound from nothing. A successor of a pod whose turn has gone
+    by is decided anew, beside those that are bound, and so is all that waits in a gang that ran. Of
+    what was lost before its term a leader knows nothing, and takes it that something was.
+    """
+    settled = frozenset(pod.uid for pod in pods if pod.settled_on and not pod.terminal)
+    lost = view.settled is None or view.settled - settled
+    view.settled = settled
+    if not lost:
+        return placement
+    gone_by = turn_count(placement) if view.ran else turn_reached(placement, pods)
+    return without_turns(placement, pods, gone_by)
+
+
+def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
+    """What is left of a placement whose later turns wait for a pod of the surplus that never comes.
+
+    The minimum does not wait for surplus: it is decided anew beside those that are bound.
+    """
+    if not _is_stalled(view):
+        return placement
+    return without_turns(placement, pods, turn_count(placement))
+
+
+def _is_stalled(view: GangView) -> bool:
+    """Whether a turn is due of which no pod is on its way, or could go, though the minimum is."""
+    if not any(each.early for each in view.standing) or _lacks(view):
+        return False
+    on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
+    return not on_their_way and not ready_for_release(view.standing)
+
+
+def stranded(
+    view: GangView, columns: Columns, now: float, patience: float
+) -> Iterator[ObservedPod]:
+    """Released pods that will not get onto their node.
+
+    Where the node is gone or refuses the pod's kind this is certain; where kube-scheduler says
+    that it does not fit, room may yet come back, so it is given `patience` seconds.
+    """
+    for pod_set in view.standing:
+        for pod in pod_set.settled:
+            if pod.node or not pod.settled_on:
+                view.stuck_since.pop(pod.uid, None)
+            elif _barred(pod, columns) or is_stuck(view, pod, now, patience):
+                yield pod
+
+
+def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod]:
+    """Pods that nobody released and that kube-scheduler has found no node for in `patience`.
+
+    The time of one that it makes room for begins when it does so no longer.
+    """
+    pods = [pod for each in view.standing for pod in each.unpinned]
+    for pod in filter(is_nominated, pods):
+        view.stuck_since.pop(pod.uid, None)
+    others = (pod for pod in pods if not is_nominated(pod))
+    return [pod for pod in others if is_stuck(view, pod, now, patience)]
+
+
+def _barred(pod: ObservedPod, columns: Columns) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    at = columns.index.get(pod.settled_on)
+    return at is None or (shape is not None and not bool(feasible(shape, columns)[at]))
+
+
+def is_stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> bool:
+    """Whether kube-scheduler has said for `patience` seconds that it has no node for a pod."""
+    if not pod.unschedulable:
+        view.stuck_since.pop(pod.uid, None)
+        return False
+    return now >= view.stuck_since.setdefault(pod.uid, now) + patience
+
+
+def is_torn(view: GangView) -> bool:
+    """Whether a gang that never ran whole has a part on its way or on its nodes, and not the rest.
+
+    Whoever released that part: what began without us is given back too, if it never ran.
+    """
+    unbound = any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)
+    return unbound and not view.ran and any(pod_set.settled for pod_set in view.standing)
+
+
+def is_refused(view: GangView) -> bool:
+    """Whether a gang of which nothing is released has a pod whose release is refused."""
+    if view.placement is None or any(pod_set.settled for pod_set in view.standing):
+        return False
+    return view.retreating or bool(release_refusals(view))
+
+
+def release_refusals(view: GangView) -> list[str]:
+    """What the API server said against releases that it refused, each text once."""
+    gated = (pod.uid for pod_set in view.standing for pod in pod_set.gated)
+    tried = (view.attempts[uid].refusal for uid in gated if uid in view.attempts)
+    return sorted({refusal for refusal in tried if refusal})
+
+
+def released(view: GangView) -> Iterator[ObservedPod]:
+    """The pods that were released to a node."""
+    for pod_set in view.standing:
+        yield from (pod for pod in pod_set.settled if is_released(pod))
+
+
+def is_hindered(view: GangView) -> bool:
+    """Whether more pods of a gang that does not run would only make a larger part of it."""
+    runs = view.ran and any(pod_set.settled for pod_set in view.standing)
+    return not runs and _lacks(view)
+
+
+def is_void(view: GangView) -> bool:
+    """Whether a placement that nothing was released for cannot start its gang as a whole.
+
+    One that ran keeps its seats while its pods are made again, as long as it has them all.
+    """
+    if view.placement is None or view.released_any:
+        return False
+    return any(pod_set.missing for pod_set in view.standing) or (not view.ran and _lacks(view))
+
+
+def _lacks(view: GangView) -> bool:
+    return any(pod_set.lacks for pod_set in view.standing)

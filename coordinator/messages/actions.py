@@ -1,0 +1,157 @@
+"""What can the coordinator do?
+
+Each action is one write to the API server, or one line to the log, complete in itself: the
+executor needs nothing but the action to carry it out. `uid` and `resource_version` are tests: a
+write that was decided on an older object fails instead of doing harm.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kube.objects.core import Pod
+from scheduling.model.gang import GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGang:
+    """Create the Gang object of a RayCluster."""
+
+    key: GangKey
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchGangSpec:
+    """Bring the spec of a Gang in line with its RayCluster."""
+
+    key: GangKey
+    uid: str
+    resource_version: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteGangStatus:
+    """Write the whole status of a Gang; with a placement in it, this is the reservation.
+
+    `decides` says that the placement in it is new: pods wait for this write.
+    """
+
+    key: GangKey
+    uid: str
+    resource_version: str
+    status: dict[str, Any]
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGang:
+    """Delete a Gang that is not (or no longer) that of the RayCluster of its name."""
+
+    key: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePod:
+    """Take our gate off and pin the pod to `node`; unpinned where `node` is empty."""
+
+    gang: GangKey
+    pod: Pod
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class FencePod:
+    """Make every release patch that an earlier leader may still have in flight fail."""
+
+    gang: GangKey
+    pod: Pod
+    token: str
+
+
+STRANDED = "Stranded"
+TORN = "Torn"
+ADOPTED = "Adopted"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete a pod that was pinned to a node which cannot take it any more.
+
+    `node` is that node. `why` is the reason that the log gives: Stranded, the pod cannot get onto
+    its node; Torn, a part of its gang was released and the rest never came onto its nodes; Adopted,
+    Muster did not release the pod and kube-scheduler cannot place it.
+    """
+
+    gang: GangKey
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    node: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """An object that an Event is on."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """Tell the owner of the RayCluster by an Event on it, or on another object of the gang."""
+
+    key: GangKey
+    cluster_uid: str
+    warning: bool
+    reason: str
+    message: str
+    regarding: Regarding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDecision:
+    """Write one line to the log: `what` was decided on a gang.
+
+    `seconds` is how long the gang has waited, where that is the matter; `started` says that it is
+    the whole wait, from the RayCluster's creation to the first placement. `nodes` are the nodes of
+    the `pods` pods that the line is of.
+    """
+
+    gang: GangKey
+    what: str
+    queue: str
+    pods: int = 0
+    nodes: tuple[str, ...] = ()
+    seconds: float | None = None
+    reason: str = ""
+    message: str = ""
+    started: bool = False
+
+
+Action = (
+    CreateGang
+    | PatchGangSpec
+    | WriteGangStatus
+    | DeleteGang
+    | ReleasePod
+    | FencePod
+    | DeletePod
+    | EmitEvent
+    | LogDecision
+)
+
+
+def gang_of(action: Action) -> GangKey:
+    """Name the gang that an action is about."""
+    match action:
+        case ReleasePod() | FencePod() | DeletePod() | LogDecision():
+            return action.gang
+        case _:
+            return action.key

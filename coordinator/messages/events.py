@@ -1,0 +1,249 @@
+"""What can happen to the coordinator?
+
+Three sorts of event: what the watches saw, how our own writes ended, and the passing of terms
+and time. A failed write is an event like any other, never an exception that crosses layers.
+"""
+
+from dataclasses import dataclass
+from enum import IntFlag
+
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
+from kube.objects.gang import Gang
+from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey
+from scheduling.model.volume import Fact
+
+
+class Teller(IntFlag):
+    """Who tells of a pod: one of the two watches, or the answer to a request of our own."""
+
+    ANSWER = 0
+    POD_WATCH = 1
+    RAY_POD_WATCH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod was added or changed."""
+
+    pod: ObservedPod
+    teller: Teller = Teller.POD_WATCH
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """The pod of this name and uid is no more, or no longer among those this teller tells of."""
+
+    namespace: str
+    name: str
+    uid: str
+    teller: Teller = Teller.POD_WATCH
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node was added or changed."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """A node was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    """A RayCluster was added or changed."""
+
+    cluster: RayCluster
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterGone:
+    """The RayCluster of this name and uid was removed."""
+
+    key: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class GangSeen:
+    """A Gang object was added or changed, by us or by somebody else."""
+
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class GangGone:
+    """The Gang object of this name was removed; an empty uid means whichever it was."""
+
+    key: GangKey
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSeen:
+    """A namespace was added or changed; its labels may opt its Ray clusters in."""
+
+    namespace: Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceGone:
+    """A namespace was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClassSeen:
+    """A PriorityClass was added or changed."""
+
+    priority_class: PriorityClass
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClassGone:
+    """A PriorityClass was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassSeen:
+    """A DeviceClass was added or changed."""
+
+    device_class: DeviceClass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassGone:
+    """A DeviceClass was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactSeen:
+    """Something about volumes is new or has changed."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactGone:
+    """Something about volumes is no more."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactsSeen:
+    """All facts of a kind have been told."""
+
+    kind: type[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class FactsLost:
+    """The watch of a kind of fact is down; it concerns only gangs that mount volumes."""
+
+    kind: type[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class SightLost:
+    """A watch is down: what it told may be out of date."""
+
+    watch: str
+
+
+@dataclass(frozen=True, slots=True)
+class SightRegained:
+    """The watch has told what it missed."""
+
+    watch: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermStarted:
+    """This replica leads from now on, and its caches are as new as the start of the term.
+
+    `clean`: no request of an earlier leader can be under way any more.
+    """
+
+    epoch: int
+    clean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TermEnded:
+    """This replica no longer leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleDue:
+    """The debounce has passed: decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """A moment that an action asked to be woken at has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEnded:
+    """The write of a gang's own object ended; None: done, else what the API server said."""
+
+    key: GangKey
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodPatchEnded:
+    """A release, fence or delete of a pod ended.
+
+    `error` is None when it was done; `refused` says that the API server judged the very
+    object that we had read and said no, so that trying the same again is of little use. `unknown`:
+    it may have been carried out, or yet be.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    refused: bool = False
+    unknown: bool = False
+
+
+Event = (
+    PodSeen
+    | PodGone
+    | NodeSeen
+    | NodeGone
+    | ClusterSeen
+    | ClusterGone
+    | GangSeen
+    | GangGone
+    | NamespaceSeen
+    | NamespaceGone
+    | PriorityClassSeen
+    | PriorityClassGone
+    | DeviceClassSeen
+    | DeviceClassGone
+    | FactSeen
+    | FactGone
+    | FactsSeen
+    | FactsLost
+    | SightLost
+    | SightRegained
+    | TermStarted
+    | TermEnded
+    | CycleDue
+    | TimePassed
+    | WriteEnded
+    | PodPatchEnded
+)

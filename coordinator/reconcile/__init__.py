@@ -1,0 +1,1 @@
+"""What one gang needs next, and how its status says so."""

@@ -1,0 +1,163 @@
+"""Which decisions on a gang does the log tell?
+
+One line for each admission once it is written, for what was released together once all of it was
+answered, for each refusal whose reason changed, and for each repair. They are worked out from what
+a look at the gang found and asked for, so that deciding knows nothing of logging. What is tried
+again because a write failed is told once.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.view import GangView
+from coordinator.messages.actions import (
+    ADOPTED,
+    STRANDED,
+    TORN,
+    Action,
+    DeletePod,
+    EmitEvent,
+    FencePod,
+    LogDecision,
+    ReleasePod,
+)
+from coordinator.reconcile.advance import Scene
+from coordinator.reconcile.status import explain
+from kube.codec.fields import created_at
+from kube.objects import names
+from kube.objects.ray import RayCluster
+from scheduling.model.placement import Placement
+from scheduling.model.verdict import Reason
+
+ADMITTED = "gang admitted"
+RELEASED = "pods released"
+REFUSED = "gang refused"
+DELETED = "pods deleted"
+FENCED = "pods fenced"
+GIVEN_UP = "placement given up"
+
+REPAIRS = {
+    STRANDED: "released pods cannot get onto their node",
+    ADOPTED: "Muster did not release the pods, and kube-scheduler cannot place them",
+    TORN: "a part of the gang was released, and the rest is not bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a gang led to; `held` is the placement that it had before."""
+
+    view: GangView
+    cluster: RayCluster
+    held: Placement | None
+    actions: Sequence[Action]
+    scene: Scene
+
+    @property
+    def waited(self) -> float:
+        """Seconds since the RayCluster was made: of that only the second is known."""
+        moment = self.scene.moment
+        made = moment.wall - created_at(self.cluster.metadata) - 1
+        return max(0.0, made, moment.now - self.view.since)
+
+
+def decisions(look: Look) -> Iterator[LogDecision]:
+    """Say what the log is to tell after a look at a gang."""
+    yield from _admission(look)
+    yield from _release(look)
+    yield from _refusal(look)
+    yield from _given_up(look)
+    yield from _deletions(look)
+    yield from _fences(look)
+
+
+def _admission(look: Look) -> Iterator[LogDecision]:
+    view, notes = look.view, look.view.notes
+    if not (notes.placed and view.durable):
+        return
+    placed, first = notes.placed, notes.first
+    notes.placed, notes.first, notes.refused = Counter(), False, ""
+    yield LogDecision(
+        gang=view.key,
+        what=ADMITTED,
+        queue=_queue(view),
+        pods=placed.total(),
+        nodes=tuple(sorted(placed)),
+        seconds=look.waited if first else None,
+        reason=Reason.ADMITTED,
+        started=first,
+    )
+
+
+def _release(look: Look) -> Iterator[LogDecision]:
+    view, notes = look.view, look.view.notes
+    sent = [each for each in look.actions if isinstance(each, ReleasePod)]
+    notes.releasing.update({each.pod.metadata.uid: each.node for each in sent})
+    if not notes.releasing or view.inflight & notes.releasing.keys():
+        return
+    releasing, notes.releasing = notes.releasing, {}
+    pods = look.scene.cache.members(view.key, view.cluster_uid)
+    done = [pod.uid for pod in pods if pod.uid in releasing and not pod.gated]
+    nodes = {releasing[uid] for uid in done} - {""}
+    if done:
+        yield LogDecision(view.key, RELEASED, _queue(view), len(done), tuple(sorted(nodes)))
+
+
+def _refusal(look: Look) -> Iterator[LogDecision]:
+    """As often as it is told to the user by an Event: so seldom, whatever a tenant patches."""
+    view = look.view
+    for told in look.actions:
+        if not isinstance(told, EmitEvent) or told.regarding is not None or not told.warning:
+            continue
+        if told.reason == view.telling.heard != view.notes.refused:
+            view.notes.refused = told.reason
+            yield LogDecision(
+                gang=view.key,
+                what=REFUSED,
+                queue=_queue(view),
+                seconds=look.waited,
+                reason=told.reason,
+                message=told.message,
+            )
+
+
+def _given_up(look: Look) -> Iterator[LogDecision]:
+    view = look.view
+    if look.held is None or view.placement is not None:
+        return
+    view.notes.placed, view.notes.first = Counter(), False
+    said = explain(view, view.asked if isinstance(view.asked, NotReady) else None)
+    yield LogDecision(view.key, GIVEN_UP, _queue(view), reason=said.reason, message=said.message)
+
+
+def _deletions(look: Look) -> Iterator[LogDecision]:
+    view, told = look.view, look.view.notes.deleted
+    found = [a for a in look.actions if isinstance(a, DeletePod) and a.uid not in told]
+    told |= {each.uid for each in found}
+    for why in sorted({each.why for each in found}):
+        mine = [each for each in found if each.why == why]
+        nodes = tuple(sorted({each.node for each in mine} - {""}))
+        yield LogDecision(
+            gang=view.key,
+            what=DELETED,
+            queue=_queue(view),
+            pods=len(mine),
+            nodes=nodes,
+            reason=why,
+            message=REPAIRS.get(why, ""),
+        )
+
+
+def _fences(look: Look) -> Iterator[LogDecision]:
+    view, told = look.view, look.view.notes.fenced
+    asked = {a.pod.metadata.uid: a.token for a in look.actions if isinstance(a, FencePod)}
+    fresh = dict(asked.items() - told.items())
+    told.update(fresh)
+    if fresh:
+        yield LogDecision(view.key, FENCED, _queue(view), len(fresh))
+
+
+def _queue(view: GangView) -> str:
+    return view.terms.queue if view.terms is not None else names.DEFAULT_QUEUE

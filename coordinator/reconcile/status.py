@@ -1,0 +1,278 @@
+"""What does a gang's status say?
+
+It is worked out from the view alone; when it is written is another matter (`urgency.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coordinator.cluster.bind_refusals import TEXT_LIMIT
+from coordinator.gang import adoption
+from coordinator.gang.demand import NotReady, is_gathered
+from coordinator.gang.pod_sets import PodSetStanding, is_ready
+from coordinator.gang.repair import release_refusals
+from coordinator.gang.view import GangView
+from coordinator.reconcile.waiting import Waits, in_words, short, waiting
+from coordinator.record.status import pruned
+from coordinator.record.urgency import ADMITTED, GATHERING, QUEUED, RUNNING, Status
+from kube.codec.placement import placement_to_status, shortage_to_status
+from kube.ray.gang_terms import pods_wanted
+from reservation.release_order import turn_count
+from reservation.slots import is_released
+from scheduling.model.placement import Placement
+from scheduling.model.verdict import MESSAGE_LIMIT, Reason
+from scheduling.state.bounded_cache import while_alive
+
+SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
+SURPLUS_PLACED = "SurplusPlaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Phase, reason and message of a gang, as its user reads them.
+
+    `waits` are the gated pods that wait though the gang has its place.
+    """
+
+    phase: str
+    reason: str
+    message: str
+    waits: tuple[Waits, ...] = ()
+
+
+def explain(view: GangView, not_ready: NotReady | None) -> Explained:
+    """Say where the gang is and why, the hindrance nearest to its start first."""
+    if view.terminating and not_ready is not None:
+        phase = view.written.get("phase", GATHERING)
+        return Explained(phase, not_ready.reason, not_ready.message)
+    said = _with_waiting(_explain(view, not_ready), view)
+    over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
+    past = () if over else (view.setback, view.bind_refusal)
+    broken = view.problem if view.problem not in said.message else ""
+    also = [each for each in (broken, view.keeps, *_not_released(view, said), *past) if each]
+    rest = "; ".join(also)
+    first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
+    message = f"{first}; {rest}" if rest else said.message
+    return replace(said, message=message[:MESSAGE_LIMIT])
+
+
+def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
+    """What is to be said of pods that Muster did not release, beside what was said already."""
+    told = said.reason == Reason.NOT_RELEASED_BY_MUSTER
+    return adoption.bound(view.standing), "" if told else adoption.waiting(view.standing)
+
+
+def _with_waiting(said: Explained, view: GangView) -> Explained:
+    """Say also of an admitted gang which of its pods keep their gate, and why."""
+    if said.phase not in (ADMITTED, RUNNING):
+        return said
+    waits = waiting(view)
+    news = [each for each in waits if each.message != said.message]
+    message = f"{said.message}; {in_words(news, view)}" if news else said.message
+    return replace(said, message=message, waits=waits)
+
+
+def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
+    if view.placement is not None or view.ran or _runs_unplaced(view):
+        return _explain_admitted(view, not_ready)
+    if not_ready is not None:
+        gathered = bool(view.standing) and is_gathered(view.standing)
+        phase = QUEUED if gathered else GATHERING
+        return Explained(phase, not_ready.reason, not_ready.message)
+    if view.refusal is not None:
+        return Explained(QUEUED, view.refusal.reason, view.refusal.message)
+    return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
+
+
+def _runs_unplaced(view: GangView) -> bool:
+    """Whether the gang was opted in when its pods ran already: nothing of it was ever decided."""
+    settled = any(each.settled for each in view.standing)
+    return settled and not any(each.missing for each in view.standing)
+
+
+def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
+    phase = RUNNING if view.ran else ADMITTED
+    refusals = release_refusals(view)
+    if refusals:
+        return Explained(phase, Reason.RELEASE_REFUSED, refusals[0][:1024])
+    if is_ready(view.standing):
+        return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
+    if view.terms is None:
+        return Explained(phase, Reason.MISCONFIGURED, view.problem)
+    hindrance = not_ready or view.refusal
+    if hindrance is not None and any(each.missing for each in view.standing):
+        return Explained(phase, hindrance.reason, hindrance.message)
+    if view.unmade is not None:
+        return Explained(phase, view.unmade.reason, view.unmade.message)
+    pods = sum(each.placed for each in view.standing)
+    seats = {node for each in view.standing for _, node in each.seated}
+    nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}
+    plural = "" if len(nodes) == 1 else "s"
+    said = f"{pods} pods placed on {len(nodes)} node{plural}"
+    turns = turn_count(view.placement) if view.placement else 1
+    return Explained(phase, Reason.ADMITTED, said + (f" in {turns} turns" if turns > 1 else ""))
+
+
+def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:
+    """The whole status; `stamp` (RFC 3339) dates the conditions that changed."""
+    said = explain(view, not_ready)
+    ready, total = _counted(view)
+    status: Status = {
+        "phase": said.phase,
+        "epoch": epoch,
+        "decided": view.decided,
+        "position": view.position if said.phase == QUEUED else 0,
+        "ready": f"{ready}/{total}",
+        "readyPods": ready,
+        "totalPods": total,
+        "reason": said.reason,
+        "message": said.message,
+        "podSets": [_pod_set_status(view, each, said) for each in view.standing],
+        "conditions": _conditions(view, said, stamp),
+    }
+    if view.placement is not None:
+        status["placement"] = placement_json(view.placement, view.placement_epoch)
+    return _filled(status)
+
+
+def _counted(view: GangView) -> tuple[int, int]:
+    """Count the pods that are ready, and all; by the RayCluster alone where it is misconfigured."""
+    if view.terms is None and view.read is not None:
+        return view.ready, pods_wanted(view.read[0])
+    ready = sum(each.ready for each in view.standing)
+    return ready, sum(each.terms.count for each in view.standing)
+
+
+def placement_json(placement: Placement, epoch: int) -> Status:
+    """The placement as the record holds it, with the epoch of the term that decided it."""
+    return _filled({"epoch": epoch}) | _places_json(placement)
+
+
+@while_alive
+def _places_json(placement: Placement) -> Status:
+    """The same without the epoch; kept, because it seldom changes and may be long."""
+    found: Status = pruned(placement_to_status(placement, 0))
+    return found
+
+
+def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> Status:
+    refusal = view.refusal or view.left_out
+    refused = {r.pod_set: r for r in refusal.pod_sets} if refusal else {}
+    said = refused.get(each.terms.name)
+    reason, message = _why_gated(each, gang)
+    if view.refusal and said:
+        reason, message = view.refusal.reason, _fit_text(said.fit, said.wanted)
+    return _filled(
+        {
+            "name": each.terms.name,
+            "count": each.terms.count,
+            "minimum": each.terms.minimum,
+            "gated": len(each.gated),
+            "released": sum(is_released(pod) for pod in each.settled),
+            "notReleased": sum(1 for _ in adoption.not_released(each)),
+            "bound": each.bound,
+            "ready": each.ready,
+            "kept": each.kept,
+            "reason": reason,
+            "message": message,
+            "shortage": shortage_to_status(said) if said and said.fit < said.wanted else {},
+        }
+    )
+
+
+def _why_gated(each: PodSetStanding, gang: Explained) -> tuple[str, str]:
+    """Say why gated pods of a pod set wait: for what the gang waits for, or for their own sake."""
+    if gang.phase not in (ADMITTED, RUNNING) or gang.reason == Reason.TERMINATING:
+        return (gang.reason, "") if each.gated else ("", "")
+    mine = next((waits for waits in gang.waits if waits.pod_set == each.terms.name), None)
+    return (mine.reason, short(mine.message)) if mine is not None else ("", "")
+
+
+def _fit_text(fit: int, wanted: int) -> str:
+    return f"{fit} of {wanted} fit"
+
+
+def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
+    before = {c.get("type"): c for c in view.written.get("conditions", ())}
+    wanted = [*_usual(view, said), *_surplus(view, said), *_keys(view)]
+    return [_condition(each, before.get(each.kind), stamp) for each in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One aspect of a gang; the status is "True" or "False"."""
+
+    kind: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+def _usual(view: GangView, said: Explained) -> list[_Condition]:
+    gathered = bool(view.standing) and is_gathered(view.standing)
+    admitted = said.phase in (ADMITTED, RUNNING)
+    return [
+        _reached("Gathered", Reason.GATHERED if gathered else None, said),
+        _Condition("QuotaReserved", "True", Reason.NOT_REQUIRED, "the default queue has no quota"),
+        _reached("Admitted", Reason.ADMITTED if admitted else None, said),
+        _reached("Ready", Reason.RUNNING if said.reason == Reason.RUNNING else None, said),
+    ]
+
+
+def _reached(kind: str, reason: Reason | None, said: Explained) -> _Condition:
+    """What is reached has a reason of its own, what is not has that of the gang."""
+    if reason is not None:
+        return _Condition(kind, "True", reason)
+    return _Condition(kind, "False", said.reason, said.message)
+
+
+def _surplus(view: GangView, said: Explained) -> list[_Condition]:
+    """Say of an admitted gang whether its pods above the minimum have their place."""
+    if said.phase not in (ADMITTED, RUNNING) or view.terminating:
+        return []
+    if said.waits:
+        first = said.waits[0].reason
+        message = in_words(said.waits, view)[:MESSAGE_LIMIT]
+        return [_Condition(SURPLUS_PLACED, "False", first, message)]
+    unplaced = adoption.waiting(view.standing)
+    if unplaced:
+        return [_Condition(SURPLUS_PLACED, "False", Reason.NOT_RELEASED_BY_MUSTER, unplaced)]
+    if all(each.terms.count == each.terms.minimum for each in view.standing):
+        return []
+    return [_Condition(SURPLUS_PLACED, "True", Reason.ADMITTED)]
+
+
+def surplus_waits(written: Status) -> tuple[str, str]:
+    """Return why pods wait beside those of a gang that has its place, as a record has it."""
+    if written.get("reason") not in (Reason.RUNNING, Reason.ADMITTED):
+        return "", ""  # then the gang's own reason is told
+    for each in written.get("conditions", ()):
+        if (each.get("type"), each.get("status")) == (SURPLUS_PLACED, "False"):
+            return each.get("reason", ""), each.get("message", "")
+    return "", ""
+
+
+def _keys(view: GangView) -> list[_Condition]:
+    """Say what the RayCluster has under muster.dev/ that is no key of ours; else nothing."""
+    if not view.unknown_keys:
+        return []
+    return [_Condition("KeysUnderstood", "False", Reason.UNKNOWN_KEY, view.unknown_keys)]
+
+
+def _condition(each: _Condition, before: Mapping[str, Any] | None, stamp: str) -> Status:
+    before = before if before is not None and before.get("status") == each.status else {}
+    return _filled(
+        {
+            "type": each.kind,
+            "status": each.status,
+            "reason": each.reason,
+            "message": each.message,
+            "lastTransitionTime": before.get("lastTransitionTime") or stamp,
+        }
+    )
+
+
+def _filled(status: Status) -> Status:
+    """The fields that say something, which is how a record holds them."""
+    return {key: value for key, value in status.items() if value}

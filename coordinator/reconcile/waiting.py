@@ -1,0 +1,99 @@
+"""Why does each gated pod of a gang that has its place wait?
+
+A gang that runs is not done: workers that an autoscaler adds, or that come under annotations that
+cannot be used, keep their gate. Of each such pod the reason is told, by pod set.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.pod_sets import PodSetStanding
+from coordinator.gang.view import GangView
+from kube.codec.observed_pod import ObservedPod
+from kube.ray.gang_terms import GangTerms
+from scheduling.model.verdict import Reason
+
+GATES_NAMED = 3
+SHORT = 160
+"""Characters of what a single pod set says: there may be a thousand of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """So many gated pods of one pod set without a seat, and why they wait."""
+
+    pod_set: str
+    pods: int
+    reason: Reason
+    message: str
+
+
+def outside(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> dict[str, int]:
+    """Count the gated pods of pod sets that the terms do not have; by name of the set."""
+    known = {each.name for each in terms.pod_sets} if terms is not None else set()
+    gated = (pod.member.pod_set for pod in pods if pod.member and pod.gated and pod.alive)
+    return dict(Counter(name for name in gated if name not in known))
+
+
+def waiting(view: GangView) -> tuple[Waits, ...]:
+    """Say of all gated pods without a seat why they wait, the pod sets in their order."""
+    said = [each for standing in view.standing for each in _of(standing, view)]
+    said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.outside.items())]
+    return tuple(each for each in said if each.pods)
+
+
+def in_words(waits: Sequence[Waits], view: GangView) -> str:
+    """Say how many pods of the gang wait, and why."""
+    pods = sum(each.pods for each in waits)
+    exist = sum(each.exist for each in view.standing) + sum(view.outside.values())
+    reasons = "; ".join(dict.fromkeys(each.message for each in waits))
+    return f"{pods} of {exist} pods {'waits' if pods == 1 else 'wait'}: {reasons}"
+
+
+def short(message: str) -> str:
+    """Cut a message to what a single pod set may say."""
+    return message if len(message) <= SHORT else f"{message[: SHORT - 1]}…"
+
+
+def _of(standing: PodSetStanding, view: GangView) -> Iterator[Waits]:
+    name, terms = standing.terms.name, standing.terms
+    yield from _held_by_others(standing)
+    excess = min(len(standing.waiting), max(0, standing.exist - terms.count))
+    yield Waits(name, excess, *_unasked(view, terms.count))
+    yield Waits(name, len(standing.waiting) - excess, *_asked(view, standing))
+
+
+def _held_by_others(standing: PodSetStanding) -> Iterator[Waits]:
+    seated = [pod for pod, _ in standing.seated if pod.foreign_gates]
+    held = [*standing.blocked, *seated]
+    gates = sorted({gate for pod in held for gate in pod.foreign_gates})
+    more = f" and {len(gates) - GATES_NAMED} more" if len(gates) > GATES_NAMED else ""
+    message = f"held by gates of others: {', '.join(gates[:GATES_NAMED])}{more}"
+    yield Waits(standing.terms.name, len(held), Reason.FOREIGN_GATES, message)
+
+
+def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
+    """Speak of pods beyond those that the gang goes on with: its terms may have broken since."""
+    if view.problem:
+        return Reason.MISCONFIGURED, view.problem
+    if isinstance(view.asked, NotReady) and view.asked.reason is Reason.SUSPENDED:
+        return view.asked.reason, view.asked.message
+    pods = "1 pod" if count == 1 else f"{count or 'no'} pods"
+    said = f"the RayCluster asks for {pods} of the group; KubeRay deletes the others"
+    return Reason.EXCESS_PODS, said
+
+
+def _asked(view: GangView, standing: PodSetStanding) -> tuple[Reason, str]:
+    """Speak of pods that are to come: of what was asked last, and what the cycle said to it."""
+    if isinstance(view.asked, NotReady):
+        return view.asked.reason, view.asked.message
+    for refusal in (view.refusal, view.left_out):
+        if refusal is not None:
+            return refusal.reason, refusal.message
+    hosts, pods = standing.terms.hosts, len(standing.waiting)
+    if hosts > 1 and pods % hosts:
+        said = f"a replica of {standing.terms.name} starts whole, with all of its {hosts} pods"
+        return Reason.GANG_INCOMPLETE, said
+    return Reason.PENDING, "waiting for the next cycle"

@@ -1,0 +1,145 @@
+"""Which Events of a gang are written, and when?
+
+A user reads Events with `kubectl describe`; the API server forgets each an hour after it was
+written last. So the reason for which a gang waits is told when it begins to hold, again when its
+message changed, and renewed while it holds. Whatever changes how often, a gang has a bucket of
+tokens, and each Event takes one: what has none waits for the next, the newest of each reason.
+Time is an argument.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from coordinator.messages.actions import Action, EmitEvent, Regarding
+
+BURST = 3
+"""Events of one gang that may be written at once."""
+
+REFILL = 30.0
+"""Seconds until one more may be: two a minute."""
+
+SPACING = 30.0
+"""Seconds for which a reason keeps its message, at least, although the numbers in it move."""
+
+RENEWAL = 1500.0
+"""Seconds after which an Event whose reason holds is written again, at most.
+
+Twice that is less than the hour for which an API server keeps Events by default: a write that
+fails, or a new leader, which does not know when the last one was, leaves no gap.
+"""
+
+SPREAD = 0.25
+"""The share of the renewal by which gangs differ, so that those told together do not stay so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told last for a reason, and when."""
+
+    event: EmitEvent
+    at: float
+
+
+@dataclass(slots=True)
+class Telling:
+    """What was told of one gang.
+
+    `standing` is the Event of the reason that holds now, None where none is to be told, and
+    `others` are the objects that show it too. `heard` is the last such reason that was told, empty
+    where the user need not hear of its end. `passing` are Events of what happened once and that
+    are not written yet, by reason. `share` tells gangs apart, from 0 to 1.
+    """
+
+    share: float = 0.0
+    standing: EmitEvent | None = None
+    others: tuple[Regarding, ...] = ()
+    heard: str = ""
+    next_at: float | None = None
+    passing: dict[str, EmitEvent] = field(default_factory=dict)
+    _told: dict[str, Told] = field(default_factory=dict)
+    _shown: tuple[Regarding, ...] | None = None
+    _full_at: float = 0.0  # when the bucket is full again
+
+    def adopt(self, event: EmitEvent, now: float) -> None:
+        """Take it that an earlier leader told this, at a time that is not known."""
+        self.heard, self._shown = event.reason, None
+        self._told[event.reason] = Told(event, now - self._renewal * (1 - self.share))
+
+    def hush(self) -> None:
+        """Tell nothing more of what holds, nor what waits to be told."""
+        self.standing = None
+        self.passing.clear()
+
+    def sift(self, actions: Iterable[Action], now: float, spacing: float) -> list[Action]:
+        """Return the actions, with those Events in place of the asked for that may be told now."""
+        found: list[Action] = []
+        for action in actions:
+            if isinstance(action, EmitEvent):
+                self._offer(action, now)
+            else:
+                found.append(action)
+        for at, event in sorted(self._due(spacing), key=lambda each: each[0]):
+            if max(at, self._token_at) <= now:
+                self._full_at = max(self._full_at, now) + REFILL
+                found += self._tell(event, now)
+        left = (max(at, self._token_at) for at, _ in self._due(spacing))
+        self.next_at = min(left, default=None)
+        return found
+
+    def _offer(self, event: EmitEvent, now: float) -> None:
+        """Keep what happened for its turn, unless its user knows."""
+        told = self._told.get(event.reason)
+        if told is None or told.event != event or now >= told.at + self._renewal:
+            self.passing[event.reason] = event
+
+    def _due(self, spacing: float) -> Iterator[tuple[float, EmitEvent]]:
+        """When each Event is to be written, were there tokens enough."""
+        if self.standing is not None:
+            yield self._standing_at(self.standing, spacing), self.standing
+        for reason, event in self.passing.items():
+            told = self._told.get(reason)
+            yield (0.0 if told is None else told.at + spacing), event
+
+    def _standing_at(self, event: EmitEvent, spacing: float) -> float:
+        told = self._told.get(event.reason)
+        if told is None or event.reason != self.heard:
+            return 0.0
+        same = told.event == event and self._shown in (None, self.others)
+        return told.at + (self._renewal if same else spacing)
+
+    def _tell(self, event: EmitEvent, now: float) -> list[Action]:
+        self._told[event.reason] = Told(event, now)
+        if event is not self.standing:
+            del self.passing[event.reason]
+            return [event]
+        self.heard, self._shown = event.reason, self.others
+        return [event, *(replace(event, regarding=each) for each in self.others)]
+
+    @property
+    def _renewal(self) -> float:
+        return RENEWAL * (1 - SPREAD * self.share)
+
+    @property
+    def _token_at(self) -> float:
+        """When there is a token. Sums of shares of one would fall short of it by a rounding."""
+        return self._full_at - (BURST - 1) * REFILL
+
+
+def renewal_of(uid: str) -> float:
+    """Seconds after which an Event on an object is told again while it holds."""
+    return RENEWAL * (1 - SPREAD * share_of(uid))
+
+
+def share_of(uid: str) -> float:
+    """Draw a number from 0 to 1 from a uid, always the same."""
+    return zlib.crc32(uid.encode()) / 0xFFFFFFFF
+
+
+def spacing_of(quiet: float) -> float:
+    """Return the seconds for which a message stands, given the quiet time of waiting gangs.
+
+    That one grows with their number, a tenth of a second for each: so about one gang a second is
+    told anew, of however many.
+    """
+    return max(SPACING, 10 * quiet)

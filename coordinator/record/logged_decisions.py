@@ -1,0 +1,35 @@
+"""What of one gang was decided and is not in the log yet, and what is?"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from scheduling.model.placement import Placement
+
+
+@dataclass(slots=True)
+class Notes:
+    """The leader's notes for the log, of one gang.
+
+    `placed` (node -> pods) is decided and not yet written; `first`: nothing was decided before it.
+    `releasing` (uid -> node) are releases that were sent and are in no line yet. `refused` is the
+    reason that the log told last; `fenced` (uid -> token) and `deleted` are pods that it told of.
+    """
+
+    placed: Counter[str] = field(default_factory=Counter)
+    first: bool = False
+    releasing: dict[str, str] = field(default_factory=dict)
+    refused: str = ""
+    fenced: dict[str, str] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+
+    def decided(self, placement: Placement, count: int) -> None:
+        """Note a placement before it is written, the so-many-th of its gang."""
+        self.first = self.first or count == 1
+        for each in placement.assignments:
+            self.placed.update(dict(each.nodes))
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is known of pods that are no more."""
+        for uid in self.fenced.keys() - alive:
+            del self.fenced[uid]
+        self.deleted &= alive

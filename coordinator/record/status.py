@@ -1,0 +1,26 @@
+"""When a status that is recorded already says what is to be said."""
+
+from typing import Any
+
+import msgspec
+
+from coordinator.record.urgency import Status
+from kube.objects.gang import GangStatus
+
+
+def recorded(status: GangStatus) -> Status:
+    """The status that a Gang object holds, in the form that `status_of` makes."""
+    found: Status = pruned(msgspec.to_builtins(status))
+    return found
+
+
+def pruned(value: Any) -> Any:
+    """The value without its empty parts: absent, null, zero and empty mean the same here."""
+    match value:
+        case dict():
+            kept = {key: pruned(each) for key, each in value.items()}
+            return {key: each for key, each in kept.items() if each not in (None, "", 0, [], {})}
+        case list() | tuple():
+            return [pruned(each) for each in value]
+        case _:
+            return value

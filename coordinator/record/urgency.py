@@ -1,0 +1,148 @@
+"""How urgent is it to write a gang's status?
+
+What a user decides on (the phase, the reason) and what other programs act on (the placement) is
+written at once; what may pass by itself waits whether it does, and numbers that merely move wait
+longer, so that a queue of hundreds does not write hundreds of times for each gang that leaves. A
+gang that is admitted within a second was never told that it waits. Time is an argument.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduling.model.verdict import Reason
+
+GATHERING = "Gathering"
+QUEUED = "Queued"
+ADMITTED = "Admitted"
+RUNNING = "Running"
+
+GATHER_DELAY = 5.0  # seconds without a new pod of any gang until it is told that some are missing
+GATHER_LIMIT = 30.0  # seconds until that is told though pods of others come all the time
+SETTLE_DELAY = 1.0  # seconds for which a gang is not told that it waits: it may be admitted
+QUIET_DELAY = 10.0  # seconds until numbers of a gang that starts are written, or that it is pending
+LONGEST_QUIET = 60.0  # the most seconds for which the numbers of a waiting gang may be old
+AT_ONCE = ("phase", "reason")
+UNSAID = ("", "")
+COMING = (Reason.PENDING, Reason.GANG_INCOMPLETE)
+
+LASTING = (Reason.NEVER_FITS, Reason.UNSUPPORTED)
+"""Verdicts that no room that comes free turns."""
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bustle:
+    """How much goes on in the cluster.
+
+    `quiet` is the time between writes that only move numbers, `came` when a gated pod of any gang
+    came last.
+    """
+
+    quiet: float
+    came: float
+
+
+@dataclass(slots=True)
+class Urgency:
+    """Since when the record of one gang is behind, and when it was written last.
+
+    `since` is when the record began to differ from what it should say, None while it does not;
+    `said` are the phase and the reason that it should say, `said_since` since when. `renewals`
+    counts the writes since those changed. `unsent` is how it was before the write under way.
+    """
+
+    written_at: float = 0.0
+    since: float | None = None
+    said: tuple[str, str] = UNSAID
+    said_since: float = 0.0
+    renewals: int = 0
+    unsent: "Urgency | None" = None
+
+    def fall_behind(self, now: float) -> float:
+        """Note that the record differs; returns since when it does."""
+        self.since = now if self.since is None else self.since
+        return self.since
+
+    def due(
+        self, status: Status, written: Status, bustle: Bustle, now: float, *, refused: bool
+    ) -> float | None:
+        """When the status is to be written; None where the record says the same already.
+
+        `refused`: it tells of a verdict, which the next cycle may turn.
+        """
+        if _says_the_same(status, written):
+            self.since, self.said = None, UNSAID
+            return None
+        since = self.fall_behind(now)
+        said = (status["phase"], status["reason"])
+        if said != self.said:
+            self.said_since = now if self.said != UNSAID else since
+            self.said = said
+        if status.get("placement") != written.get("placement"):
+            return 0.0  # also one that is given up: others may get its room in the next cycle
+        if status["reason"] in COMING:
+            return self._due_of_coming(since, status, bustle)
+        if any(status.get(field) != written.get(field) for field in AT_ONCE):
+            return self._due_of_refusal(since, status, written, bustle) if refused else 0.0
+        return self._due_of_numbers(since, status, bustle, refused=refused)
+
+    def _due_of_coming(self, since: float, status: Status, bustle: Bustle) -> float:
+        """When it is due that pods or a verdict are missing, which mostly come by themselves."""
+        if status["phase"] not in (GATHERING, QUEUED):
+            return since + SETTLE_DELAY  # the gang had all of its pods before
+        if status["reason"] == Reason.PENDING:
+            return min(self.said_since + QUIET_DELAY, since + GATHER_LIMIT)
+        came = max(self.said_since, bustle.came)
+        return min(came + GATHER_DELAY, since + GATHER_LIMIT)
+
+    def sent(self, status: Status, written: Status, now: float) -> None:
+        """Note that the status is on its way."""
+        same = all(status.get(field) == written.get(field) for field in AT_ONCE)
+        self.unsent = replace(self, unsent=None)
+        self.renewals = self.renewals + 1 if same else 0
+        self.written_at, self.since, self.said = now, None, UNSAID
+
+    def failed(self) -> None:
+        """Note that what was sent did not arrive: the record is as far behind as it was."""
+        before = self.unsent
+        if before is not None:
+            self.written_at, self.since = before.written_at, before.since
+            self.said, self.said_since = before.said, before.said_since
+            self.renewals, self.unsent = before.renewals, None
+
+    def renewal_delay(self, quiet: float) -> float:
+        """Seconds for which numbers of the gang may be old while it waits: the longer the more."""
+        longer = SETTLE_DELAY * 2.0 ** min(self.renewals, 10)
+        return max(quiet, min(longer, QUIET_DELAY))
+
+    def _due_of_refusal(
+        self, since: float, status: Status, written: Status, bustle: Bustle
+    ) -> float:
+        """When it is due that a gang waits, or waits for another reason than before."""
+        told = written.get("phase") == QUEUED and status["reason"] not in LASTING
+        quiet = self.written_at + bustle.quiet if told else 0.0
+        return max(since + SETTLE_DELAY, quiet)
+
+    def _due_of_numbers(
+        self, since: float, status: Status, bustle: Bustle, *, refused: bool
+    ) -> float:
+        match status["phase"]:
+            case "Queued" if not refused:
+                return max(since, self.written_at) + SETTLE_DELAY  # only its user can end this
+            case "Admitted":
+                return since + QUIET_DELAY
+            case "Running":
+                return max(since + SETTLE_DELAY, self.written_at + bustle.quiet)
+            case _:
+                return since + self.renewal_delay(bustle.quiet)
+
+
+def _says_the_same(status: Status, written: Status) -> bool:
+    """A new term alone is no reason to write: its epoch comes with the next change."""
+    return {**status, "epoch": 0} == {**written, "epoch": 0}
+
+
+def quiet_delay(waiting: int) -> float:
+    """Seconds between writes of one waiting gang's numbers: 10 writes a second over all of them."""
+    return min(LONGEST_QUIET, max(SETTLE_DELAY, waiting / 10))

@@ -1,0 +1,1 @@
+"""The shell around the state machine: watches, loop, writes. It decides nothing."""

@@ -1,0 +1,375 @@
+"""How do the parts of the coordinator hang together, from start to stop?
+
+Reflectors feed the loop from the start, in every replica. A replica that is synced contends for
+the Lease; while it leads, an executor carries out what the state machine asks for.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar, assert_never
+
+import structlog
+
+from coordinator import metrics
+from coordinator.gang.priority import AllowedClasses
+from coordinator.messages import events as happened
+from coordinator.messages.clock import Patience
+from coordinator.messages.events import Event, Teller
+from coordinator.settings import Settings
+from coordinator.shell.executor import Executor
+from coordinator.shell.loop import Loop
+from coordinator.state_machine import CoordinatorState
+from kube.api.client import Client
+from kube.api.errors import Timeout
+from kube.api.leader_election import Election, Term, Timing
+from kube.api.reflector import Reflector, Selection
+from kube.api.resources import (
+    DEVICE_CLASSES,
+    GANGS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    RAY_CLUSTERS,
+)
+from kube.api.watch_events import (
+    Blind,
+    Changed,
+    Deleted,
+    Sighted,
+    Sink,
+    Synced,
+    Unreadable,
+    Watched,
+    WatchEvent,
+)
+from kube.codec.node import whole_node
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.scheduler_profiles import profiles_of
+from kube.codec.storage import WATCHES, ObservedFact
+from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
+from kube.objects.gang import Gang
+from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.ray import RayCluster
+from kube.ray.ray_cluster import essential
+from runtime.slicing import settle_heap
+from scheduling.model.gang import GangKey
+from scheduling.model.volume import Fact
+
+log = structlog.get_logger()
+
+T = TypeVar("T", bound=Watched)
+
+TRUSTED_SILENCE = 1.0  # seconds: who has just said something is connected
+LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
+REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
+RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
+OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Coordinator:
+    """One replica."""
+
+    def __init__(self, settings: Settings, client: Client) -> None:
+        self._settings = settings
+        self._client = client
+        self._profiles = profiles_of(settings.profiles)
+        patience = Patience(
+            bind=settings.bind_patience,
+            torn=settings.torn_patience,
+            slot=settings.slot_patience,
+            setback=2 * settings.torn_patience,
+            refusal=settings.refusal_memory,
+        )
+        allowed = AllowedClasses(settings.priority_classes)
+        self.loop = Loop(CoordinatorState(patience, allowed), settings.debounce)
+        feed = self.loop.feed
+        self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
+        event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
+        self._ray_pods = self._pods(
+            "raypods", event, Selection(label_selector=RAY_PODS, bare=BarePod)
+        )
+        # Ended pods hold nothing: they never travel.
+        others = Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED, bare=BarePod)
+        self.reflectors: dict[str, Reflector[Any]] = {
+            "gangs": self._gangs,
+            "raypods": self._ray_pods,
+            "pods": self._pods("pods", _pod_event, others),
+            **self._surroundings(),
+        }
+        # Without these only gangs that mount volumes wait, so nothing else waits for them.
+        self.storage: dict[str, Reflector[ObservedFact]] = {
+            watch.resource.plural: Reflector(
+                client,
+                watch.resource,
+                watch.kind,
+                _fact_sink(feed, watch.fact),
+                project=watch.observe,
+                selection=Selection(may_be_absent=True),
+            )
+            for watch in WATCHES
+        }
+
+    def _pods(
+        self,
+        watch: str,
+        event: Callable[[WatchEvent[ObservedPod]], Event | None],
+        selection: Selection,
+    ) -> Reflector[ObservedPod]:
+        sink = _sink(self.loop.feed, watch, event)
+        return Reflector(self._client, PODS, Pod, sink, project=self._reduce, selection=selection)
+
+    def _surroundings(self) -> dict[str, Reflector[Any]]:
+        """The watches of what is neither a gang nor a pod, and that every gang needs."""
+        client, feed = self._client, self.loop.feed
+        return {
+            "nodes": Reflector(
+                client,
+                NODES,
+                Node,
+                _sink(feed, "nodes", _node_event),
+                project=whole_node,
+                selection=Selection(bare=BareNode),
+            ),
+            "rayclusters": Reflector(
+                client,
+                RAY_CLUSTERS,
+                RayCluster,
+                _sink(feed, "rayclusters", _cluster_event),
+                project=essential,
+            ),
+            "namespaces": Reflector(
+                client, NAMESPACES, Namespace, _sink(feed, "namespaces", _namespace_event)
+            ),
+            "priorityclasses": Reflector(
+                client,
+                PRIORITY_CLASSES,
+                PriorityClass,
+                _sink(feed, "priorityclasses", _priority_event),
+            ),
+            "deviceclasses": Reflector(
+                client,
+                DEVICE_CLASSES,
+                DeviceClass,
+                _sink(feed, "deviceclasses", _device_class_event),
+                selection=Selection(may_be_absent=True),
+            ),
+        }
+
+    def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
+        """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
+        meta = pod.metadata
+        version = meta.uid, meta.resource_version
+        known = self.loop.state.cache.pods.get((meta.namespace, meta.name))
+        if known is not None and (known.uid, known.resource_version) == version:
+            return known
+        return observe(pod, self._profiles)
+
+    @property
+    def synced(self) -> bool:
+        """Whether every watch that all gangs need has its first list."""
+        return all(reflector.synced for reflector in self.reflectors.values())
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.loop.run())
+            for reflector in (*self.reflectors.values(), *self.storage.values()):
+                tasks.create_task(reflector.run())
+            tasks.create_task(self._contend())
+
+    async def _contend(self) -> None:
+        for reflector in self.reflectors.values():
+            await reflector.wait_synced()
+        settle_heap()
+        log.info("synced", pods=len(self.loop.state.cache.pods))
+        settings = self._settings
+        timing = Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+        election = Election(
+            self._client,
+            settings.namespace,
+            LEASE_NAME,
+            settings.identity,
+            timing=timing,
+            floor=self._highest_epoch,
+        )
+        await election.run(self._lead)
+
+    def _highest_epoch(self) -> int:
+        gangs = self.loop.state.cache.gangs.values()
+        return max((gang.status.epoch or 0 for gang in gangs), default=0)
+
+    async def _lead(self, term: Term) -> None:
+        """Lead: first see all that an earlier leader may have written, then act."""
+        try:
+            await asyncio.gather(*(each.refresh(REFRESH_TIMEOUT) for each in self._doubtful()))
+        except Timeout as error:
+            log.warning("term given up: cannot see what was written before", error=str(error))
+            return
+        await self._act(term)
+
+    def _doubtful(self) -> list[Reflector[Any]]:
+        """The watches that must be listed anew before the first decision of a term.
+
+        Those of what an earlier leader wrote, always. Of the rest those that were silent of late:
+        a term often begins where an outage ended, which may have left connections that are dead
+        without a word, and a decision on what they told last would be one on stale data.
+        """
+        since = time.monotonic() - TRUSTED_SILENCE
+        seeing = (each for each in self.storage.values() if each.synced and not each.blind)
+        return [
+            each
+            for each in (*self.reflectors.values(), *seeing)
+            if each in (self._gangs, self._ray_pods) or (each.last_contact or 0.0) < since
+        ]
+
+    async def _act(self, term: Term) -> None:
+        """Carry out what the state machine asks for, until cancelled."""
+        settings = self._settings
+        executor = Executor(
+            self._client,
+            term,
+            self.loop.feed,
+            identity=settings.identity,
+            concurrency=settings.concurrency,
+            reduce=self._reduce,
+        )
+        self.loop.appoint(happened.TermStarted(term.epoch, term.clean), executor.submit)
+        metrics.LEADER.set(1)
+        metrics.EPOCH.set(term.epoch)
+        try:
+            await executor.run()
+        finally:
+            metrics.LEADER.set(0)
+            fenced = self.loop.state.has_fenced(term.epoch)
+            self.loop.dismiss()
+            term.answered = await executor.close(min(LAST_ANSWERS, term.remaining())) and fenced
+
+
+def _sink(
+    feed: Callable[[Iterable[Event]], None],
+    watch: str,
+    translate: Callable[[WatchEvent[T]], Event | None],
+) -> Sink[T]:
+    def event_of(told: WatchEvent[T]) -> Event | None:
+        match told:
+            case Blind():
+                return happened.SightLost(watch)
+            case Sighted():
+                return happened.SightRegained(watch)
+            case _:
+                return translate(told)
+
+    def sink(batch: list[WatchEvent[T]]) -> None:
+        feed([event for told in batch if (event := event_of(told)) is not None])
+
+    return sink
+
+
+def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:
+    """One fact that cannot be read is as bad as a watch that is down, until a list has none.
+
+    It may be a disk that nobody would count.
+    """
+    unread = False
+
+    def sink(batch: list[WatchEvent[ObservedFact]]) -> None:
+        nonlocal unread
+        is_list = any(isinstance(told, Synced) for told in batch)
+        unread = any(isinstance(told, Unreadable) for told in batch) or (unread and not is_list)
+        events = [_fact_event(told, kind) for told in batch]
+        lost = happened.FactsLost(kind)
+        feed([lost if unread and event == happened.FactsSeen(kind) else event for event in events])
+
+    return sink
+
+
+def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event:
+    match told:
+        case Changed(obj=seen):
+            return happened.FactSeen(seen.fact)
+        case Deleted(obj=seen):
+            return happened.FactGone(seen.fact)
+        case Synced() | Sighted():
+            return happened.FactsSeen(kind)
+        case Blind() | Unreadable():
+            return happened.FactsLost(kind)
+        case _:
+            assert_never(told)
+
+
+def _pod_event(told: WatchEvent[ObservedPod], teller: Teller = Teller.POD_WATCH) -> Event | None:
+    match told:
+        case Changed(obj=pod):
+            return happened.PodSeen(pod, teller)
+        case Deleted(obj=pod):
+            return happened.PodGone(pod.namespace, pod.name, pod.uid, teller)
+        case _:
+            return None
+
+
+def _node_event(told: WatchEvent[Node]) -> Event | None:
+    match told:
+        case Changed(obj=node):
+            return happened.NodeSeen(node)
+        case Deleted(obj=node):
+            return happened.NodeGone(node.metadata.name)
+        case _:
+            return None
+
+
+def _cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
+    match told:
+        case Changed(obj=cluster):
+            return happened.ClusterSeen(cluster)
+        case Deleted(obj=cluster):
+            return happened.ClusterGone(
+                GangKey(cluster.metadata.namespace, cluster.metadata.name), cluster.metadata.uid
+            )
+        case _:
+            return None
+
+
+def _gang_event(told: WatchEvent[Gang]) -> Event | None:
+    match told:
+        case Changed(obj=gang):
+            return happened.GangSeen(gang)
+        case Deleted(obj=gang):
+            return happened.GangGone(
+                GangKey(gang.metadata.namespace, gang.metadata.name), gang.metadata.uid
+            )
+        case _:
+            return None
+
+
+def _namespace_event(told: WatchEvent[Namespace]) -> Event | None:
+    match told:
+        case Changed(obj=namespace):
+            return happened.NamespaceSeen(namespace)
+        case Deleted(obj=namespace):
+            return happened.NamespaceGone(namespace.metadata.name)
+        case _:
+            return None
+
+
+def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
+    match told:
+        case Changed(obj=priority_class):
+            return happened.PriorityClassSeen(priority_class)
+        case Deleted(obj=priority_class):
+            return happened.PriorityClassGone(priority_class.metadata.name)
+        case _:
+            return None
+
+
+def _device_class_event(told: WatchEvent[DeviceClass]) -> Event | None:
+    match told:
+        case Changed(obj=device_class):
+            return happened.DeviceClassSeen(device_class)
+        case Deleted(obj=device_class):
+            return happened.DeviceClassGone(device_class.metadata.name)
+        case _:
+            return None

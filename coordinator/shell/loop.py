@@ -1,0 +1,126 @@
+"""When is the state machine called, and with what?
+
+One task owns the state: it takes what has come in since it last looked, hands it over, and gives
+the actions to the executor. It decides nothing. After each look it rests for the debounce, or for
+as long as the look took if that is longer, so that what comes in one by one (the ends of a large
+gang's releases, each of which concerns all of its pods) is handled by the batch. A cycle follows
+the first reason for one by the debounce, or by twice the time that the last cycle took if that is
+longer, so that deciding never takes more than a third of the time.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from coordinator.messages.actions import Action
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
+from coordinator.metrics import CYCLE_SECONDS, INBOX
+from coordinator.state_machine import CoordinatorState
+
+Submit = Callable[[Iterable[Action]], None]
+
+LONGEST_REST = 0.25
+BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
+
+
+class Loop:
+    """Feeds one state machine, and hands its actions to whoever acts in the term they are of."""
+
+    def __init__(self, state: CoordinatorState, debounce: float) -> None:
+        self.state = state
+        self.last_turn = time.monotonic()
+        self._actor: tuple[int, Submit] | None = None
+        self._debounce = debounce
+        self._inbox: deque[Event] = deque()
+        self._wake = asyncio.Event()
+        self._cycle_at: float | None = None
+        self._cycle_took = 0.0
+        self._look_at = 0.0
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Queue events; they are handled in the order in which they were fed."""
+        self._inbox.extend(events)
+        self._wake.set()
+
+    def appoint(self, start: TermStarted, submit: Submit) -> None:
+        """Begin a term: from now on `submit` takes the actions that are decided in it."""
+        self._actor = (start.epoch, submit)
+        self.feed([start])
+
+    def dismiss(self) -> None:
+        """End the term."""
+        self._actor = None
+        self.feed([TermEnded()])
+
+    async def run(self) -> None:
+        """Handle events until cancelled; an exception of the state machine is a bug and ends it."""
+        while True:
+            await self._sleep()
+            self._wake.clear()
+            self._turn()
+            await asyncio.sleep(0)
+
+    def _turn(self) -> None:
+        self.last_turn = now = time.monotonic()
+        events: list[Event] = []
+        while self._inbox and len(events) < BATCH:
+            events.append(self._inbox.popleft())
+        INBOX.set(len(self._inbox))
+        if self.state.next_wake is not None and self.state.next_wake <= now:
+            events.append(TimePassed())
+        if self._cycle_at is not None and self._cycle_at <= now and not self._inbox:
+            self._cycle(events, now)
+        elif events:
+            self._act(self.state.handle(events, _moment(now)))
+            self._plan_look(now)
+        self._plan_cycle()
+        if self._inbox:
+            self._wake.set()
+
+    def _plan_look(self, began: float) -> None:
+        """Rest after a look, but never while there is a backlog."""
+        took = time.monotonic() - began
+        self._look_at = began + took + max(took, self._debounce) if not self._inbox else 0.0
+
+    def _act(self, actions: list[Action]) -> None:
+        """What was decided in one term is never carried out in another."""
+        if self._actor is not None and self._actor[0] == self.state.epoch:
+            self._actor[1](actions)
+
+    def _cycle(self, events: list[Event], now: float) -> None:
+        self._cycle_at = None
+        self._act(self.state.handle([*events, CycleDue()], _moment(now)))
+        self._cycle_took = time.monotonic() - now
+        CYCLE_SECONDS.observe(self._cycle_took)
+
+    def _plan_cycle(self) -> None:
+        if self.state.cycle_wanted and self._cycle_at is None:
+            self._cycle_at = time.monotonic() + max(self._debounce, 2 * self._cycle_took)
+
+    async def _sleep(self) -> None:
+        rest = self._look_at - time.monotonic()
+        if rest > 0:
+            await asyncio.sleep(min(rest, LONGEST_REST))
+        moments = [at for at in (self._cycle_at, self.state.next_wake) if at is not None]
+        delay = min(moments) - time.monotonic() if moments else 1.0  # 1 s: the liveness beat
+        if delay <= 0 or self._wake.is_set():
+            return
+        try:
+            async with asyncio.timeout(min(delay, 1.0)):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+
+def _moment(now: float) -> Moment:
+    wall = time.time()
+    return Moment(now, _stamp(int(wall)), wall)
+
+
+@lru_cache(maxsize=1)
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,1 @@
+"""What a replica remembers of its answers, until watches show what became of them."""

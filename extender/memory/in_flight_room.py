@@ -1,0 +1,243 @@
+"""What do pods take that were passed and are not seen bound, on each node that they may be on?
+
+A pod may go to any node that it was passed for. Where room is reserved is not the point here: it
+may be reserved later, when the next pod is asked about. So all nodes are kept, as a bit each
+where they are many, and what the pods take together is kept as a sum for each node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kube.codec.observed_pod import Amounts as Requests
+from kube.codec.observed_pod import ObservedPod
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
+from scheduling.state.node_snapshot import Traits
+
+SUMS_KEPT = 64
+"""Resources whose sums are kept: 2.5 MB for 5,000 places. Anybody can invent host ports."""
+
+FEW = 64
+"""The positions of fewer than one node in so many take less than a bit for each node."""
+
+LEAST_PLACES = 64
+"""So many places are kept whether nodes have gone or not."""
+
+MOST = 2**62
+"""Sums stay below this, or nothing is said (see `Underway.countable`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A pod that was passed and may be on its way to one of these nodes (`at` in `traits`).
+
+    `seat` is the pod of a gang that was passed for its seat; `amounts` are then what it takes
+    beyond what the seat keeps for it.
+    """
+
+    uid: str
+    amounts: Requests
+    traits: Traits
+    at: Positions
+    seat: ObservedPod | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Of a pod with few nodes `few` are their places; else `bits` has one for each place.
+
+    Places that were given out since then have none, and are none of the pod's.
+    """
+
+    amounts: Mapping[str, int]
+    few: Positions | None
+    bits: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int], at: Positions, places: int) -> _Record:
+        """Of these nodes among so many places."""
+        if len(at) <= places // FEW:
+            return cls(amounts, at, None)
+        mask = np.zeros(places, dtype=np.bool_)
+        mask[at] = True
+        return cls(amounts, None, np.packbits(mask))
+
+    def at(self, places: int) -> Positions | Mask:
+        """Return the nodes, in a form that picks them out of the first of so many places."""
+        if self.bits is None:
+            assert self.few is not None
+            return self.few
+        count = min(8 * len(self.bits), places)
+        return np.unpackbits(self.bits, count=count).view(np.bool_)
+
+    def positions(self, places: int) -> Positions:
+        """Return the nodes as positions."""
+        return self.few if self.few is not None else np.flatnonzero(self.at(places))
+
+
+class Underway:
+    """Passed pods by uid, kept by one owner; others only ask.
+
+    Each node has a place on the axis of bits and sums from when it is first met, whatever comes and
+    goes: so a change of nodes costs no look at the pods. A node that has gone keeps its place, for
+    it may come back; only when there are twice as many places are those without pods given up.
+    """
+
+    def __init__(self) -> None:
+        self._traits = Traits(())
+        self._places: dict[str, int] = {}
+        self._at: Positions = np.zeros(0, dtype=np.intp)
+        self._most = LEAST_PLACES
+        self._records: dict[str, _Record] = {}
+        self._sums: dict[str, Amounts] = {}
+        self._totals: defaultdict[str, int] = defaultdict(int)
+        self._beyond: set[str] = set()
+        self._seated: dict[str, str] = {}
+        self._seats: defaultdict[str, dict[str, ObservedPod]] = defaultdict(dict)
+
+    @classmethod
+    def of(cls, passed: Iterable[Passed]) -> Underway:
+        """These pods."""
+        made = cls()
+        for each in passed:
+            made.add(each)
+        return made
+
+    # ---- what is asked
+
+    def taken(self, resource: str, traits: Traits, at: Positions) -> Amounts | None:
+        """What they take of a resource at some nodes (`at` in `traits`); None for nothing."""
+        if resource not in self._totals:
+            return None
+        self._follow(traits)
+        if resource not in self._sums:
+            if len(self._sums) >= SUMS_KEPT:
+                self._sums.clear()
+            self._sums[resource] = self._summed(resource)
+        return self._sums[resource][self._at[at]]
+
+    @property
+    def countable(self) -> bool:
+        """Whether the sums fit into 64 bits."""
+        return not self._beyond
+
+    def seats_on(self, node: str) -> Collection[ObservedPod]:
+        """The pods of gangs that are on their way to seats there."""
+        return self._seats[node].values() if node in self._seats else ()
+
+    # ---- what comes and goes
+
+    def add(self, passed: Passed) -> None:
+        """Count a pod; one of the same uid must not be there."""
+        if passed.seat is not None:
+            node = passed.traits.names[passed.at[0]]
+            self._seated[passed.uid] = node
+            self._seats[node][passed.uid] = passed.seat
+        self._follow(passed.traits)
+        amounts = {name: min(amount, LIMIT) for name, amount in passed.amounts if amount > 0}
+        record = _Record.of(amounts, self._at[passed.at], len(self._places))
+        self._records[passed.uid] = record
+        self._count(record, +1)
+
+    def remove(self, uid: str) -> None:
+        """Count a pod no more; it need not be there."""
+        node = self._seated.pop(uid, None)
+        if node is not None:
+            del self._seats[node][uid]
+            if not self._seats[node]:
+                del self._seats[node]
+        record = self._records.pop(uid, None)
+        if record is not None:
+            self._count(record, -1)
+
+    def _count(self, record: _Record, sign: int) -> None:
+        at = record.at(len(self._places))
+        for resource, amount in record.amounts.items():
+            self._totals[resource] += sign * amount
+            (self._beyond.add if self._totals[resource] >= MOST else self._beyond.discard)(resource)
+            if not self._totals[resource]:
+                del self._totals[resource]
+                self._sums.pop(resource, None)
+            elif resource in self._sums:
+                # Beyond 64 bits this wraps around, and back again when the pod goes.
+                _add(self._sums[resource], at, sign * amount)
+
+    def _summed(self, resource: str) -> Amounts:
+        found = np.zeros(len(self._places), dtype=np.int64)
+        for record in self._records.values():
+            if resource in record.amounts:
+                _add(found, record.at(len(found)), record.amounts[resource])
+        return found
+
+    # ---- other nodes
+
+    def _follow(self, traits: Traits) -> None:
+        """Learn where the nodes of now have their places."""
+        if traits is self._traits:
+            return
+        self._traits = traits
+        self._place(traits)
+        if len(self._places) > self._most:  # so it is done once in as many new nodes
+            self._tidy(traits)
+            self._most = max(LEAST_PLACES, 2 * len(self._places))
+
+    def _place(self, traits: Traits) -> None:
+        """Give a place to each node that has none."""
+        places, before = self._places, len(self._places)
+        at = [places.setdefault(name, len(places)) for name in traits.names]
+        self._at = np.array(at, dtype=np.intp)
+        more = len(places) - before
+        if more:
+            self._sums = {name: np.pad(each, (0, more)) for name, each in self._sums.items()}
+
+    def _tidy(self, traits: Traits) -> None:
+        """Give up the places of nodes that are no more, and that no pod was passed for."""
+        was, keeps = len(self._places), self._in_use()
+        names = compress(self._places, keeps.tolist())
+        self._places = {name: at for at, name in enumerate(names)}
+        now = np.cumsum(keeps) - 1
+        for uid, record in self._records.items():
+            at = now[record.positions(was)]
+            self._records[uid] = _Record.of(record.amounts, at, len(self._places))
+        self._sums.clear()
+        self._place(traits)
+
+    def _in_use(self) -> Mask:
+        """The places of nodes that some pod was passed for."""
+        keeps = np.zeros(len(self._places), dtype=np.bool_)
+        for record in self._records.values():
+            keeps[record.positions(len(keeps))] = True
+        return keeps
+
+
+def _add(column: Amounts, at: Positions | Mask, amount: int) -> None:
+    """Add an amount at some places, once at each."""
+    if at.dtype == np.bool_:
+        column[: len(at)] += at * np.int64(amount)
+    else:
+        column[at] += amount
+
+
+NOBODY: Final = Underway()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What was passed and is not seen bound, but for the pod that is asked about.
+
+    `complete` is False where somebody else may have passed more (a predecessor, another
+    replica): then no pod but a gang's own gets reserved nodes.
+    """
+
+    underway: Underway = NOBODY
+    complete: bool = True
+
+
+NOTHING_PASSED = Recall()

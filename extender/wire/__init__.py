@@ -1,0 +1,1 @@
+"""What kube-scheduler asks and how it is answered, in bytes."""

@@ -1,0 +1,1 @@
+"""Talks to the API server: credentials, calls, errors, watches, leader election."""

@@ -1,0 +1,316 @@
+"""Where is the API server, and who are we to it, at this moment?
+
+The `kubernetes` package reads kubeconfig and in-cluster files and runs exec plugins, as kubectl
+users expect; it costs most of a second to import, so only the functions here import it, in a
+thread. What it doesn't do is ours: renewal on time without blocking the loop, one renewal for all
+calls that wait, and TLS files that change under a running program.
+
+Invariant: a renewal that fails never takes away credentials that may still work.
+"""
+
+# Importing `kubernetes` late is what keeps a start fast (see above).
+# ruff: noqa: PLC0415
+
+import asyncio
+import contextlib
+import os
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+
+from kube.api.errors import NoAccess
+
+log = structlog.get_logger(__name__)
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+RENEW_AFTER = 60.0
+"""Seconds between looks at the credentials: client-go reads a service account's token once a
+minute too, and the package renews what an exec plugin gave five minutes before it expires."""
+
+PATIENCE = 2.0
+"""Seconds that a call waits for a renewal that is merely due; a plugin that hangs must not stop
+calls whose credentials still work."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """What a TLS context is made of."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One reading of the configuration."""
+
+    server: str
+    authorization: str | None = None
+    tls: TlsFiles = TlsFiles()
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What one request carries; a new object whenever anything in it changed."""
+
+    authorization: str | None = None
+    ssl_context: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+class LoginSource(Protocol):
+    """Where logins come from; both methods block, so they are called in a thread."""
+
+    @property
+    def called(self) -> str:
+        """How to name it to the operator."""
+
+    def due(self) -> Login:
+        """Read again what may have expired by now."""
+
+    def anew(self) -> Login:
+        """Read everything again: what we have was refused."""
+
+
+class ClusterAccess:
+    """The server's address, and credentials that renew themselves."""
+
+    def __init__(
+        self,
+        source: LoginSource,
+        login: Login,
+        *,
+        renew_after: float = RENEW_AFTER,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.server = login.server.rstrip("/")
+        self._source = source
+        self._renew_after = renew_after
+        self._clock = clock
+        self._read_at = clock()
+        self._fingerprint = _fingerprint(login)
+        self._credentials = _credentials(login)
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def current(self) -> Credentials:
+        """Return what to send now; starts the renewal when it is due."""
+        if self._clock() - self._read_at >= self._renew_after:
+            renewal = self._renew(self._source.due)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(renewal), PATIENCE)
+        return self._credentials
+
+    async def after_refusal(self, refused: Credentials) -> Credentials:
+        """Return credentials younger than `refused` where they can be had, else the same."""
+        if self._credentials is refused:
+            await asyncio.shield(self._renew(self._source.anew))
+        return self._credentials
+
+    async def close(self) -> None:
+        """Wait for a renewal that is under way no longer."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+
+    def _renew(self, read: Callable[[], Login]) -> asyncio.Task[None]:
+        # One at a time: a hundred calls refused at once must not start a hundred plugins.
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._replace(read))
+        return self._renewal
+
+    async def _replace(self, read: Callable[[], Login]) -> None:
+        try:
+            found = await asyncio.to_thread(self._changed, read)
+        except (NoAccess, OSError) as error:
+            log.warning("credentials not renewed", error=str(error))
+        else:
+            if found is not None:
+                self._fingerprint, self._credentials = found
+        self._read_at = self._clock()
+
+    def _changed(self, read: Callable[[], Login]) -> tuple[object, Credentials] | None:
+        login = read()
+        fingerprint = _fingerprint(login)
+        if fingerprint == self._fingerprint or _says_less(login, self._credentials):
+            return None
+        return fingerprint, _credentials(login)
+
+
+def _says_less(login: Login, held: Credentials) -> bool:
+    # The package logs a failing exec plugin and goes on without a token: keep the one we have.
+    nothing = login.authorization is None and login.tls.certificate is None
+    return nothing and held.authorization is not None
+
+
+def _fingerprint(login: Login) -> object:
+    files = (login.tls.ca, login.tls.certificate, login.tls.key)
+    return login, tuple(Path(file).read_bytes() if file else b"" for file in files)
+
+
+def _credentials(login: Login) -> Credentials:
+    context = _tls_context(login.tls) if login.server.startswith("https") else None
+    return Credentials(login.authorization, context, login.server_name, login.proxy)
+
+
+def _tls_context(files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=files.ca)
+    # Python 3.13 asks for extensions that the CAs of many clusters lack.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not files.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if files.certificate:
+        context.load_cert_chain(files.certificate, files.key)
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    login: Login
+    called: str = "an address"
+
+    def due(self) -> Login:
+        return self.login
+
+    def anew(self) -> Login:
+        return self.login
+
+
+class _InCluster:
+    """The service account's files; kubelet replaces the token long before it expires."""
+
+    def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._environ = environ
+        self.called = f"service account {directory}"
+
+    def anew(self) -> Login:
+        from kubernetes.client import Configuration
+        from kubernetes.config.incluster_config import InClusterConfigLoader
+
+        loader = InClusterConfigLoader(
+            token_filename=str(self._directory / "token"),
+            cert_filename=str(self._directory / "ca.crt"),
+            environ=self._environ,
+        )
+        return _loaded(loader.load_and_set, Configuration(), self.called)
+
+    due = anew
+
+
+class _Kubeconfig:
+    """A kubeconfig's context: token, token file, client certificate, password or plugin."""
+
+    def __init__(self, path: str, context: str | None, origin: str) -> None:
+        self.called = f"kubeconfig {path} ({origin})"
+        self._path = path
+        self._context = context
+        self._configuration: Any = None
+
+    def due(self) -> Login:
+        # The hook runs the exec plugin only when what it gave is about to expire.
+        hook = self._configuration.refresh_api_key_hook
+        return _loaded(hook or (lambda _: None), self._configuration, self.called)
+
+    def anew(self) -> Login:
+        from kubernetes.client import Configuration
+        from kubernetes.config import load_kube_config
+
+        def load(configuration: Any) -> None:
+            _require_one_of(self._path)
+            load_kube_config(self._path, self._context, configuration)
+
+        fresh = Configuration()
+        login = _loaded(load, fresh, self.called)
+        self._configuration = fresh
+        return login
+
+
+def _require_one_of(path: str) -> None:
+    """Say that there is no file: the package would speak of an invalid one, without its name."""
+    if not any(Path(each).exists() for each in path.split(os.pathsep) if each):
+        raise FileNotFoundError("no such file")
+
+
+def _loaded(load: Callable[[Any], None], configuration: Any, called: str) -> Login:
+    from kubernetes.config import ConfigException
+    from yaml import YAMLError
+
+    unusable = (ConfigException, OSError, ValueError, KeyError, TypeError, YAMLError)
+    try:
+        load(configuration)
+    except unusable as error:
+        raise NoAccess(f"{called}: {error}") from error
+    return _login_in(configuration)
+
+
+def _login_in(configuration: Any) -> Login:
+    return Login(
+        server=configuration.host,
+        # A token file ends in a newline more often than not; a header must not.
+        authorization=(configuration.api_key.get("BearerToken") or "").strip() or None,
+        tls=TlsFiles(
+            ca=configuration.ssl_ca_cert or None,
+            certificate=configuration.cert_file or None,
+            key=configuration.key_file or None,
+            verify=bool(configuration.verify_ssl),
+        ),
+        server_name=configuration.tls_server_name or None,
+        proxy=configuration.proxy or None,
+    )
+
+
+def open_access(server: str) -> ClusterAccess:
+    """Return access to a server that asks for no credentials (a test, a local proxy)."""
+    login = Login(server=server)
+    return ClusterAccess(_Fixed(login), login)
+
+
+async def load_access(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    setting: str = "the path given",
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+    renew_after: float = RENEW_AFTER,
+) -> ClusterAccess:
+    """Find the cluster: the path given, else $KUBECONFIG, else in-cluster, else ~/.kube/config.
+
+    Raises NoAccess when what was found can't be used; nothing else is tried then. `setting` is
+    where the path given comes from: the message names it beside the path.
+    """
+    source: LoginSource = _InCluster(service_account, environ)
+    for path, origin in _paths(kubeconfig, setting, environ):
+        if path:
+            source = _Kubeconfig(path, context, origin)
+            break
+
+    def load() -> ClusterAccess:
+        return ClusterAccess(source, source.anew(), renew_after=renew_after)
+
+    try:
+        return await asyncio.to_thread(load)
+    except OSError as error:
+        raise NoAccess(f"{source.called}: {error}") from error
+
+
+def _paths(
+    kubeconfig: str | None, setting: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str | None, str]]:
+    """Yield where a kubeconfig may be, and who says so; the first that is named counts."""
+    yield kubeconfig, setting
+    yield environ.get("KUBECONFIG"), "environment variable KUBECONFIG"
+    if not environ.get("KUBERNETES_SERVICE_HOST"):
+        yield str(Path("~/.kube/config").expanduser()), "the default"

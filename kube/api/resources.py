@@ -1,0 +1,29 @@
+"""Which API resources does Muster read or write?"""
+
+from kube.api.client import Resource
+
+PODS = Resource(group="", version="v1", plural="pods", namespaced=True)
+NODES = Resource(group="", version="v1", plural="nodes", namespaced=False)
+NAMESPACES = Resource(group="", version="v1", plural="namespaces", namespaced=False)
+EVENTS = Resource(group="", version="v1", plural="events", namespaced=True)
+PRIORITY_CLASSES = Resource(
+    group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False
+)
+DEVICE_CLASSES = Resource(
+    group="resource.k8s.io", version="v1", plural="deviceclasses", namespaced=False
+)
+RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
+GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
+CLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", namespaced=True)
+VOLUMES = Resource(group="", version="v1", plural="persistentvolumes", namespaced=False)
+STORAGE_CLASSES = Resource(
+    group="storage.k8s.io", version="v1", plural="storageclasses", namespaced=False
+)
+CSI_DRIVERS = Resource(group="storage.k8s.io", version="v1", plural="csidrivers", namespaced=False)
+CSI_CAPACITIES = Resource(
+    group="storage.k8s.io", version="v1", plural="csistoragecapacities", namespaced=True
+)
+CSI_NODES = Resource(group="storage.k8s.io", version="v1", plural="csinodes", namespaced=False)
+ATTACHMENTS = Resource(
+    group="storage.k8s.io", version="v1", plural="volumeattachments", namespaced=False
+)

@@ -1,0 +1,1 @@
+"""Turns objects of Kubernetes into values of the core, and back. Pure."""

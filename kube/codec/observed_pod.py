@@ -1,0 +1,339 @@
+"""What does Muster keep of a pod that it saw?
+
+A cluster has tens of thousands of pods and Muster needs little of each: where it is
+and how much it takes. Of pods that belong to a Ray cluster it needs more, and what patches
+are built from only while our gate is on.
+"""
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from kube.codec.fields import InvalidObject
+from kube.codec.pod import nominated_priority, pod_shape, room_on
+from kube.codec.pod_patches import for_patches, pinned_node
+from kube.codec.pod_requests import pod_used
+from kube.codec.pod_volumes import mounts, telling_volumes
+from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
+from kube.codec.selectors import anti_affinity_terms
+from kube.objects import names
+from kube.objects.base import ObjectMeta, SelectorRequirement
+from kube.objects.core import (
+    Affinity,
+    BarePod,
+    Container,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
+from scheduling.model.amounts import PODS
+from scheduling.model.constraints import PodTerm
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import Holder
+from scheduling.model.pod import Mount, PodShape
+from scheduling.state.bounded_cache import MIB, BoundedCache, Interned
+from scheduling.state.pod_index import Kind, Stay
+
+Amounts = tuple[tuple[str, int], ...]
+
+# More pod slots than any node has: the node of a pod that cannot be read counts as full.
+UNREADABLE: Amounts = ((PODS, 1 << 40),)
+
+TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
+
+_RESIZE = "PodResizePending"  # the condition that says which resize cannot be
+
+_LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
+
+OF_A_LABEL = 220
+"""Bytes that a label takes as two strings in a pair, beside its characters."""
+
+
+def _weight_of_kind(kind: Kind) -> int:
+    labels = kind[1]
+    return OF_A_LABEL * len(labels) + len("".join(chain.from_iterable(labels)))
+
+
+# 50,000 pods have a few dozen sets of amounts, and the pods of a controller equal labels, or nearly
+# so. What is kept once outlives its pods, so it is bounded.
+AMOUNTS: Interned[Amounts] = Interned(2 * MIB)
+HOLDERS: Interned[Holder] = Interned(2 * MIB)
+KINDS: Interned[Kind] = Interned(8 * MIB, _weight_of_kind)
+SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
+
+Shape: TypeAlias = tuple[PodShape | None, str]
+"""A shape, or why there is none."""
+
+# A pod is told of some five times while it starts, and hundreds of a worker group ask for the same:
+# what was read of one is looked up for the others by the bytes of all that it was read from.
+READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
+READ_AMOUNTS: BoundedCache[bytes, Amounts] = BoundedCache(4 * MIB)
+_bytes_of = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """To which gang a pod belongs, and as what.
+
+    `cluster_uid` is that of the owner, so that pods of an earlier RayCluster of the same name
+    are told apart. `shape` is that of the pod as it came, without our pin; None where its
+    amounts cannot be read, which `invalid` then says.
+    """
+
+    gang: GangKey
+    cluster_uid: str
+    pod_set: str
+    replica: str
+    shape: PodShape | None
+    gates: tuple[str, ...]
+    pinned: str
+    fence: str
+    priority: int
+    invalid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod reduced to what decisions need; what patches need is `raw`, while our gate is on it.
+
+    `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
+    `nominated` is its priority where it may lose that room to a pod of a higher one; None where
+    nobody can take it. `kind` is what other pods' affinity knows of it, `holder` whom people call
+    the owner of its room, `mounts` are its claims.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    holds: str
+    terminal: bool
+    terminating: bool
+    ready: bool
+    unschedulable: str
+    used: Amounts
+    kind: Kind
+    anti_affinity: tuple[PodTerm, ...]
+    holder: Holder
+    mounts: tuple[Mount, ...]
+    member: Membership | None
+    raw: Pod | None
+    nominated: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name: the key of the watch."""
+        return (self.namespace, self.name)
+
+    @property
+    def metadata(self) -> "ObservedPod":
+        """What a reflector asks of an object: its name, namespace, uid and resource version."""
+        return self
+
+    @property
+    def priority(self) -> int:
+        """The priority of a member of a gang; of others nobody asks."""
+        return self.member.priority if self.member is not None else 0
+
+    @property
+    def gated(self) -> bool:
+        """Whether our gate is on the pod."""
+        return self.raw is not None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it counts as a member: it neither ended nor is being deleted."""
+        return not self.terminal and not self.terminating
+
+    @property
+    def stay(self) -> Stay:
+        """How it is on the node where it takes room."""
+        if not self.node:
+            return Stay.NOMINATED if self.nominated is None else Stay.YIELDING
+        return Stay.LEAVING if self.terminating else Stay.BOUND
+
+    @property
+    def repels(self) -> tuple[PodTerm, ...]:
+        """What it keeps away from where it is; nothing while it is nowhere."""
+        return self.anti_affinity if self.holds else ()
+
+    @property
+    def settled_on(self) -> str:
+        """The node that it is bound to, or pinned to without our gate; empty where none."""
+        if self.node or self.member is None or self.gated:
+            return self.node
+        return self.member.pinned
+
+    @property
+    def foreign_gates(self) -> tuple[str, ...]:
+        """The gates of others on the pod."""
+        gates = self.member.gates if self.member is not None else ()
+        return tuple(gate for gate in gates if gate != names.GATE)
+
+
+def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
+    """Reduce a pod; gangs are decided for the schedulers of the profiles.
+
+    One whose amounts cannot be read, or hardly anything, takes room that no node has: its node
+    counts as full, which is the side to err on.
+    """
+    pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
+    member = _membership(pod, profiles)
+    gated = member is not None and names.GATE in member.gates
+    return ObservedPod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        resource_version=pod.metadata.resource_version,
+        node=pod.spec.node_name,
+        holds=room_on(pod),
+        terminal=pod.status.phase in ("Succeeded", "Failed"),
+        terminating=pod.metadata.deletion_timestamp is not None,
+        ready=_condition(pod, "Ready")[0] == "True",
+        unschedulable=_unschedulable(pod),
+        used=_used(pod),
+        kind=_kind(pod),
+        anti_affinity=anti_affinity_terms(pod),
+        holder=HOLDERS(_holder(pod.metadata)),
+        mounts=mounts(pod),
+        member=member,
+        raw=for_patches(pod) if gated else None,
+        nominated=nominated_priority(pod, profiles) if member is None else None,
+    )
+
+
+def _with_amounts_unread(bare: BarePod) -> Pod:
+    place, requests = bare.spec, ResourceRequirements({PODS: "not read"})
+    return Pod(
+        bare.metadata,
+        PodSpec(
+            node_name=place.node_name,
+            scheduling_gates=place.scheduling_gates,
+            containers=(Container(resources=requests),),
+        ),
+        PodStatus(phase=bare.status.phase, nominated_node_name=bare.status.nominated_node_name),
+    )
+
+
+def _kind(pod: Pod) -> Kind:
+    """Say what others' affinity knows of a pod."""
+    return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
+
+
+def _holder(metadata: ObjectMeta) -> Holder:
+    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
+    owner = next((each for each in metadata.owner_references if each.controller), None)
+    if owner is None or owner.kind == "Node":
+        return Holder("Namespace", "", metadata.namespace)
+    kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
+    suffix = f"-{metadata.labels.get(TEMPLATE_HASH)}"
+    if kind == "ReplicaSet" and name.endswith(suffix):
+        return Holder("Deployment", metadata.namespace, name.removesuffix(suffix))
+    return Holder(kind, metadata.namespace, name)
+
+
+def _used(pod: Pod) -> Amounts:
+    """Count what a pod takes; what its status says of resizes is among what that is read from."""
+    spec, status = pod.spec, pod.status
+    asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+    given = (status.container_statuses, status.init_container_statuses)
+    whole = (status.allocated_resources, status.resources, _condition(pod, _RESIZE))
+    return READ_AMOUNTS.remembered(_bytes_of((asked, given, whole)), lambda: _count_used(pod))
+
+
+def _count_used(pod: Pod) -> Amounts:
+    try:
+        return AMOUNTS(tuple(sorted(pod_used(pod).items())))
+    except InvalidObject:
+        return UNREADABLE
+
+
+def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
+    owner = owner_cluster(pod.metadata)
+    if owner is None:
+        return None
+    pinned = pinned_node(pod) or ""
+    gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+    ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
+    shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
+    return Membership(
+        gang=GangKey(pod.metadata.namespace, owner.name),
+        cluster_uid=owner.uid,
+        pod_set=pod_set_of(pod.metadata.labels),
+        replica=replica_of(pod.metadata.labels),
+        shape=shape,
+        gates=gates,
+        pinned=pinned,
+        fence=pod.metadata.annotations.get(names.FENCE, ""),
+        priority=pod.spec.priority or 0,
+        invalid=invalid,
+    )
+
+
+def _shape(pod: Pod, profiles: Profiles) -> Shape:
+    profile = profiles.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
+    return READ_SHAPES.remembered(
+        (profile, _bytes_of(_shaping(pod))), lambda: _read_shape(pod, profiles)
+    )
+
+
+def _shaping(pod: Pod) -> tuple[Any, ...]:
+    """All of a pod that its shape is read from.
+
+    Labels and namespace matter to a pod that minds its company, and would tell all others apart.
+    """
+    spec, meta = pod.spec, pod.metadata
+    asked = replace(
+        spec, node_name="", scheduling_gates=(), priority=None, volumes=telling_volumes(spec)
+    )
+    affinity = spec.affinity
+    near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    minds = near or spec.topology_spread_constraints
+    return asked, (meta.namespace, sorted(meta.labels.items())) if minds else ()
+
+
+def _read_shape(pod: Pod, profiles: Profiles) -> Shape:
+    try:
+        return SHAPES(pod_shape(pod, profiles)), ""
+    except InvalidObject as error:
+        return None, str(error)
+
+
+def without_pin(pod: Pod, node: str) -> Pod:
+    """The pod as it was before the release added the pin to its terms.
+
+    A term that held nothing but the pin was made by the release, so the pod had none before.
+    """
+    affinity = pod.spec.affinity or Affinity()
+    required = (affinity.node_affinity or NodeAffinity()).required or NodeSelector()
+    pin = SelectorRequirement("metadata.name", "In", (node,))
+    terms = tuple(_without(pin, each) for each in required.node_selector_terms)
+    some = any(each.match_expressions or each.match_fields for each in terms)
+    before = NodeAffinity(NodeSelector(terms)) if some else None
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=before)))
+
+
+def _without(pin: SelectorRequirement, term: NodeSelectorTerm) -> NodeSelectorTerm:
+    fields = term.match_fields
+    return replace(term, match_fields=fields[:-1]) if fields[-1:] == (pin,) else term
+
+
+def _condition(pod: Pod, kind: str) -> tuple[str, str, str]:
+    for condition in pod.status.conditions:
+        if condition.type == kind:
+            return condition.status, condition.reason, condition.message
+    return "", "", ""
+
+
+def _unschedulable(pod: Pod) -> str:
+    status, reason, message = _condition(pod, "PodScheduled")
+    return message if (status, reason) == ("False", "Unschedulable") else ""

@@ -1,0 +1,1 @@
+"""Objects of Kubernetes, KubeRay and Muster: the fields that are read, and the CRDs. Pure."""

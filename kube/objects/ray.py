@@ -1,0 +1,44 @@
+"""Fields read of a RayCluster."""
+
+from kube.objects.base import Condition, ObjectMeta, OrNull, Part, Slim
+
+
+class WorkerGroup(Slim, frozen=True):
+    """The numbers of a worker group; None where the RayCluster is silent."""
+
+    group_name: str = ""
+    replicas: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    num_of_hosts: int | None = None
+    suspend: bool | None = None
+
+
+class RayClusterSpec(Part, frozen=True):
+    """What of a RayCluster makes its gang; templates are never read.
+
+    `groups_left_out` is no field of KubeRay: how many worker groups there were, where they are too
+    many to be kept.
+    """
+
+    worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
+    enable_in_tree_autoscaling: bool | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+    groups_left_out: int = 0
+
+
+class RayClusterStatus(Part, frozen=True):
+    """What KubeRay says of a RayCluster, and of which generation of its spec."""
+
+    conditions: OrNull[tuple[Condition, ...]] = ()
+    state: str = ""
+    observed_generation: int = 0
+
+
+class RayCluster(Slim, frozen=True):
+    """A RayCluster, also when a RayJob or RayService made it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: RayClusterSpec = RayClusterSpec()
+    status: RayClusterStatus = RayClusterStatus()

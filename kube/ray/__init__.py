@@ -1,0 +1,1 @@
+"""What KubeRay's objects mean to Muster. Pure."""

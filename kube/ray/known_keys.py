@@ -1,0 +1,73 @@
+"""Which keys below muster.dev/ on a Ray object does Muster not know, and what was meant?
+
+A key with a typing error would be ignored in silence, and a gang would start with another minimum
+than its owner asked for. Tenants write these keys, so what is said of them is bounded.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from heapq import nsmallest
+
+from kube.objects import names
+from kube.objects.base import Labels
+
+PREFIX = f"{names.GROUP}/"
+
+ANYWHERE = frozenset((names.OPT_IN, names.QUEUE, names.PRIORITY_CLASS))
+"""Keys that are read as a label and as an annotation."""
+
+ANNOTATIONS = frozenset(
+    (
+        names.MIN_REPLICAS,
+        names.TOPOLOGY_REQUIRED,
+        names.TOPOLOGY_PREFERRED,
+        names.REPLICA_TOPOLOGY_REQUIRED,
+        names.EXPECTED_DURATION,
+    )
+)
+"""Keys that are read as an annotation only: their values need not be valid as those of labels."""
+
+WRITTEN = frozenset((names.FENCE,))
+"""Keys that Muster writes itself."""
+
+KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN
+
+KEYS_NAMED = 3
+LONGEST_KEY = 80
+
+
+def keys_of_use(written: Labels) -> list[str]:
+    """Name the keys to keep of some labels or annotations: the known, and the unknown to be told.
+
+    One unknown key more than is named tells that there are more.
+    """
+    ours = [key for key in written if key.startswith(PREFIX)]
+    unknown = nsmallest(KEYS_NAMED + 1, (key for key in ours if key not in KNOWN))
+    return [*(key for key in ours if key in KNOWN), *unknown]
+
+
+def unknown_keys(labels: Labels, annotations: Labels) -> str:
+    """Say which keys are not understood, the first few by name; empty where all are."""
+    stray = {key for key in labels if key in ANNOTATIONS}
+    unknown = {key for key in (*labels, *annotations) if key.startswith(PREFIX)} - KNOWN
+    first = nsmallest(KEYS_NAMED, stray | unknown)
+    said = [_misplaced(key) if key in stray else _unknown(key) for key in first]
+    more = len(stray | unknown) > len(first)
+    return "; ".join([*said, *(["and more"] if more else [])])
+
+
+def _misplaced(key: str) -> str:
+    return f"the label {key} is not read; write it as an annotation"
+
+
+def _unknown(key: str) -> str:
+    shown = key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}..."
+    written = sorted(_short(ANYWHERE | ANNOTATIONS))
+    near = get_close_matches(shown.removeprefix(PREFIX), written, n=1)
+    if near:
+        return f"{shown} is not a key of Muster; did you mean {PREFIX}{near[0]}?"
+    return f"{shown} is not a key of Muster; those are {PREFIX} and {', '.join(written)}"
+
+
+def _short(keys: Iterable[str]) -> set[str]:
+    return {key.removeprefix(PREFIX) for key in keys}

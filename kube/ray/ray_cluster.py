@@ -1,0 +1,153 @@
+"""Which RayClusters are gangs, and which pods belong to them."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from kube.objects import names
+from kube.objects.base import Labels, ObjectMeta, OwnerReference
+from kube.objects.ray import RayCluster, RayClusterSpec
+from kube.ray.known_keys import keys_of_use
+
+_FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
+
+# How the API server begins its refusal of an object that breaks its schema or validation. Quotas,
+# policies and webhooks say "forbidden" or "denied the request", and may say otherwise tomorrow.
+_INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
+
+_PROVISIONED = "RayClusterProvisioned"
+_READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
+
+MOST_GROUPS = 1000  # worker groups of a RayCluster; of one that has more none is kept
+LONGEST_VALUE = 8192  # minimums for some hundred groups; what is longer is cut
+
+
+class Answer(StrEnum):
+    """Is it a gang? BAD: somebody tried to say so, but not with "true" or "false"."""
+
+    YES = "Yes"
+    NO = "No"
+    BAD = "Bad"
+
+
+@dataclass(frozen=True, slots=True)
+class OptIn:
+    """What was said about being a gang, and where."""
+
+    answer: Answer
+    value: str = ""
+    where: str = ""
+
+    @property
+    def gated(self) -> bool:
+        """A bad value is gated too: releasing by mistake cannot be undone."""
+        return self.answer is not Answer.NO
+
+
+def essential(cluster: RayCluster) -> RayCluster:
+    """Return a RayCluster without the labels and annotations that are of no use to us.
+
+    A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
+    that are too many only their number is kept.
+    """
+    meta = cluster.metadata
+    kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
+    return replace(cluster, metadata=replace(meta, **kept), spec=_bounded(cluster.spec))
+
+
+def _ours(written: Labels) -> Labels:
+    found = ((key, written[key]) for key in keys_of_use(written))
+    return {key: v if len(v) <= LONGEST_VALUE else f"{v[:LONGEST_VALUE]}..." for key, v in found}
+
+
+def _bounded(spec: RayClusterSpec) -> RayClusterSpec:
+    count = len(spec.worker_group_specs)
+    if count <= MOST_GROUPS:
+        return replace(spec, groups_left_out=0)
+    return replace(spec, worker_group_specs=(), groups_left_out=count)
+
+
+def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
+    """Decide whether a RayCluster is a gang: its label, else its annotation, else its namespace."""
+    places = (("label", labels), ("annotation", annotations), ("namespace label", namespace_labels))
+    for where, said in places:
+        value = said.get(names.OPT_IN)
+        if value is not None:
+            return OptIn(_answer(value), value, where)
+    return OptIn(Answer.NO)
+
+
+def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
+    """Find the RayCluster that controls a pod; labels say it too, but tenants write those."""
+    for owner in metadata.owner_references:
+        if owner.controller and owner.kind == "RayCluster" and _of_ray(owner.api_version):
+            return owner
+    return None
+
+
+def pod_set_of(labels: Labels) -> str:
+    """Name the pod set of a pod; KubeRay lets no template override this label."""
+    return labels.get(names.RAY_GROUP, "")
+
+
+def replica_of(labels: Labels) -> str:
+    """Name the replica of a pod of a multi-host group; empty for all others."""
+    return labels.get(names.RAY_REPLICA_NAME, "")
+
+
+def refused_pods(cluster: RayCluster) -> str:
+    """Say why KubeRay could not create a pod when it last tried; empty where it could.
+
+    KubeRay puts its own word for the failure on a line before what the API server said.
+    """
+    for condition in cluster.status.conditions:
+        failed = condition.type == "ReplicaFailure" and condition.status == "True"
+        if failed and condition.reason in _FAILED_CREATES:
+            said = condition.message.removeprefix(condition.reason)
+            return " ".join(said.split()) or condition.reason
+    return ""
+
+
+def makes_invalid_pods(cluster: RayCluster) -> bool:
+    """Say whether the API server calls a pod of the RayCluster invalid, as KubeRay makes it.
+
+    It will do so until the RayCluster is changed; of a spec that is newer than what KubeRay said
+    nothing is known.
+    """
+    stale = cluster.metadata.generation > cluster.status.observed_generation
+    return not stale and bool(_INVALID.match(refused_pods(cluster)))
+
+
+def was_provisioned(cluster: RayCluster) -> bool:
+    """Say whether all pods were ready once since the RayCluster was created, or resumed.
+
+    KubeRay never takes either word back, but when the RayCluster is suspended.
+    """
+    said = {each.type: each.status for each in cluster.status.conditions}
+    return said.get(_PROVISIONED) == "True" or cluster.status.state == _READY
+
+
+def is_terminating(cluster: RayCluster) -> bool:
+    """Say whether the RayCluster is being deleted: KubeRay makes no more pods for it."""
+    return cluster.metadata.deletion_timestamp is not None
+
+
+def says_the_same(one: RayCluster, other: RayCluster) -> bool:
+    """Say whether two versions of a RayCluster differ in nothing that is read of it here."""
+    return _read_of(one) == _read_of(other)
+
+
+def _read_of(cluster: RayCluster) -> tuple[object, ...]:
+    meta = replace(cluster.metadata, resource_version="")
+    created = refused_pods(cluster), makes_invalid_pods(cluster)
+    return meta, cluster.spec, created, was_provisioned(cluster)
+
+
+def _answer(value: str) -> Answer:
+    return {"true": Answer.YES, "false": Answer.NO}.get(value, Answer.BAD)
+
+
+def _of_ray(api_version: str) -> bool:
+    return api_version.partition("/")[0] == "ray.io"

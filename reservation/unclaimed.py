@@ -1,0 +1,95 @@
+"""Gives up the slots that no pod claims any more."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from kube.codec.observed_pod import ObservedPod
+from reservation.edits import rebuilt
+from reservation.replicas import Replica, named_replicas
+from reservation.slots import (
+    Kind,
+    Slots,
+    assign,
+    kind_of,
+    seat_of,
+    slots_of,
+    take_slot,
+    vacant_slots,
+)
+from scheduling.model.placement import Placement
+
+
+def without_unclaimed(
+    placement: Placement,
+    pods: Sequence[ObservedPod],
+    counts: Mapping[str, int],
+    hosts: Mapping[str, int],
+    kept: Mapping[str, str],
+) -> Placement:
+    """The placement without vacant seats for which nobody will come.
+
+    Pods whose template was changed need another kind of seat than those before them. Where they and
+    all others are as many as are wanted (`counts`, by pod set), what is left over is of no use, and
+    would pass for their room. `hosts` and `kept` are as elsewhere here.
+    """
+    left = vacant_slots(placement, pods)
+    gated = [pod for pod in pods if pod.gated and pod.alive]
+    if not left or not _kinds(gated) - _by_kind(left):
+        return placement
+    given = assign(gated, left, kept)
+    for pod in gated:
+        take_slot(left, seat_of(pod, given.get(pod.uid, "")))
+    strangers = _strangers(placement, [pod for pod in gated if pod.uid not in given], hosts)
+    if not strangers or not +left:
+        return placement
+    here = (pod.member for pod in pods if pod.alive and (pod.uid in given or not pod.gated))
+    present = strangers + Counter(member.pod_set for member in here if member is not None)
+    return _given_up(placement, left, present, counts)
+
+
+def _strangers(
+    placement: Placement, unseated: Sequence[ObservedPod], hosts: Mapping[str, int]
+) -> Counter[str]:
+    """How many pods of each set none of its seats is for; replicas count when they are whole."""
+    makes: defaultdict[Replica, Counter[str]] = defaultdict(Counter)
+    for kind, count in _kinds(unseated).items():
+        single = hosts.get(kind.pod_set, 1) == 1
+        makes[kind.pod_set, "" if single else kind.replica][kind.shape] += count
+    known = [(pod_set, make) for (pod_set, _), make in named_replicas(placement).items()]
+    strangers: Counter[str] = Counter()
+    for (pod_set, name), make in makes.items():
+        whole = hosts.get(pod_set, 1)
+        if not name:
+            strangers[pod_set] += make.total() // whole * whole
+        elif make.total() == whole and (pod_set, make) not in known:
+            strangers[pod_set] += whole
+    return +strangers
+
+
+def _kinds(pods: Iterable[ObservedPod]) -> Counter[Kind]:
+    return Counter(kind for pod in pods if (kind := kind_of(pod)) is not None)
+
+
+def _by_kind(slots: Slots) -> Counter[Kind]:
+    found: Counter[Kind] = Counter()
+    for slot, count in slots.items():
+        found[slot.kind] += count
+    return found
+
+
+def _given_up(
+    placement: Placement,
+    left: Slots,
+    present: Mapping[str, int],
+    counts: Mapping[str, int],
+) -> Placement:
+    slots, over = slots_of(placement), Counter(present)
+    for slot, count in left.items():
+        over[slot.kind.pod_set] += count
+    over.subtract(counts)
+    over = +over
+    for slot in sorted(+left, reverse=True):
+        give_up = min(left[slot], over[slot.kind.pod_set])
+        slots[slot] -= give_up
+        over[slot.kind.pod_set] -= give_up
+    return rebuilt(placement, slots)

@@ -1,0 +1,1 @@
+"""What every program needs: settings, HTTPS servers, certificates. Nothing of Kubernetes."""

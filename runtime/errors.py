@@ -1,0 +1,5 @@
+"""What ends a program with a message and no traceback."""
+
+
+class CannotRunError(Exception):
+    """A program cannot run, or go on, for a reason that its operator can read."""

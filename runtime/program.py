@@ -1,0 +1,122 @@
+"""How does each of Muster's programs start: settings, log lines, exit code?"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
+
+import structlog
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings
+
+from runtime.connections import Limits
+from runtime.errors import CannotRunError
+
+log = structlog.get_logger(__name__)
+
+_BAD_SETTINGS = 2
+_CANNOT_RUN = 1
+
+
+class ProgramSettings(BaseSettings):
+    """What every program can be told, beside its own settings."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least urgent log line that is written."""
+
+    connection_limit: int = Field(default=256, ge=8, le=65_536)
+    """How many connections each port may have; a new one closes another one whose request is not
+    complete."""
+
+    header_seconds: float = Field(default=10.0, gt=0, le=60)
+    """From the accept of a connection (over TLS the end of the handshake), or the first byte of a
+    later request, until its headers are complete; also for the caller to read an answer."""
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for every port of the program."""
+        return Limits(connections=self.connection_limit, headers=self.header_seconds)
+
+
+S = TypeVar("S", bound=ProgramSettings)
+
+_SHARED: tuple[structlog.typing.Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+)
+
+
+class SettingsError(ValueError):
+    """One or more settings cannot be used; the text has a line for each of them."""
+
+
+def run_program(
+    kind: type[S], prefix: str, program: Callable[[S], Coroutine[Any, Any, None]]
+) -> int:
+    """Run a program until it ends; the exit code is 2 for bad settings and 1 when it cannot run."""
+    try:
+        settings = load_settings(kind, prefix)
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201  (how to log is a setting, too)
+        return _BAD_SETTINGS
+    log_json(settings.log_level)
+    try:
+        asyncio.run(program(settings))
+    except (CannotRunError, OSError) as error:
+        log.error("cannot run", reason=str(error))
+        return _CANNOT_RUN
+    return 0
+
+
+def load_settings(kind: type[S], prefix: str) -> S:
+    """Read the settings from the environment; all faults are reported together."""
+    try:
+        return kind()
+    except ValidationError as error:
+        raise SettingsError("\n".join(_faults(error, prefix))) from error
+
+
+def _faults(error: ValidationError, prefix: str) -> list[str]:
+    """Return one line for each variable: a value that may have two types fails once in each."""
+    faults: dict[str, tuple[str, list[str]]] = {}
+    for detail in error.errors():
+        _, allowed = faults.setdefault(prefix + _name(detail["loc"]), (repr(detail["input"]), []))
+        allowed.append(detail["msg"])
+    return [f"{name}: {value}: {'; '.join(said)}" for name, (value, said) in faults.items()]
+
+
+def _name(loc: tuple[int | str, ...]) -> str:
+    """Name a variable, and in a list the place of the fault: SCHEDULERS[0].plugins.filter."""
+    name = str(loc[0]).upper() if loc else "*"
+    if len(loc) < 2 or not isinstance(loc[1], int):
+        return name
+    return name + "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in loc[1:])
+
+
+def log_json(level: str) -> None:
+    """Write all logs to stderr as JSON, through the standard library's handlers."""
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter())
+    logging.basicConfig(handlers=[handler], level=_number(level), force=True)
+
+
+def _formatter() -> logging.Formatter:
+    final: list[Any] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.JSONRenderer(),
+    ]
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_SHARED, processors=final)
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]

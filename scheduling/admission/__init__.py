@@ -1,0 +1,1 @@
+"""How one gang is decided: topology, replicas, minimum, surplus, and what was refused before."""

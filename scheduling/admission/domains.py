@@ -1,0 +1,119 @@
+"""Which nodes share a value of a label, and how is a gang held to such a domain?
+
+A domain is the nodes with one value of a label, or of each of several. A node that lacks one of the
+labels is in no domain.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.filters.feasibility import feasible
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.constraints import Requirement
+from scheduling.model.gang import Group, Member, PendingGang
+from scheduling.model.pod import PodShape
+from scheduling.state.node_snapshot import Columns, Traits
+
+Keys = tuple[str, ...]
+
+
+STEPS_PER_TRY = 3000
+"""What one try costs beside the numbers of nodes and pods, in steps of some 20 ns."""
+
+STEPS_PER_POD = 400
+"""What one try costs for each pod of the gang."""
+
+ELSEWHERE = -1
+"""Where a node is that is in no domain."""
+
+MOST = 2**31
+"""Pods per domain are cut off here, so that shares of them can be compared in 64 bits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Domains:
+    """The domains of some labels, by name: `of[i]` is that of node i, or ELSEWHERE."""
+
+    keys: Keys
+    names: tuple[Keys, ...]
+    of: Positions
+
+    @classmethod
+    def by(cls, keys: Keys, traits: Traits) -> "Domains":
+        """Return the domains that the labels make of these nodes; they are worked out once."""
+        return traits.remembered(("domains", keys), lambda: cls._found(keys, traits))
+
+    @classmethod
+    def _found(cls, keys: Keys, traits: Traits) -> "Domains":
+        columns = [traits.label(key) for key in keys]
+        codes = np.stack([column.of for column in columns])
+        distinct, which = np.unique(codes, axis=1, return_inverse=True)
+        values = [
+            tuple(column.values[code] for column, code in zip(columns, each, strict=True))
+            for each in distinct.T.tolist()
+        ]
+        names = sorted(_whole(values))
+        places: Mapping[tuple[str | None, ...], int] = {name: at for at, name in enumerate(names)}
+        place = np.array([places.get(each, ELSEWHERE) for each in values], dtype=np.intp)
+        return cls(keys, tuple(names), place[which.reshape(-1)])
+
+    def sums(self, amounts: Amounts) -> Amounts:
+        """Add up amounts per node within each domain, to MOST at most."""
+        inside = self.of != ELSEWHERE
+        sums = np.bincount(self.of[inside], amounts[inside], len(self.names))
+        return np.minimum(sums, MOST).astype(np.int64)
+
+    def when_empty(self, shape: PodShape, columns: Columns) -> Amounts:
+        """Return how many pods of a shape each domain would hold if nobody were there."""
+        fitting = pods_per_node(shape.counted, columns.row, columns.allocatable)
+        if shape.ports:
+            np.minimum(fitting, 1, out=fitting)
+        return self.sums(fitting * feasible(shape, columns))
+
+    def around(self, nodes: Iterable[str], index: Mapping[str, int]) -> set[int]:
+        """Return in which domains those of the nodes are that are there."""
+        return {int(self.of[index[node]]) for node in nodes if node in index}
+
+    def requirements(self, at: int) -> tuple[Requirement, ...]:
+        """Return what holds pods to a domain; to none at all where it is ELSEWHERE."""
+        if at == ELSEWHERE:
+            return tuple(Requirement(key, "In", ()) for key in self.keys)
+        pairs = zip(self.keys, self.names[at], strict=True)
+        return tuple(Requirement(key, "In", (value,)) for key, value in pairs)
+
+
+def _whole(values: Iterable[tuple[str | None, ...]]) -> Iterable[Keys]:
+    """Return those without a gap."""
+    for each in values:
+        found = tuple(value for value in each if value is not None)
+        if len(found) == len(each):
+            yield found
+
+
+def cost_of_try(gang: PendingGang, domains: Domains) -> int:
+    """Return how many steps it costs to decide a gang with its pods held to domains."""
+    pods = max(len(gang.members), len(gang.minimum) + len(gang.surplus))
+    return STEPS_PER_TRY + len(domains.of) + STEPS_PER_POD * pods
+
+
+def confined(
+    gang: PendingGang, where: Callable[[Group | Member], tuple[Requirement, ...]]
+) -> PendingGang:
+    """Return the gang with its pods held to what `where` requires of their nodes."""
+
+    made: dict[tuple[PodShape, tuple[Requirement, ...]], PodShape] = {}
+
+    def inside(pods: Group | Member) -> PodShape:
+        wanted = pods.shape, where(pods)
+        if wanted not in made:
+            made[wanted] = _inside(*wanted)
+        return made[wanted]
+
+    return gang.reshaped(inside)
+
+
+def _inside(shape: PodShape, required: tuple[Requirement, ...]) -> PodShape:
+    return replace(shape, inside=(*shape.inside, *required)) if required else shape

@@ -1,0 +1,43 @@
+"""Whether a gang may be short only because shared disks are counted for each pod."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from scheduling.filters.free_capacity import Room
+from scheduling.filters.volumes.node_volume_limits import SharedDisks, attach_row
+from scheduling.model.amounts import sorted_requests
+from scheduling.model.gang import Group
+from scheduling.placement.independent import cannot_fit, demand_of
+
+
+def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: Room) -> bool:
+    """Say whether it may be only by counting shared disks for each pod that groups do not fit.
+
+    It is not where they do not fit with none of those counted, or where all that could go to a node
+    can be counted there.
+    """
+    pairs = [(group, _without(group, shared)) for group in groups]
+    if cannot_fit(demand_of(bare for _, bare in pairs), room):
+        return False
+    rows = sorted({attach_row(disk.driver) for disk in shared})
+    return any(_may_be_short(row, pairs, room) for row in rows)
+
+
+def _without(group: Group, shared: SharedDisks) -> Group:
+    """Return pods that do not take what they share."""
+    unit, amounts = (group.pod_set, group.shape.key), dict(group.shape.requests)
+    for disk in (disk for disk, units in shared.items() if unit in units):
+        amounts[attach_row(disk.driver)] -= 1
+    return replace(group, shape=replace(group.shape, requests=sorted_requests(amounts)))
+
+
+def _may_be_short(row: str, pairs: Iterable[tuple[Group, Group]], room: Room) -> bool:
+    """Say whether the pods that could go to some node are counted for more than is left there."""
+    needed = np.zeros(len(room.columns.names), dtype=np.int64)
+    for group, bare in pairs:
+        amount = dict(group.shape.requests).get(row, 0)
+        needed += np.minimum(room.counts(bare.shape), group.count) * amount
+    left = room.left(row)
+    return left is not None and bool(np.any((needed > 0) & (needed > left)))

@@ -1,0 +1,1 @@
+"""Why a gang does not fit, in numbers that a user can act on."""

@@ -1,0 +1,181 @@
+"""What could no node hold, nor all of them together, if nothing were on them?
+
+Asked of the nodes that could run a pod, which are those that nothing lasting keeps it from: a
+cordon passes, and what Kubernetes itself taints nodes with, and so do other pods, volumes, and the
+domain that a gang is tried in. What is made up beside the resources of nodes (ports, disks,
+volumes) is left aside. So what is said here stays true until a node is added or changed.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from scheduling.filters.feasibility import feasible
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.filters.volumes.node_volume_limits import is_attach
+from scheduling.model.amounts import PODS, Mask, exact_sum, is_device
+from scheduling.model.constraints import Toleration
+from scheduling.model.host_ports import is_port
+from scheduling.model.pod import PodShape
+from scheduling.placement.exact_search import Demand
+from scheduling.placement.independent import needed
+from scheduling.state.node_snapshot import Columns
+
+PASSING = tuple(
+    Toleration(f"node.{key}", "Exists", "", "")
+    for key in (
+        "cloudprovider.kubernetes.io/shutdown",
+        "cloudprovider.kubernetes.io/uninitialized",
+        "kubernetes.io/disk-pressure",
+        "kubernetes.io/memory-pressure",
+        "kubernetes.io/network-unavailable",
+        "kubernetes.io/not-ready",
+        "kubernetes.io/out-of-service",
+        "kubernetes.io/pid-pressure",
+        "kubernetes.io/unreachable",
+        "kubernetes.io/unschedulable",
+    )
+)
+"""What tolerates the taints that Kubernetes puts on nodes, and takes off again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """One pod is larger than any node: it needs `each` of a resource, `node` has the most.
+
+    Without a resource no single one is too much, but no node has all that the pod needs.
+    """
+
+    shape: PodShape
+    resource: str = ""
+    each: int = 0
+    node: str = ""
+    largest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TooMany:
+    """All pods together are more than the nodes hold: `total` is what they have of a resource."""
+
+    resource: str
+    needed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TooScattered:
+    """Of one shape only so many pods find room, for nodes cannot share the load of a pod."""
+
+    shape: PodShape
+    wanted: int
+    fit: int
+
+
+Never = TooLarge | TooMany | TooScattered
+
+
+def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
+    """Return why the pods could not even run on empty nodes; nothing where they might.
+
+    What speaks against one pod goes before what speaks against all of them. Nothing is certain of
+    resources that nodes may also give by classes of devices.
+    """
+    if columns.claimable and any(_is_open(shape, columns) for shape, _ in demand):
+        return ()
+    most = [(shape, count, _most(shape, columns)) for shape, count in demand]
+    scarce = [each for each in most if each[2] < each[1] and _able(each[0], columns).any()]
+    large = tuple(_too_large(shape, columns) for shape, _, fit in scarce if not fit)
+    if large:
+        return large
+    many = _too_many(demand, columns)
+    return (many,) if many else tuple(TooScattered(*each) for each in scarce)
+
+
+def _is_open(shape: PodShape, columns: Columns) -> bool:
+    return any(name in columns.claimable for name, _ in shape.requests)
+
+
+def patient(shape: PodShape) -> PodShape:
+    """Return the shape without all that passes by itself, and that is no resource of nodes."""
+    return replace(
+        shape,
+        requests=tuple(each for each in shape.requests if not _is_made_up(each[0])),
+        tolerations=(*shape.tolerations, *PASSING),
+        spread=(),
+        bounds=(),
+        inside=(),
+        reach=(),
+        avoided=(),
+    )
+
+
+def _is_made_up(resource: str) -> bool:
+    return is_port(resource) or is_attach(resource)
+
+
+def _able(shape: PodShape, columns: Columns) -> Mask:
+    """Return the nodes that could run pods of the shape; shared, not yours."""
+    return columns.traits.remembered(
+        ("able", shape.told_apart_by), lambda: feasible(patient(shape), columns)
+    )
+
+
+def _most(shape: PodShape, columns: Columns) -> int:
+    """Return how many pods of the shape the empty nodes hold."""
+    return columns.traits.remembered(
+        ("most when empty", shape.fitting), lambda: _counted(shape, columns)
+    )
+
+
+def _counted(shape: PodShape, columns: Columns) -> int:
+    requests = patient(shape).requests
+    fitting = pods_per_node(requests, columns.row, columns.allocatable)
+    return exact_sum(fitting * _able(shape, columns))
+
+
+def _too_large(shape: PodShape, columns: Columns) -> TooLarge:
+    """Name the resource of which no node has enough, rather a device."""
+    able = _able(shape, columns)
+    found = [
+        _largest(shape, resource, each, columns, able) for resource, each in patient(shape).requests
+    ]
+    short = [each for each in found if each.largest < each.each]
+    short.sort(key=lambda each: (not is_device(each.resource), each.resource))
+    return short[0] if short else TooLarge(shape)
+
+
+def _largest(shape: PodShape, resource: str, each: int, columns: Columns, able: Mask) -> TooLarge:
+    row = columns.row.get(resource)
+    if row is None:
+        return TooLarge(shape, resource, each)
+    amounts = np.where(able, columns.allocatable[row], -1)
+    at = int(amounts.argmax())
+    return TooLarge(shape, resource, each, columns.names[at], int(amounts[at]))
+
+
+def _too_many(demand: Demand, columns: Columns) -> TooMany | None:
+    """Compare what all need with what all nodes have that could run one of the pods."""
+    able = frozenset(shape.told_apart_by for shape, _ in demand)
+    short = []
+    for resource, amount in needed(demand).items():
+        total = columns.traits.remembered(
+            ("total when empty", resource, able), partial(_total, resource, demand, columns)
+        )
+        if total < amount and not _is_made_up(resource):
+            short.append(TooMany(resource, amount, total))
+    return min(short, key=_told_first, default=None)
+
+
+def _told_first(cause: TooMany) -> tuple[bool, bool, str]:
+    """Tell people of devices rather than of anything else, and of pod slots last."""
+    return cause.resource == PODS, not is_device(cause.resource), cause.resource
+
+
+def _total(resource: str, demand: Demand, columns: Columns) -> int:
+    """Add up what the nodes have that could run one of the pods."""
+    row = columns.row.get(resource)
+    if row is None:
+        return 0
+    able = np.logical_or.reduce([_able(shape, columns) for shape, _ in demand])
+    return exact_sum(columns.allocatable[row][able])

@@ -1,0 +1,102 @@
+"""Which label that a pod asks of its node does no node have?
+
+A node selector with a typing error matches no node at all, and then it is worth more to name what
+no node has, and what nodes have instead, than to count the nodes.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from scheduling.filters.feasibility import masks
+from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
+from scheduling.model.plugins import Predicate
+from scheduling.model.pod import PodShape
+from scheduling.state.node_snapshot import Traits
+
+NAMED = 3
+"""How many labels, or values of one, are named."""
+
+SHOWN = 63
+"""How much of a key or value is shown; a value has no more."""
+
+
+def unmatched(shape: PodShape, traits: Traits) -> str:
+    """Name what of the node selector and the required node affinity no node matches, if anything.
+
+    It is about all nodes, whatever else speaks against them.
+    """
+    asked = shape.node_selector, shape.node_affinity
+    if not traits.names or asked == ((), None):
+        return ""
+    return traits.remembered(("unmatched", *asked), lambda: _unmatched(*asked, traits))
+
+
+def _unmatched(
+    selector: tuple[tuple[str, str], ...], terms: tuple[NodeTerm, ...] | None, traits: Traits
+) -> str:
+    said = [_of_term(NodeTerm(_as_requirements(selector)), traits)] if selector else []
+    if terms and not any(_matches(term, traits) for term in terms):
+        said += [_of_term(term, traits) for term in terms[:NAMED]]
+    return "; ".join(dict.fromkeys(filter(None, said)))
+
+
+def _as_requirements(selector: Iterable[tuple[str, str]]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key, "In", (value,)) for key, value in selector)
+
+
+def _matches(term: NodeTerm, traits: Traits) -> bool:
+    alone = PodShape(requests=(), node_affinity=(term,))
+    return bool(masks(alone, traits)[Predicate.NODE_AFFINITY].any())
+
+
+def _of_term(term: NodeTerm, traits: Traits) -> str:
+    """Name those requirements that no node meets, else all of them if no node meets all."""
+    if _matches(term, traits):
+        return ""
+    parts = [NodeTerm((each,)) for each in term.labels]
+    parts += [NodeTerm(fields=(each,)) for each in term.fields]
+    lacking = [part for part in parts if not _matches(part, traits)]
+    if lacking:
+        return f"no node has {_listed([_named(part, traits) for part in lacking])}"
+    if not parts:
+        return "a term of the node affinity is empty, which matches no node"
+    return f"no node has all of {_listed([_spoken(part) for part in parts])}"
+
+
+def _named(part: NodeTerm, traits: Traits) -> str:
+    """Say what is asked for, and which values of the label there are."""
+    if not part.labels or part.labels[0].key == NODE_NAME:
+        return _spoken(part)
+    there = sorted(value for value in traits.label(part.labels[0].key).values if value is not None)
+    has = f"there is {_listed(there)}" if there else "no node has this label"
+    return f"{_spoken(part)} ({has})"
+
+
+def _spoken(part: NodeTerm) -> str:
+    [asked] = part.labels or part.fields
+    key, values = _shown(asked.key), _listed(asked.values)
+    match asked.operator:
+        case "In" if len(asked.values) == 1:
+            return f"{key}={values}"
+        case "In" | "NotIn":
+            return f"{key} {'in' if asked.operator == 'In' else 'not in'} ({values})"
+        case "Exists" | "DoesNotExist":
+            return f"a label {key}" if asked.operator == "Exists" else f"{key} unset"
+        case "Gt" | "Lt":
+            return f"{key} {'above' if asked.operator == 'Gt' else 'below'} {values}"
+        case other:
+            return f"{key} {_shown(other)} ({values})"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - NAMED
+    named = ", ".join(map(_cut, texts[:NAMED]))
+    return named + (f" and {more} more" if more > 0 else "")
+
+
+def _cut(text: str) -> str:
+    """Cut a whole requirement with its values; what it is made of was cut before."""
+    return text if len(text) <= 4 * SHOWN else f"{text[: 4 * SHOWN - 1]}…"
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

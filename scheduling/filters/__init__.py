@@ -1,0 +1,1 @@
+"""Which nodes may run a pod: a module for each plugin of kube-scheduler, named after it."""

@@ -1,0 +1,118 @@
+"""Which nodes may run pods of a shape, room left aside, and what speaks against the others?
+
+Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
+scheduler's order, after Muster's own: the domain that a gang is held to, and the nodes that it is
+to avoid; a node counts for the first that refuses it. A predicate is asked once per class of nodes
+(equal taints, equal value of a label), not once per node, and its mask is remembered until a node
+changes.
+"""
+
+from functools import partial, reduce
+
+import numpy as np
+
+from scheduling.filters.node_affinity import attracted, bounded, selected
+from scheduling.filters.node_declared_features import able
+from scheduling.filters.node_ports import pods_by_ports
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.filters.node_unschedulable import uncordoned
+from scheduling.filters.taint_toleration import untainted
+from scheduling.model.amounts import Mask, Positions
+from scheduling.model.constraints import NODE_NAME, Reach, Requirement
+from scheduling.model.plugins import VOLUME_PREDICATES, Predicate
+from scheduling.model.pod import PodShape
+from scheduling.state.node_snapshot import Columns, Traits
+
+
+def feasible(shape: PodShape, columns: Columns) -> Mask:
+    """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
+    return columns.traits.remembered(
+        ("feasible", shape.told_apart_by),
+        lambda: reduce(np.logical_and, masks(shape, columns.traits).values()),
+    )
+
+
+def feasible_nodes(shape: PodShape, columns: Columns) -> Positions:
+    """Return where the nodes are that no predicate but room refuses; shared, not yours."""
+    return columns.traits.remembered(
+        ("feasible nodes", shape.told_apart_by), lambda: np.flatnonzero(feasible(shape, columns))
+    )
+
+
+def is_feasible_somewhere(shape: PodShape, columns: Columns) -> bool:
+    """Say whether there is a node that no predicate but room refuses."""
+    return len(feasible_nodes(shape, columns)) > 0
+
+
+def is_feasible_everywhere(shape: PodShape, columns: Columns) -> bool:
+    """Say whether no predicate but room refuses any node."""
+    return len(feasible_nodes(shape, columns)) == len(columns.names)
+
+
+def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
+    """Return how many nodes each predicate refuses before any other does, room asked last."""
+    room = pods_per_node(shape.counted, columns.row, columns.free) > 0
+    if shape.ports:
+        room &= pods_by_ports(shape.ports, columns.ports, columns.index) > 0
+    counts: dict[Predicate, int] = {}
+    left = np.ones(len(columns.names), dtype=np.bool_)
+    for predicate, mask in (masks(shape, columns.traits) | {Predicate.RESOURCES: room}).items():
+        counts[predicate] = int(np.count_nonzero(left & ~mask))
+        left &= mask
+    return {predicate: count for predicate, count in counts.items() if count}
+
+
+def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
+    """Return per predicate, in order, the nodes that it lets pass."""
+    tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
+    added = shape.added_affinity
+    return {
+        **({Predicate.TOPOLOGY: bounded(shape.inside, traits)} if shape.inside else {}),
+        **({Predicate.AVOIDED: _unavoided(shape.avoided, traits)} if shape.avoided else {}),
+        Predicate.CORDON: traits.remembered(
+            (Predicate.CORDON, tolerations), lambda: uncordoned(tolerations, traits)
+        ),
+        Predicate.TAINT: traits.remembered(
+            (Predicate.TAINT, tolerations), lambda: untainted(tolerations, traits)
+        ),
+        Predicate.ADDED_AFFINITY: traits.remembered(
+            (Predicate.NODE_AFFINITY, added), lambda: attracted(added, traits)
+        ),
+        Predicate.NODE_SELECTOR: traits.remembered(
+            (Predicate.NODE_SELECTOR, selector), lambda: selected(selector, traits)
+        ),
+        Predicate.NODE_AFFINITY: traits.remembered(
+            (Predicate.NODE_AFFINITY, terms), lambda: attracted(terms, traits)
+        ),
+        **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
+        **_reached(shape.reach, traits),
+        **({Predicate.COMPANY: bounded(shape.bounds, traits)} if shape.bounds else {}),
+        Predicate.FEATURES: traits.remembered(
+            (Predicate.FEATURES, shape.features), lambda: able(shape.features, traits)
+        ),
+    }
+
+
+def _unavoided(avoided: tuple[str, ...], traits: Traits) -> Mask:
+    """Return the nodes that are not among those to avoid."""
+    return bounded((Requirement(NODE_NAME, "NotIn", avoided),), traits)
+
+
+def _has_domains(shape: PodShape, traits: Traits) -> Mask:
+    """Return the nodes that have the keys of all spread constraints."""
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for constraint in shape.spread:
+        mask &= traits.label(constraint.counted.key).where(lambda value: value is not None)
+    return mask
+
+
+def _reached(reach: tuple[Reach, ...], traits: Traits) -> dict[Predicate, Mask]:
+    """Return per predicate that asks for volumes the nodes that reach all of them."""
+    masks: dict[Predicate, Mask] = {}
+    for predicate in VOLUME_PREDICATES:
+        for each in (found for found in reach if found.predicate == predicate):
+            reached = traits.remembered(
+                ("reach", each.terms), partial(attracted, each.terms, traits)
+            )
+            masks[predicate] = masks[predicate] & reached if predicate in masks else reached
+    return masks

@@ -1,0 +1,145 @@
+"""Plugin NodeAffinity: node selector and required node affinity, by values of labels."""
+
+import re
+from functools import partial
+from operator import eq
+
+import numpy as np
+
+from scheduling.model.amounts import Mask
+from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
+from scheduling.model.node import Node
+from scheduling.state.node_snapshot import Traits
+
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
+    """Return the nodes that all bounds (In and NotIn) allow; In without values allows none."""
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for bound in bounds:
+        inside = traits.label(bound.key).among(bound.values)
+        mask &= inside if bound.operator == "In" else ~inside
+    return mask
+
+
+def selected(selector: tuple[tuple[str, str], ...], traits: Traits) -> Mask:
+    """Return the nodes that have all labels of the node selector."""
+    mask = np.ones(len(traits.nodes), dtype=np.bool_)
+    for key, wanted in selector:
+        mask &= traits.label(key).where(partial(eq, wanted))
+    return mask
+
+
+def attracted(terms: tuple[NodeTerm, ...] | None, traits: Traits) -> Mask:
+    """Return the nodes that one of the terms matches; all where there is no affinity."""
+    if terms is None:
+        return np.ones(len(traits.nodes), dtype=np.bool_)
+    mask = np.zeros(len(traits.nodes), dtype=np.bool_)
+    for term in terms:
+        mask |= _matched(term, traits)
+    return mask
+
+
+def _matched(term: NodeTerm, traits: Traits) -> Mask:
+    """Return the nodes that satisfy all of a term; an empty term matches nothing."""
+    mask = np.full(len(traits.nodes), bool(term.labels or term.fields))
+    for label in term.labels:
+        mask &= traits.remembered(label, partial(_labelled, label, traits))
+    for field in term.fields:
+        mask &= _named(field, traits)
+    return mask
+
+
+def matches(term: NodeTerm, node: Node) -> bool:
+    """Say whether one node satisfies all labels of a term that asks for nothing else."""
+    return bool(term.labels) and all(_satisfies(each, node) for each in term.labels)
+
+
+def _satisfies(requirement: Requirement, node: Node) -> bool:
+    value = node.labels.get(requirement.key)
+    match requirement.operator if _parses(requirement) else "":
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "":
+            return False
+        case _:
+            return _holds(requirement, value)
+
+
+def _labelled(requirement: Requirement, traits: Traits) -> Mask:
+    """Return the nodes whose label satisfies the requirement.
+
+    A requirement that the scheduler cannot parse makes its whole term match nothing
+    (component-helpers nodeaffinity.go), so NotIn without values is no "everything but nothing".
+    """
+    if requirement.key == NODE_NAME:
+        return bounded((requirement,), traits)
+    if not _parses(requirement):
+        return np.zeros(len(traits.nodes), dtype=np.bool_)
+    column = traits.label(requirement.key)
+    match requirement.operator:
+        case "In":
+            return column.among(requirement.values)
+        case "NotIn":
+            return ~column.among(requirement.values)
+        case _:
+            return column.where(lambda value: _holds(requirement, value))
+
+
+def _parses(requirement: Requirement) -> bool:
+    values = requirement.values
+    match requirement.operator if requirement.key else "":
+        case "In" | "NotIn":
+            return bool(values) and all(_LABEL_VALUE.fullmatch(value) for value in values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and _integer(values[0]) is not None
+        case _:
+            return False
+
+
+def _holds(requirement: Requirement, value: str | None) -> bool:
+    match requirement.operator:
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return _compares(requirement, value)
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    """Compare as Gt or Lt; a node whose value is no integer does not match."""
+    bound, found = _integer(requirement.values[0]), _integer(value)
+    if bound is None or found is None:
+        return False
+    return found > bound if requirement.operator == "Gt" else found < bound
+
+
+def _integer(text: str | None) -> int | None:
+    """Parse as Go's strconv.ParseInt(text, 10, 64) does; None where it would fail."""
+    if text is None or len(text) > 63 or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _named(requirement: Requirement, traits: Traits) -> Mask:
+    """Return the nodes whose metadata.name matches; the API knows no other field here."""
+    wanted = requirement.operator == "In"
+    if (
+        requirement.key != "metadata.name"
+        or requirement.operator not in ("In", "NotIn")
+        or len(requirement.values) != 1
+    ):
+        return np.zeros(len(traits.nodes), dtype=np.bool_)
+    mask = np.full(len(traits.nodes), not wanted)
+    position = traits.index.get(requirement.values[0])
+    if position is not None:
+        mask[position] = wanted
+    return mask

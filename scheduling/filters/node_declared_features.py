@@ -1,0 +1,13 @@
+"""Plugin NodeDeclaredFeatures: features that a node declares."""
+
+import numpy as np
+
+from scheduling.model.amounts import Mask
+from scheduling.state.node_snapshot import Traits
+
+
+def able(features: tuple[str, ...], traits: Traits) -> Mask:
+    """Return the nodes that declare all of the features; most pods need none."""
+    if not features:
+        return np.ones(len(traits.nodes), dtype=np.bool_)
+    return np.array([node.features.issuperset(features) for node in traits.nodes], dtype=np.bool_)

@@ -1,0 +1,1 @@
+"""The plugins of volumes, and what claims mean to the pods that mount them."""

@@ -1,0 +1,70 @@
+"""What does a claim mean to the pods that mount it, in the words of the core?"""
+
+from dataclasses import dataclass
+
+from scheduling.filters.volumes.node_volume_limits import ClaimDisk
+from scheduling.model.constraints import Reach
+from scheduling.model.plugins import Predicate
+from scheduling.model.pod import Mount, PodShape
+
+BINDING = Predicate.VOLUME_BINDING
+
+Unit = tuple[str, PodShape]
+"""Pods of one shape in one pod set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What claims mean to the pod that mounts them.
+
+    `single` names the claims that only one pod may have, with the predicate that says so. `shares`
+    are the claims that several pods may have before they are bound, with the labels of nodes that
+    say from where their volumes will be reached (None: nobody tells). `named` are those among the
+    disks that count against a limit which are not of this pod alone.
+    """
+
+    reach: tuple[Reach, ...] = ()
+    drivers: tuple[str, ...] = ()
+    unsupported: frozenset[str] = frozenset()
+    single: frozenset[tuple[str, Predicate]] = frozenset()
+    shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
+    named: frozenset[ClaimDisk] = frozenset()
+
+    def __add__(self, other: "Effect") -> "Effect":
+        """Return what both mean together."""
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
+        return Effect(
+            tuple(dict.fromkeys((*self.reach, *other.reach))),
+            tuple(sorted(self.drivers + other.drivers)),
+            self.unsupported | other.unsupported,
+            self.single | other.single,
+            self.shares | other.shares,
+            self.named | other.named,
+        )
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Say whether it leaves no node."""
+        return any(not each.terms for each in self.reach)
+
+
+NOTHING = Effect()
+UNKNOWN = Effect(
+    unsupported=frozenset({"volumes of pods that are not known (wait until they are seen)"})
+)
+
+BIND_IT = "bind it before, with a pod of its own, or let its class bind at once"
+"""What helps where pods share a claim that is not bound yet."""
+
+
+def spoken(mount: Mount) -> str:
+    """Name what a pod mounts as people do."""
+    if not mount.claim:
+        return f'disk "{mount.owner}"'
+    return f'ephemeral volume "{mount.volume}"' if mount.volume else f'volume claim "{mount.claim}"'
+
+
+def nowhere(called: str, why: str) -> Effect:
+    """Return the effect of a claim that leaves no node, with the reason."""
+    return Effect((Reach(BINDING, f"{called} {why}", ()),))

@@ -1,0 +1,1 @@
+"""Values of the core; they import nothing but each other."""

@@ -1,0 +1,124 @@
+"""A gang that waits for its placement: its groups, its members, its order in the queue."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` pods of one shape in one pod set; `replica` is set only where numOfHosts > 1."""
+
+    pod_set: str
+    replica: str
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GangKey:
+    """Namespace and name of a gang, those of its RayCluster."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Print it as kubectl does: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Member(NamedTuple):
+    """A waiting pod: its pod set, shape, labels, sorted, replica as in `Group`, and claims."""
+
+    pod_set: str
+    shape: PodShape
+    labels: tuple[tuple[str, str], ...]
+    replica: str = ""
+    mounts: tuple[Mount, ...] = ()
+
+
+class Occupied(NamedTuple):
+    """A node on which a pod of a gang is, or has room already."""
+
+    pod_set: str
+    replica: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Within one value of which node labels pods of a gang are to be together.
+
+    `required` and `preferred` are for all pods of the `pod_sets`, `replica` is for the pods of each
+    of their replicas; each is the key of a label, empty where nothing is asked. `occupied`, sorted,
+    is where pods of these sets are: from there the rest of the gang may not stray.
+    """
+
+    pod_sets: tuple[str, ...]
+    required: str = ""
+    preferred: str = ""
+    replica: str = ""
+    occupied: tuple[Occupied, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Pods of the minimum that share claims which are not bound yet.
+
+    The first of them to be bound decides where the volumes are; from there they are reached by all
+    nodes that have its values of all the `keys`. `certain` says that no other node reaches them.
+    `claims` is how people call them.
+    """
+
+    pod_sets: tuple[str, ...]
+    keys: tuple[str, ...]
+    claims: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGang:
+    """A gang that asks for room in this cycle.
+
+    `minimum` is what must be placed at once (for a gang that has a placement already: what of
+    its minimum has lost its room). `surplus` are units (whole replicas) that are placed one
+    after the other as long as they fit, only after the minimum. `created` is the creation
+    time in seconds since the epoch; together with the name it makes the order total.
+    `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
+    lower one is in their way. `members` are the waiting pods one by one: their labels and claims
+    are asked only where they matter. `topology` is None where the pods may be anywhere. `setbacks`
+    says how often of late the gang had room and gave it back without having run. `sharing` is no
+    part of the gang: it is what volumes mean to it at one moment (`shared_claims`).
+    """
+
+    key: GangKey
+    priority: int
+    created: float
+    minimum: tuple[Group, ...]
+    surplus: tuple[tuple[Group, ...], ...] = ()
+    members: tuple[Member, ...] = ()
+    pod_priority: int = LOWEST_PRIORITY
+    topology: Topology | None = None
+    setbacks: int = 0
+    sharing: Sharing | None = None
+
+    def groups(self) -> Iterator[Group]:
+        """Return all groups, of the minimum and of the surplus."""
+        yield from self.minimum
+        for unit in self.surplus:
+            yield from unit
+
+    def reshaped(self, shape: Callable[[Group | Member], PodShape]) -> "PendingGang":
+        """Return the gang with the shapes that `shape` gives to its groups and members."""
+
+        def changed(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+            return tuple(Group(g.pod_set, g.replica, shape(g), g.count) for g in groups)
+
+        return replace(
+            self,
+            minimum=changed(self.minimum),
+            surplus=tuple(map(changed, self.surplus)),
+            members=tuple(Member(each.pod_set, shape(each), *each[2:]) for each in self.members),
+        )

@@ -1,0 +1,42 @@
+"""A holder of room: a Ray cluster, another controller, or a namespace; and its share."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scheduling.model.gang import GangKey
+
+
+class Holder(NamedTuple):
+    """Kind, namespace and name; the name of a Namespace stands for its pods without controller."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Print it as kubectl asks for it: kind, then namespace/name."""
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}"
+
+
+def ray_cluster(key: GangKey) -> Holder:
+    """Return the holder that a gang is."""
+    return Holder("RayCluster", key.namespace, key.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one holder has of a resource."""
+
+    holder: Holder
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Of all there is of a resource on some nodes: the largest shares, and what the others hold."""
+
+    total: int
+    shares: tuple[Share, ...] = ()
+    rest: int = 0
+    others: int = 0

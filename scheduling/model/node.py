@@ -1,0 +1,25 @@
+"""A node as the scheduler sees it, and its taints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node; `value` is empty where the node gives none."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as the scheduler judges it; `allocatable` holds `pods` like any other resource."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    allocatable: Mapping[str, int]
+    features: frozenset[str] = frozenset()

@@ -1,0 +1,32 @@
+"""The predicates that can speak against a node, named after kube-scheduler's plugins."""
+
+from enum import StrEnum
+
+
+class Predicate(StrEnum):
+    """What can speak against a node, in the order in which it is asked."""
+
+    TOPOLOGY = "Topology"
+    AVOIDED = "Avoided"
+    CORDON = "NodeUnschedulable"
+    TAINT = "TaintToleration"
+    ADDED_AFFINITY = "AddedAffinity"
+    NODE_SELECTOR = "NodeSelector"
+    NODE_AFFINITY = "NodeAffinity"
+    SPREAD = "PodTopologySpread"
+    VOLUME_RESTRICTIONS = "VolumeRestrictions"
+    VOLUME_LIMITS = "NodeVolumeLimits"
+    VOLUME_BINDING = "VolumeBinding"
+    VOLUME_ZONE = "VolumeZone"
+    COMPANY = "InterPodAffinity"
+    FEATURES = "NodeDeclaredFeatures"
+    RESOURCES = "NodeResourcesFit"
+
+
+VOLUME_PREDICATES = (
+    Predicate.VOLUME_RESTRICTIONS,
+    Predicate.VOLUME_LIMITS,
+    Predicate.VOLUME_BINDING,
+    Predicate.VOLUME_ZONE,
+)
+"""Those that a shape's `reach` speaks of."""

@@ -1,0 +1,77 @@
+"""Which group gets which of the nodes that its shape was given?
+
+Shapes are placed, groups are promised: pods of one shape are handed out to the groups that want
+them in order of name, node after node, so that the pods of a replica stay close together.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from scheduling.filters.free_capacity import Spread
+from scheduling.model.gang import Group
+from scheduling.model.placement import Assignment, Placement
+from scheduling.model.pod import PodShape
+from scheduling.placement.exact_search import Demand
+from scheduling.placement.independent import in_order
+from scheduling.state.node_snapshot import Columns
+
+TurnOf = Callable[[str, PodShape, str], int]
+"""The turn of the pods of a pod set and shape on a node."""
+
+
+class Assignments:
+    """Collects where the pods of a gang go, minimum and surplus alike."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._names = columns.names
+        self._taken: dict[tuple[str, str, PodShape], dict[str, int]] = {}
+
+    def hand_out(self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Spread]) -> None:
+        """Give every group as many nodes as it has pods; the spreads hold exactly that many."""
+        stock = {
+            shape: self._stock(spread) for (shape, _), spread in zip(demand, spreads, strict=True)
+        }
+        for group in in_order(groups):
+            taken = self._taken.setdefault((group.pod_set, group.replica, group.shape), {})
+            for node, pods in _dealt(stock[group.shape], group.count):
+                taken[node] = taken.get(node, 0) + pods
+
+    def _stock(self, spread: Spread) -> list[tuple[str, int]]:
+        """Return nodes with their pods, the first to be handed out last."""
+        nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
+        return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))
+
+    def placement(self, turn_of: TurnOf | None = None) -> Placement:
+        """Return all that was handed out, sorted by name, with its turns; else all at once."""
+        found = [
+            Assignment(pod_set, replica, shape.key, shape.requests, nodes, turn)
+            for (pod_set, replica, shape), on in self._taken.items()
+            for turn, nodes in _in_turns(pod_set, shape, on, turn_of)
+        ]
+        found.sort(key=lambda each: (each.pod_set, each.replica, each.shape, each.turn))
+        return Placement(tuple(found))
+
+
+def _in_turns(
+    pod_set: str, shape: PodShape, on: Mapping[str, int], turn_of: TurnOf | None
+) -> Iterable[tuple[int, tuple[tuple[str, int], ...]]]:
+    """Return the nodes of one shape of a pod set by turn, sorted by name."""
+    if turn_of is None:
+        return [(0, tuple(sorted(on.items())))] if on else []
+    turns: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    for node, count in sorted(on.items()):
+        turns[turn_of(pod_set, shape, node)].append((node, count))
+    return [(turn, tuple(nodes)) for turn, nodes in turns.items()]
+
+
+def _dealt(stock: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
+    """Take so many pods off the stock."""
+    dealt = []
+    while count:
+        node, pods = stock.pop()
+        if pods > count:
+            stock.append((node, pods - count))
+            pods = count
+        count -= pods
+        dealt.append((node, pods))
+    return dealt

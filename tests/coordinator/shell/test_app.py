@@ -1,0 +1,26 @@
+"""What does the coordinator keep of what its watches tell?"""
+
+from typing import cast
+
+import msgspec
+
+from coordinator.settings import PREFIX, Settings
+from coordinator.shell.app import Coordinator
+from kube.api.client import Client
+from kube.objects import core as core_objects
+from runtime.program import load_settings
+
+
+def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
+    """The answer to a release and the watch say the same, in either order."""
+    made = Coordinator(load_settings(Settings, PREFIX), cast(Client, None))
+
+    def told(uid: str, version: str) -> core_objects.Pod:
+        meta = {"namespace": "team", "name": "a", "uid": uid, "resourceVersion": version}
+        return msgspec.convert({"metadata": meta}, core_objects.Pod)
+
+    first = made._reduce(told("u", "7"))
+    made.loop.state.cache.pods[first.key] = first
+    assert made._reduce(told("u", "7")) is first
+    assert made._reduce(told("u", "8")).resource_version == "8"
+    assert made._reduce(told("another", "7")).uid == "another"

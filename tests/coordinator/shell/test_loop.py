@@ -1,0 +1,89 @@
+"""How often does the loop look at what has come in?"""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+import coordinator.shell.loop
+from coordinator.messages.actions import Action
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import Event, TimePassed
+from coordinator.shell.loop import BATCH, Loop
+from coordinator.state_machine import CoordinatorState
+
+
+class Clock:
+    """The loop's clock; it stands still but for the looks."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(coordinator.shell.loop, "time", found)
+    return found
+
+
+class Slow(CoordinatorState):
+    """A state machine whose every look takes its time."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        super().__init__()
+        self.clock = clock
+        self.seconds = seconds
+        self.batches: list[int] = []
+
+    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:  # noqa: ARG002
+        self.batches.append(len(list(events)))
+        self.clock.now += self.seconds
+        return []
+
+
+def rest_after(clock: Clock, seconds: float, events: int, debounce: float = 0.0) -> float:
+    """How long the loop means to rest after a look of so many seconds."""
+    loop = Loop(Slow(clock, seconds), debounce=debounce)
+    loop.feed([TimePassed()] * events)
+    loop._turn()
+    return loop._look_at - clock.now
+
+
+def test_a_long_look_is_rested_after_so_that_the_next_one_finds_more(clock: Clock) -> None:
+    assert rest_after(clock, 0.2, 1) == pytest.approx(0.2)
+
+
+def test_a_short_look_is_rested_after_for_the_debounce(clock: Clock) -> None:
+    assert rest_after(clock, 0.001, 1, debounce=0.01) == pytest.approx(0.01)
+    assert rest_after(clock, 0.0, 1, debounce=0.0) <= 0
+
+
+def test_nothing_rests_while_there_is_a_backlog(clock: Clock) -> None:
+    assert rest_after(clock, 0.02, BATCH + 1, debounce=0.01) <= 0
+
+
+async def test_the_rest_is_bounded_and_what_came_meanwhile_is_handled_together(
+    clock: Clock,
+) -> None:
+    state = Slow(clock, 0.0)
+    loop = Loop(state, debounce=0.0)
+    loop._look_at = clock.now + 600.0
+    loop.feed([TimePassed()] * 5)
+    async with asyncio.timeout(20.0):
+        await loop._sleep()
+    loop._turn()
+    assert state.batches == [5]
+
+
+def test_a_moment_tells_the_second_and_the_fraction(clock: Clock) -> None:
+    clock.now = 1_700_000_000.75
+    assert coordinator.shell.loop._moment(5.0) == Moment(5.0, "2023-11-14T22:13:20Z", clock.now)
+    clock.now += 0.25
+    assert coordinator.shell.loop._moment(5.0).stamp == "2023-11-14T22:13:21Z"

@@ -1,0 +1,237 @@
+"""Are the files what the models say, and do the models say what the programs read and write?"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kube.codec.placement import placement_to_status
+from kube.objects import crds, names
+from kube.objects import gang as gang_objects
+from kube.objects.crds import (
+    QUANTITY_PATTERN,
+    crd_yaml,
+    gang_crd,
+    gang_queue_crd,
+    structural_schema,
+)
+from scheduling.model.placement import Assignment, Placement
+from scheduling.model.quantity import MAX_TEXT, BadQuantity, request_amount
+
+Json = dict[str, Any]
+DIRECTORY = Path(__file__).parents[3] / "manifests" / "crds"
+CRDS = [gang_crd(), gang_queue_crd()]
+
+
+def schema_of(crd: Json) -> Json:
+    found: Json = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
+
+
+def below(schema: Json, path: str) -> Json:
+    """Follow a path such as `status.podSets[]`."""
+    for step in path.split("."):
+        schema = schema["properties"][step.removesuffix("[]")]
+        schema = schema["items"] if step.endswith("[]") else schema
+    return schema
+
+
+def levels(schema: Json) -> Iterator[Json]:
+    yield schema
+    for each in schema.get("properties", {}).values():
+        yield from levels(each)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from levels(schema[key])
+
+
+# ---- the files
+
+
+def test_files_are_what_the_models_say() -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in DIRECTORY.glob("*.yaml")}
+    assert written == crd_yaml(), "run `make crds`"
+
+
+def test_the_command_writes_the_files(tmp_path: Path) -> None:
+    assert crds.main([str(tmp_path)]) == 0
+    assert {
+        path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()
+    } == crd_yaml()
+
+
+@pytest.mark.parametrize("text", crd_yaml().values())
+def test_files_are_plain_yaml(text: str) -> None:
+    found = yaml.safe_load(text)
+    assert found in CRDS
+    assert not re.search(r"[&*]id\d", text)
+
+
+# ---- structural schemas
+
+
+@pytest.mark.parametrize("crd", CRDS)
+def test_schemas_are_structural(crd: Json) -> None:
+    for level in levels(schema_of(crd)):
+        assert not {"$ref", "$defs", "title", "const", "oneOf", "allOf", "nullable"} & {*level}
+        if level.get("x-kubernetes-int-or-string"):
+            assert level["anyOf"] == [{"type": "integer"}, {"type": "string"}]
+            assert "type" not in level
+        else:
+            assert "anyOf" not in level
+            assert level["type"] in ("object", "array", "string", "integer")
+        assert level.get("default", "x"), "a default that means nothing"
+
+
+@pytest.mark.parametrize("crd", CRDS)
+def test_lists_that_are_maps_have_their_keys_required(crd: Json) -> None:
+    for level in levels(schema_of(crd)):
+        for key in level.get("x-kubernetes-list-map-keys", ()):
+            assert key in level["items"]["required"]
+
+
+@pytest.mark.parametrize("crd", CRDS)
+def test_rules_name_fields_that_exist(crd: Json) -> None:
+    seen = 0
+    for level in levels(schema_of(crd)):
+        for rule in level.get("x-kubernetes-validations", ()):
+            seen += 1
+            fields = re.findall(r"self\.([a-zA-Z]+)", rule["rule"])
+            assert {*fields} <= {*level.get("properties", {})}
+            assert rule["message"]
+    assert seen >= 2
+
+
+def test_a_reference_keeps_the_description_beside_it() -> None:
+    found = structural_schema(crds.GangQueueSpec)
+    assert found["properties"]["namespaceSelector"]["description"].startswith("The namespaces")
+    assert "matchLabels" in found["properties"]["namespaceSelector"]["properties"]
+
+
+# ---- the definitions
+
+
+def test_gang_is_namespaced_and_queue_is_not() -> None:
+    assert [crd["spec"]["scope"] for crd in CRDS] == ["Namespaced", "Cluster"]
+    assert gang_queue_crd()["spec"]["names"]["shortNames"] == ["gq"]
+
+
+@pytest.mark.parametrize("crd", CRDS)
+def test_group_version_and_status_subresource(crd: Json) -> None:
+    (version,) = crd["spec"]["versions"]
+    assert f"{crd['spec']['group']}/{version['name']}" == names.API_VERSION
+    assert crd["metadata"]["name"] == f"{crd['spec']['names']['plural']}.{names.GROUP}"
+    assert version["subresources"] == {"status": {}}
+    assert version["served"]
+    assert version["storage"]
+
+
+def columns(crd: Json) -> list[Json]:
+    found: list[Json] = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+    return found
+
+
+def test_what_kubectl_get_gangs_shows() -> None:
+    shown = [each["name"] for each in columns(gang_crd()) if not each.get("priority")]
+    assert shown == ["Phase", "Queue", "Position", "Ready", "Reason", "Age"]
+    assert columns(gang_crd())[-1] == {
+        "name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("crd", CRDS)
+def test_columns_show_fields_that_exist(crd: Json) -> None:
+    for column in columns(crd):
+        if column["name"] == "Age":
+            continue
+        assert below(schema_of(crd), column["jsonPath"].lstrip("."))["type"] == column["type"]
+
+
+# ---- the models and the structs that the programs read with
+
+
+@pytest.mark.parametrize(
+    ("path", "struct"),
+    [
+        ("spec", gang_objects.GangSpec),
+        ("spec.podSets[]", gang_objects.GangPodSet),
+        ("status", gang_objects.GangStatus),
+        ("status.conditions[]", gang_objects.GangCondition),
+        ("status.podSets[]", gang_objects.GangPodSetStatus),
+        ("status.placement", gang_objects.GangPlacement),
+        ("status.placement.podSets[]", gang_objects.PlacedPodSet),
+        ("status.placement.podSets[].assignments[]", gang_objects.PlacedShape),
+    ],
+)
+def test_structs_read_all_of_a_gang(path: str, struct: type[msgspec.Struct]) -> None:
+    known = {field.encode_name for field in msgspec.structs.fields(struct)}
+    assert known == {*below(schema_of(gang_crd()), path)["properties"]}
+
+
+def test_a_written_placement_fits_the_schema() -> None:
+    requests = (("cpu", 1500), ("memory", 2**40), ("nvidia.com/gpu", 8), ("pods", 1))
+    assignment = Assignment("gpu", "gpu-abcde", "0123456789ab", requests, (("n1", 2),), 1)
+    written = placement_to_status(Placement((assignment,)), 7)
+    assert not misfits(written, below(schema_of(gang_crd()), "status.placement"))
+
+
+def misfits(value: Any, schema: Json) -> list[str]:
+    """A small checker for what a structural schema says of a value."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return [] if re.search(schema["pattern"], str(value)) else [f"{value} is no quantity"]
+    if schema["type"] == "array":
+        return [fault for each in value for fault in misfits(each, schema["items"])]
+    if schema["type"] != "object":
+        return [] if isinstance(value, {"string": str, "integer": int}[schema["type"]]) else [value]
+    known, other = schema.get("properties", {}), schema.get("additionalProperties")
+    found = [f"{key} is missing" for key in schema.get("required", ()) if key not in value]
+    for key, each in value.items():
+        below_key = known.get(key, other)
+        found += misfits(each, below_key) if below_key else [f"{key} is not known"]
+    return found
+
+
+def test_the_epoch_may_only_grow() -> None:
+    rules = below(schema_of(gang_crd()), "status.epoch")["x-kubernetes-validations"]
+    assert [rule["rule"] for rule in rules] == ["self >= oldSelf"]
+
+
+def test_phases() -> None:
+    phase = below(schema_of(gang_crd()), "status.phase")
+    assert phase["enum"] == ["Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed"]
+
+
+@given(st.from_regex(QUANTITY_PATTERN, fullmatch=True))
+def test_what_the_schema_takes_as_a_quantity_can_be_read(text: str) -> None:
+    # A pattern bounds neither the length nor the value.
+    assume(len(text) <= MAX_TEXT)
+    with contextlib.suppress(TooLargeError):
+        read_quantity(text)
+
+
+class TooLargeError(Exception):
+    pass
+
+
+def read_quantity(text: str) -> int:
+    try:
+        return request_amount("memory", text)
+    except BadQuantity as error:
+        raise TooLargeError if "too large" in str(error) else error from error
+
+
+@pytest.mark.parametrize("text", ["1", "1500m", "1.5", ".5", "8Gi", "1e3", "2E"])
+def test_quantities(text: str) -> None:
+    assert re.search(QUANTITY_PATTERN, text)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1x", "Gi", "1 Gi", "one", "1e", "1\n"])
+def test_no_quantities(text: str) -> None:
+    assert not re.search(QUANTITY_PATTERN.replace("$", r"\Z"), text)

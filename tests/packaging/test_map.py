@@ -1,0 +1,27 @@
+"""Does docs/architecture.md name every file of the programs, and none that there is not?"""
+
+import re
+from collections.abc import Iterator
+
+from tests.packaging.tree import ROOT, files, programs
+
+ROW = re.compile(r"^\| `(\w+/[\w/]+\.py)` \|", re.MULTILINE)
+ROOM = re.compile(r"^\| `(\w+(?:/\w+)*)/`(?::[^|]*)? \|(.*)\|$", re.MULTILINE)
+
+
+def mapped() -> Iterator[str]:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Where is what\n")[2].partition("\n## ")[0]
+    yield from ROW.findall(section)
+    for room, said in ROOM.findall(section):
+        yield from (f"{room}/{name}" for name in re.findall(r"`(\w+\.py)`", said))
+
+
+def test_the_map_names_every_file_once() -> None:
+    there = [
+        path.relative_to(ROOT).as_posix()
+        for program in programs()
+        for path in files(ROOT / program)
+        if path.suffix == ".py" and not path.name.startswith("__")
+    ]
+    assert sorted(mapped()) == sorted(there)

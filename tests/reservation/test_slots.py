@@ -1,0 +1,159 @@
+"""Which seats does a placement keep, as its pods come and go?"""
+
+from dataclasses import replace
+
+import msgspec
+
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.objects import core as core_objects
+from kube.objects import names
+from reservation.edits import merged, without_turns
+from reservation.release_order import turn_due, turn_reached, turns_of
+from reservation.replicas import without_halves
+from reservation.slots import kind_of
+from reservation.unclaimed import without_unclaimed
+from scheduling.model.placement import Assignment, Placement
+from tests.coordinator.builders import pinned_to, pod_of, ray_cluster, template
+
+CLUSTER = ray_cluster("a")
+CLUSTER["metadata"]["uid"] = "a"
+HOSTS = {"workers": 2}
+
+
+def worker(name: str, node: str = "", cpu: int = 1, replica: str = "r") -> ObservedPod:
+    """A pod of a replica, released and bound to a node, or gated."""
+    spec = template(cpu=cpu, **(pinned_to(node) if node else {}))
+    raw = pod_of(CLUSTER, "workers", name, spec, replica, [] if node else [names.GATE])
+    raw["metadata"]["uid"] = name
+    return observe(msgspec.convert(raw, core_objects.Pod))
+
+
+def seats(pod: ObservedPod, **nodes: int) -> Placement:
+    kind = kind_of(pod)
+    assert kind is not None
+    return Placement((Assignment(*kind, requests=pod.used, nodes=tuple(nodes.items())),))
+
+
+def test_the_seats_of_a_replica_that_lost_one_are_given_up() -> None:
+    pods = [worker("one"), worker("two")]
+    assert without_halves(seats(pods[0], n1=1), pods, HOSTS) == Placement()
+    assert without_halves(seats(pods[0], n1=2), pods, HOSTS) == seats(pods[0], n1=2)
+
+
+def test_a_pod_that_runs_where_nothing_was_promised_makes_the_replica_whole() -> None:
+    """Or the seat for the other one would be decided and given up for ever."""
+    pods = [worker("one", "n2"), worker("two")]
+    assert without_halves(seats(pods[1], n1=1), pods, HOSTS) == seats(pods[1], n1=1)
+
+
+def test_a_pod_that_was_resized_on_its_seat_is_counted_once() -> None:
+    pods = [worker("one", "n1", cpu=2), worker("two")]
+    assert without_halves(seats(pods[1], n1=2), pods, HOSTS) == seats(pods[1], n1=2)
+
+
+def claimed(placement: Placement, pods: list[ObservedPod], wanted: int, hosts: int) -> Placement:
+    return without_unclaimed(placement, pods, {"workers": wanted}, {"workers": hosts}, {})
+
+
+def test_a_seat_that_nobody_can_take_is_given_up_once_all_pods_exist() -> None:
+    pods = [worker("one", "n1"), worker("other", cpu=2)]
+    placement = seats(pods[0], n1=2)
+    assert claimed(placement, pods, wanted=3, hosts=1) == placement
+    assert claimed(placement, pods, wanted=2, hosts=1) == seats(pods[0], n1=1)
+    assert claimed(placement, pods[:1], wanted=1, hosts=1) == placement
+
+
+def test_a_seat_to_which_a_release_may_be_on_its_way_is_not_the_one_that_is_given_up() -> None:
+    pods = [worker("one"), worker("other", cpu=2)]
+    placement = seats(pods[0], n1=1, n2=1)
+    kept = without_unclaimed(placement, pods, {"workers": 2}, {"workers": 1}, {"one": "n2"})
+    assert kept == seats(pods[0], n2=1)
+
+
+def test_a_whole_new_replica_waits_for_the_seats_of_one_of_its_make_that_is_leaving() -> None:
+    pods = [worker("one", "n1"), *(worker(name, replica="q") for name in ("three", "four"))]
+    placement = seats(pods[0], n1=2)
+    assert claimed(placement, pods, wanted=2, hosts=2) == placement
+
+
+def test_a_new_replica_of_another_make_has_the_seats_given_up_when_it_is_whole() -> None:
+    pods = [worker(name, cpu=2, replica="q") for name in ("three", "four")]
+    placement = seats(worker("one"), n1=2)
+    assert claimed(placement, pods[:1], wanted=2, hosts=2) == placement
+    assert claimed(placement, pods, wanted=2, hosts=2) == Placement()
+
+
+def test_no_half_replica_of_pods_that_do_not_say_theirs_has_seats_given_up() -> None:
+    pods = [worker(name, cpu=2, replica="") for name in ("three", "four", "five")]
+    placement = seats(worker("one", replica=""), n1=4)
+    assert claimed(placement, pods[:1], wanted=4, hosts=2) == placement
+    assert claimed(placement, pods, wanted=4, hosts=2) == seats(worker("one", replica=""), n1=2)
+
+
+# ---- turns
+
+
+def in_turns(*turns: str) -> Placement:
+    """One seat on each of the nodes named, all of the turn at that place."""
+    kind = kind_of(worker("any"))
+    assert kind is not None
+    used = worker("any").used
+    return Placement(
+        tuple(
+            Assignment(*kind, used, tuple((node, 1) for node in nodes.split()), turn)
+            for turn, nodes in enumerate(turns)
+            if nodes
+        )
+    )
+
+
+def bound(*nodes: str) -> list[ObservedPod]:
+    return [worker(f"on-{node}", node) for node in nodes]
+
+
+def test_a_turn_is_due_once_all_before_it_are_bound() -> None:
+    placement = in_turns("n1 n2", "n3", "n4")
+    assert [turn_due(placement, bound(*on)) for on in ((), ("n1",), ("n1", "n3"))] == [0, 0, 0]
+    assert turn_due(placement, bound("n1", "n2")) == 1
+    assert turn_due(placement, bound("n1", "n2", "n3")) == 2
+    assert turn_due(placement, bound("n1", "n2", "n3", "n4")) == 2
+    assert turn_due(in_turns("n1"), []) == 0
+
+
+def test_a_pod_that_is_being_deleted_holds_up_the_turns_after_its_own() -> None:
+    leaving = [replace(each, terminating=True) for each in bound("n1")]
+    assert turn_due(in_turns("n1", "n2"), leaving) == 0
+
+
+def test_the_turn_that_was_reached_is_the_last_with_a_pod() -> None:
+    placement = in_turns("n1 n2", "n3")
+    assert turn_reached(placement, bound("n1")) == 0
+    assert turn_reached(placement, bound("n1", "n3")) == 1
+
+
+def test_what_is_vacant_of_turns_that_have_gone_by_is_given_up() -> None:
+    placement = in_turns("n1 n2", "n3 n4")
+    pods = bound("n1", "n3")
+    assert without_turns(placement, pods, 0) is placement
+    assert without_turns(placement, pods, 1) == in_turns("n1", "n3 n4")
+    assert without_turns(placement, pods, 2) == in_turns("n1", "n3")
+    assert without_turns(in_turns("n1 n2"), pods, 1) == in_turns("n1 n2")
+
+
+def test_what_is_decided_later_does_not_come_between_the_turns() -> None:
+    """With the last one, or after it while a pod of what was there is not bound."""
+    first = in_turns("n1", "n2")
+    assert merged(first, in_turns("n3"), bound("n1", "n2")) == in_turns("n1", "n2 n3")
+    assert merged(first, in_turns("n3"), bound("n1")) == in_turns("n1", "n2", "n3")
+    assert merged(first, in_turns("n3", "n4"), bound("n1")) == in_turns("n1", "n2", "n3", "n4")
+    assert merged(in_turns("n1"), in_turns("n2", "n3"), []) == in_turns("n1 n2", "n3")
+
+
+def test_a_second_pod_beside_one_of_its_kind_has_its_turn() -> None:
+    """Whatever lets the one in on a node lets in the other."""
+    both = merged(in_turns("n1", "n2"), in_turns("n1"), bound("n1", "n2"))
+    assert set(turns_of(both).values()) == {0, 1}
+    assert [(each.turn, each.nodes) for each in both.assignments] == [
+        (0, (("n1", 2),)),
+        (1, (("n2", 1),)),
+    ]
