@@ -16,8 +16,8 @@ from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Refusal
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.node_table import node_snapshot_of
 
 NODES = 5_000
 GIBIBYTE = 2**30
@@ -38,12 +38,12 @@ class Turn:
     verdict: str
 
 
-def cluster(nodes: int) -> Columns:
+def cluster(nodes: int) -> NodeSnapshot:
     """Return empty machines in 500 racks and 50 zones."""
     names = [f"node-{at:05}" for at in range(nodes)]
     labels = [{HOST: n, ZONE: f"z{at % 50}", RACK: f"r{at % 500}"} for at, n in enumerate(names)]
     pairs = zip(names, labels, strict=True)
-    return columns_of(
+    return node_snapshot_of(
         Node(name, found, (), unschedulable=False, allocatable=MACHINE) for name, found in pairs
     )
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.figures import Panel, draw
 from scheduling.cycle import run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
@@ -42,7 +42,7 @@ GIBIBYTE = 2**30
 MACHINE = {"cpu": 96_000, "memory": 1024 * GIBIBYTE, GPU: GPUS, "pods": 110}
 HEAD = PodShape((("cpu", 2_000), ("memory", 8 * GIBIBYTE), ("pods", 1)))
 
-Order = Callable[[PodShape, Room, Positions, Cost, int], Positions]
+Order = Callable[[PodShape, FreeCapacity, Positions, Cost, int], Positions]
 
 
 # --- the jobs -------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def gang_of(job: Job) -> PendingGang:
 
 
 def first_fit(
-    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
+    shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Take nodes by name."""
     del shape, room, cost, count
@@ -99,20 +99,22 @@ def first_fit(
 
 
 def best_fit(
-    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
+    shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Take the fullest node first: what is left of CPU and GPUs, as shares of a node."""
     del shape, cost, count
     return nodes[np.argsort(_left(room)[nodes], kind="stable")]
 
 
-def spread(shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1) -> Positions:
+def spread(
+    shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
+) -> Positions:
     """Take the emptiest node first, as kube-scheduler does unless told otherwise."""
     del shape, cost, count
     return nodes[np.argsort(-_left(room)[nodes], kind="stable")]
 
 
-def _left(room: Room) -> Amounts:
+def _left(room: FreeCapacity) -> Amounts:
     rows = [room.columns.row[name] for name in ("cpu", GPU)]
     free, whole = room.free[rows], room.columns.allocatable[rows]
     shares: Amounts = (free * 1000 // whole).sum(axis=0)

@@ -33,7 +33,7 @@ from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 
 GPU = "nvidia.com/gpu"
@@ -111,7 +111,7 @@ class World:
         """Return how many pods are bound."""
         return len(self._bound)
 
-    def columns(self) -> Columns:
+    def columns(self) -> NodeSnapshot:
         """Return the nodes as they stand."""
         return self._table.snapshot()
 
@@ -154,7 +154,7 @@ def middle(work: Callable[[], object], times: int) -> Milliseconds:
     return float(np.median([timed(work) for _ in range(times)]))
 
 
-def python_loop(columns: Columns, head: PodShape, worker: PodShape, count: int) -> bool:
+def python_loop(columns: NodeSnapshot, head: PodShape, worker: PodShape, count: int) -> bool:
     """Say whether a head and workers fit, node by node in Python: the first floor."""
     free = {name: columns.free[at].tolist() for name, at in columns.row.items()}
     left, placed = count, False
@@ -168,7 +168,7 @@ def python_loop(columns: Columns, head: PodShape, worker: PodShape, count: int) 
     return placed and left <= 0
 
 
-def numpy_passes(columns: Columns, shapes: Sequence[PodShape]) -> list[int]:
+def numpy_passes(columns: NodeSnapshot, shapes: Sequence[PodShape]) -> list[int]:
     """Return how often each shape fits, in one pass each: the second floor."""
     return [int(pods_per_node(each.requests, columns.row, columns.free).sum()) for each in shapes]
 
@@ -239,7 +239,7 @@ def _after_leaving(world: World) -> Milliseconds:
     return timed(world.settle)
 
 
-def _alone(gangs: Sequence[PendingGang], columns: Columns) -> list[Verdicts]:
+def _alone(gangs: Sequence[PendingGang], columns: NodeSnapshot) -> list[Verdicts]:
     """Decide each gang alone, and tell them apart by size."""
     taken: dict[int, list[Milliseconds]] = {most: [] for most in SIZES}
     for gang in gangs:
@@ -254,7 +254,7 @@ def _alone(gangs: Sequence[PendingGang], columns: Columns) -> list[Verdicts]:
 
 
 def _head_and_group(
-    columns: Columns, later: Columns
+    columns: NodeSnapshot, later: NodeSnapshot
 ) -> tuple[Milliseconds, Milliseconds, Milliseconds, Milliseconds, Milliseconds, Milliseconds]:
     """Return both floors, and the verdicts for a head with one group that fits or not.
 

@@ -23,7 +23,7 @@ from functools import singledispatchmethod
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.assumed_pods import due, due_claims
+from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.demand import avoiding
 from coordinator.gang.ending import Orphans
 from coordinator.gang.expected_changes import goes_on
@@ -89,7 +89,7 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.state.holder_index import Holders
-from scheduling.state.pod_index import Company
+from scheduling.state.pod_index import ExistingPods
 
 NOTHING = Placement()
 LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
@@ -126,18 +126,21 @@ class CoordinatorState:
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
         """Take in what happened and say what is to be done."""
-        due, take = False, self._take  # looked up once: that costs more than to take one in
+        assumed_pods, take = (
+            False,
+            self._take,
+        )  # looked up once: that costs more than to take one in
         for event in events:
             take(event, moment)
-            due = due or isinstance(event, CycleDue)
+            assumed_pods = assumed_pods or isinstance(event, CycleDue)
         if not self.epoch:
             self._dirty.clear()
             self.cycle_wanted = False
             return []
-        if due:
+        if assumed_pods:
             self._dirty |= self._late  # what is decided must know who is where
         actions = self._advance_dirty(moment)
-        if due and not self._blind:
+        if assumed_pods and not self._blind:
             actions += self._advance_dirty(moment, self._run_cycle(moment))
         self.cycle_wanted &= not self._blind  # the end of the blindness asks for one
         return actions
@@ -382,22 +385,22 @@ class CoordinatorState:
     def _remembered(self, moment: Moment) -> Memory | None:
         """What is known of the last cycle, but of the gangs whose turn it is to be decided anew."""
         waiting = self._memory.waiting() if self._memory else ()
-        due = self._renewals.due(waiting, moment.now, self._quiet)
-        return self._memory.without(due) if self._memory else None
+        assumed_pods = self._renewals.due(waiting, moment.now, self._quiet)
+        return self._memory.without(assumed_pods) if self._memory else None
 
-    def _company(self) -> Company:
+    def _company(self) -> ExistingPods:
         """Who is where, with the pods that have their room and are not bound yet."""
         if not self.cache.is_minded:
-            return Company(self.cache.company)
+            return ExistingPods(self.cache.company)
         on_their_way = (view for view in self.views.values() if view.reserved.room)
-        expected = (pod for view in on_their_way for pod in due(view))
-        return Company(self.cache.company, expected)
+        expected = (pod for view in on_their_way for pod in assumed_pods(view))
+        return ExistingPods(self.cache.company, expected)
 
     def _volumes(self) -> Volumes:
         """What is known of volumes, with the claims of pods that are not bound yet."""
         if not self.cache.is_mounting:
             return Volumes(self.cache.storage)
-        expected = (key for view in self.views.values() for key in due_claims(view))
+        expected = (key for view in self.views.values() for key in assumed_claims(view))
         return Volumes(self.cache.storage, self.cache.table.held, expected)
 
     def _decided(self, decision: Decision, position: int, moment: Moment) -> None:
@@ -437,8 +440,8 @@ class CoordinatorState:
 
     def _look_when_quiet(self, view: GangView, moment: Moment) -> None:
         since = view.urgency.fall_behind(moment.now)
-        due = since + view.urgency.renewal_delay(self._quiet)
-        self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
+        assumed_pods = since + view.urgency.renewal_delay(self._quiet)
+        self.wake_at[view.key] = min(self.wake_at.get(view.key, assumed_pods), assumed_pods)
 
     # --- taking in -------------------------------------------------------------------------
 
@@ -674,10 +677,10 @@ class CoordinatorState:
 
     @_take.register
     def _time_passed(self, event: TimePassed, moment: Moment) -> None:
-        due = {key for key, at in self.wake_at.items() if at <= moment.now}
-        for key in due:
+        assumed_pods = {key for key, at in self.wake_at.items() if at <= moment.now}
+        for key in assumed_pods:
             del self.wake_at[key]
-        self._dirty |= due
+        self._dirty |= assumed_pods
         self._end_starts(moment)
         over = self.refusals.expire(moment.now)
         self._dirty |= over

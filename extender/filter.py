@@ -28,7 +28,7 @@ from scheduling.model.amounts import Amounts as Column
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
-from scheduling.state.node_snapshot import Columns, Traits
+from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 RESERVED: Final = "reserved for a gang"
 NO_SEAT: Final = "not a seat of its gang"
@@ -122,7 +122,7 @@ def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
     return dict.fromkeys(compress(names, where.tolist()), text)
 
 
-def _remembered(asked: Seen, traits: Traits, at: Positions) -> Passed | None:
+def _remembered(asked: Seen, traits: NodeAttributes, at: Positions) -> Passed | None:
     return Passed(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
 
 
@@ -250,7 +250,7 @@ def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
     )
 
 
-def _free(columns: Columns, resource: str, at: Positions) -> Column | None:
+def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Column | None:
     """What is free of a resource at the positions, to be written; None where no node has any."""
     if is_port(resource):
         return left(resource, columns.ports, columns.index)[at]
@@ -259,7 +259,7 @@ def _free(columns: Columns, resource: str, at: Positions) -> Column | None:
 
 
 def _fitting(
-    columns: Columns, requests: Amounts, at: Positions, taken: Mapping[str, Column]
+    columns: NodeSnapshot, requests: Amounts, at: Positions, taken: Mapping[str, Column]
 ) -> Mask:
     """Return at which of the positions there is room for one pod once this is taken there too.
 

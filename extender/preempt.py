@@ -18,7 +18,7 @@ from extender.snapshot import Seen, Snapshot
 from kube.codec.observed_pod import Amounts, ObservedPod
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port, offered
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _leaves_a_seat(pod: ObservedPod, snapshot: Snapshot) -> bool:
     return gang is not None and pod.node in gang.seats
 
 
-def _fits(requests: Amounts, node: str, columns: Columns, freed: Mapping[str, int]) -> bool:
+def _fits(requests: Amounts, node: str, columns: NodeSnapshot, freed: Mapping[str, int]) -> bool:
     at = columns.index[node]
     for resource, amount in requests:
         free = _free(resource, at, columns)
@@ -89,7 +89,7 @@ def _fits(requests: Amounts, node: str, columns: Columns, freed: Mapping[str, in
     return True
 
 
-def _free(resource: str, at: int, columns: Columns) -> int | None:
+def _free(resource: str, at: int, columns: NodeSnapshot) -> int | None:
     if is_port(resource):
         return offered(resource) - columns.ports.get(resource, {}).get(columns.names[at], 0)
     row = columns.row.get(resource)

@@ -22,7 +22,7 @@ from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
 from scheduling.scoring.stranded_devices import POINTS, points
 from scheduling.state.bounded_cache import MIB, BoundedCache
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 ANYWHERE = (Toleration("", "Exists", "", ""),)
 
@@ -62,7 +62,7 @@ def _shape(requests: Amounts) -> PodShape:
     return PodShape(sorted_requests(dict(requests)), tolerations=ANYWHERE)
 
 
-def _has_idle_devices(columns: Columns) -> Mask:
+def _has_idle_devices(columns: NodeSnapshot) -> Mask:
     rows = [at for resource, at in columns.row.items() if is_device(resource)]
     idle = np.zeros(len(columns.names), dtype=np.bool_)
     for row in rows:

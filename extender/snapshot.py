@@ -25,7 +25,7 @@ from kube.objects import core as core_objects
 from kube.objects.core import BarePod, Pod
 from kube.objects.gang import Gang
 from reservation.slots import reserved_room
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import PODS, Mask
 from scheduling.model.amounts import Amounts as Column
 from scheduling.model.gang import GangKey
@@ -33,7 +33,7 @@ from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
 from scheduling.model.placement import Assignment, Placement
 from scheduling.model.pod import HIGHEST_PRIORITY
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 
 
@@ -86,8 +86,8 @@ class Snapshot:
     `ports` are the host ports that any gang was promised; of others the scheduler sees to itself.
     """
 
-    bound: Columns
-    guarded: Columns
+    bound: NodeSnapshot
+    guarded: NodeSnapshot
     nominations: tuple[Nomination, ...]
     gangs: Mapping[GangKey, GuardedGang]
     members: Members
@@ -109,7 +109,7 @@ class Snapshot:
         return promised
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> FreeCapacity:
         """What is left beside bound pods and reservations; counts of pods are kept in it."""
         return self.rooms.of(self.guarded)
 
@@ -118,25 +118,25 @@ class Rooms:
     """The room of one snapshot after the other, with what is still known of each node."""
 
     def __init__(self) -> None:
-        self._last: Room | None = None
+        self._last: FreeCapacity | None = None
         self._changed: set[str] = set()
 
     def change(self, name: str) -> None:
         """There is more or less room on a node."""
         self._changed.add(name)
 
-    def of(self, columns: Columns) -> Room:
+    def of(self, columns: NodeSnapshot) -> FreeCapacity:
         """The room in a view, as it is now."""
         names, self._changed = self._changed, set()
         if self._last is None or self._last.columns is not columns:
-            self._last = Room.of(columns)
+            self._last = FreeCapacity.of(columns)
         elif names:
             at = [columns.index[name] for name in names if name in columns.index]
             self._last = self._last.touched(np.array(at, dtype=np.intp))
         return self._last
 
 
-def _slots(columns: Columns) -> Column:
+def _slots(columns: NodeSnapshot) -> Column:
     """The pod slots that are taken, node by node."""
     row = columns.row.get(PODS)
     return columns.used[row] if row is not None else np.zeros(len(columns.names), dtype=np.int64)

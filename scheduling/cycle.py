@@ -16,7 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from scheduling.admission.gang import decided, decided_in_company, decided_in_domains, minds
+from scheduling.admission.gang import (
+    decided,
+    decided_in_company,
+    decided_in_domains,
+    has_inter_pod_constraints,
+)
 from scheduling.admission.refusal_memory import (
     CERTAIN,
     Around,
@@ -30,7 +35,7 @@ from scheduling.admission.ruling import Ruling
 from scheduling.admission.shared_disks import is_short_of_shared
 from scheduling.diagnosis import holders as holder_shares
 from scheduling.diagnosis import refusals
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import AwaitedError, ToldApartError, neighbours
 from scheduling.filters.volumes.node_volume_limits import SharedDisks
 from scheduling.filters.volumes.volume_binding import Volumes
@@ -39,9 +44,9 @@ from scheduling.model.verdict import Admitted, Decision, Refusal, Verdict
 from scheduling.placement.independent import cannot_fit, demand_of
 from scheduling.queue_sort import in_order
 from scheduling.state.holder_index import Holders
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable
-from scheduling.state.volume_index import StorageTable
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import ExistingPods, PodIndex
+from scheduling.state.volume_index import VolumeIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,9 @@ class Settings:
 
 def run_cycle(
     pending: Sequence[PendingGang],
-    columns: Columns,
+    columns: NodeSnapshot,
     settings: Settings | None = None,
-    company: Company | None = None,
+    company: ExistingPods | None = None,
     volumes: Volumes | None = None,
 ) -> tuple[Decision, ...]:
     """Decide every gang against what those before it have left; return it in that order.
@@ -72,15 +77,15 @@ def run_cycle(
 
 def next_cycle(
     pending: Sequence[PendingGang],
-    columns: Columns,
+    columns: NodeSnapshot,
     memory: Memory | None,
     settings: Settings | None = None,
-    company: Company | None = None,
+    company: ExistingPods | None = None,
     holders: Holders | None = None,
     volumes: Volumes | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang as `run_cycle` does, but look only at what a change could have turned."""
-    company, volumes = company or Company(CompanyTable()), volumes or Volumes(StorageTable())
+    company, volumes = company or ExistingPods(PodIndex()), volumes or Volumes(VolumeIndex())
     cycle = _Cycle(company, holders, volumes, settings or Settings())
     return cycle.run(pending, columns, memory)
 
@@ -89,7 +94,7 @@ class _Cycle:
     """One cycle: who and what is around, and the steps that are left."""
 
     def __init__(
-        self, company: Company, holders: Holders | None, volumes: Volumes, settings: Settings
+        self, company: ExistingPods, holders: Holders | None, volumes: Volumes, settings: Settings
     ) -> None:
         self._company, self._holders, self._volumes = company, holders, volumes
         self._left, self._most = settings.cycle_search_steps, settings.search_steps
@@ -99,14 +104,14 @@ class _Cycle:
         self._kept: set[GangKey] = set()
 
     def run(
-        self, pending: Sequence[PendingGang], columns: Columns, memory: Memory | None
+        self, pending: Sequence[PendingGang], columns: NodeSnapshot, memory: Memory | None
     ) -> tuple[tuple[Decision, ...], Memory]:
         """Decide all, each in the room that those before it leave."""
         self._minded = _somebody_minds(pending, self._company)
         unchanged = memory is not None and _is_as_left(memory, columns) and not self._minded
         if _somebody_mounts(pending):
             columns = self._volumes.with_rows(columns)
-        room = memory.room.moved_to(columns) if memory else Room.of(columns)
+        room = memory.room.moved_to(columns) if memory else FreeCapacity.of(columns)
         known = memory.refused if memory else {}
         self._same_nodes = bool(memory and memory.room.columns.traits is columns.traits)
         self._known = memory.left_out if memory and self._same_nodes else {}
@@ -143,7 +148,7 @@ class _Cycle:
         """How many steps the next gang may take."""
         return min(self._left, self._most)
 
-    def _decided(self, gang: PendingGang, room: Room, steps: int) -> Ruling:
+    def _decided(self, gang: PendingGang, room: FreeCapacity, steps: int) -> Ruling:
         decide = partial(decided_in_company, self._company) if self._minded else decided
         ruling = decided_in_domains(gang, room, steps, decide)
         self._left -= ruling.steps
@@ -154,7 +159,9 @@ class _Cycle:
         left_out = self._why_not(gang, ruling.room, ruling.why_not)
         return replace(ruling, verdict=replace(ruling.verdict, left_out=left_out))
 
-    def _why_not(self, gang: PendingGang, room: Room, explained: Callable[[], Refusal]) -> Refusal:
+    def _why_not(
+        self, gang: PendingGang, room: FreeCapacity, explained: Callable[[], Refusal]
+    ) -> Refusal:
         """Say why some of a surplus waits, as a cycle ago where gang and nodes are the same.
 
         So a thousand gangs that could grow are not explained a thousand times in each cycle.
@@ -170,18 +177,20 @@ class _Cycle:
         self._left_out[gang.key] = gang, refusal
         return refusal
 
-    def _short_of_shared(self, asked: PendingGang, gang: PendingGang, room: Room) -> SharedDisks:
+    def _short_of_shared(
+        self, asked: PendingGang, gang: PendingGang, room: FreeCapacity
+    ) -> SharedDisks:
         """Return the disks that may keep a gang out only because each pod is counted for them."""
         if gang is asked:  # it mounts nothing
             return {}
         shared = self._volumes.shared_disks(asked)
         return shared if shared and is_short_of_shared(gang.minimum, shared, room) else {}
 
-    def _to_keep(self, gang: PendingGang, refusal: Refusal, room: Room, steps: int) -> Kept:
+    def _to_keep(self, gang: PendingGang, refusal: Refusal, room: FreeCapacity, steps: int) -> Kept:
         demand, around = demand_of(gang.minimum), self._around(gang, room)
         return Kept(gang, demand, around, reachable_groups(gang, room), refusal, steps)
 
-    def _still_holds(self, same: Kept, gang: PendingGang, room: Room) -> bool:
+    def _still_holds(self, same: Kept, gang: PendingGang, room: FreeCapacity) -> bool:
         """Say whether the refusal is what deciding anew would say, in other numbers at most.
 
         What company and domains mean also follows from nodes that have no room.
@@ -199,8 +208,8 @@ class _Cycle:
             and same.around == self._around(gang, room)
         )
 
-    def _around(self, gang: PendingGang, room: Room) -> Around:
-        if not self._minded or not (minds(gang) or self._company.is_minded()):
+    def _around(self, gang: PendingGang, room: FreeCapacity) -> Around:
+        if not self._minded or not (has_inter_pod_constraints(gang) or self._company.is_minded()):
             return None
         try:
             return neighbours(gang, self._company, room.columns)
@@ -210,7 +219,7 @@ class _Cycle:
             return AwaitedError.__name__
 
 
-def _is_as_left(memory: Memory, columns: Columns) -> bool:
+def _is_as_left(memory: Memory, columns: NodeSnapshot) -> bool:
     """Say whether every gang of the last cycle was judged in the room that these columns leave."""
     return memory.room.columns is columns and not memory.took
 
@@ -239,5 +248,5 @@ def _somebody_mounts(pending: Iterable[PendingGang]) -> bool:
     return any(group.shape.volumes for gang in pending for group in gang.groups())
 
 
-def _somebody_minds(pending: Iterable[PendingGang], company: Company) -> bool:
-    return company.is_minded() or any(minds(gang) for gang in pending)
+def _somebody_minds(pending: Iterable[PendingGang], company: ExistingPods) -> bool:
+    return company.is_minded() or any(has_inter_pod_constraints(gang) for gang in pending)

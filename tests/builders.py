@@ -18,8 +18,8 @@ from scheduling.model.host_ports import HostPort, port_amounts
 from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.quantity import allocatable_amount, request_amount
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.node_table import node_snapshot_of
 
 GPU = "nvidia.com/gpu"
 
@@ -104,5 +104,5 @@ def gang(
 def columns(
     *nodes: Node,
     used: Mapping[str, Mapping[str, int]] | None = None,
-) -> Columns:
-    return columns_of(nodes, used)
+) -> NodeSnapshot:
+    return node_snapshot_of(nodes, used)

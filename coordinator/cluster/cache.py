@@ -21,11 +21,11 @@ from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import ray_cluster
 from scheduling.model.node import Node
-from scheduling.state.holder_index import HolderTable
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.holder_index import HolderIndex
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
-from scheduling.state.pod_index import CompanyTable, Yielding
-from scheduling.state.volume_index import StorageTable
+from scheduling.state.pod_index import NominatedPod, PodIndex
+from scheduling.state.volume_index import VolumeIndex
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is seconds old, not hours
@@ -36,9 +36,9 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.company = CompanyTable()
-        self.holders = HolderTable()
-        self.storage = StorageTable()
+        self.company = PodIndex()
+        self.holders = HolderIndex()
+        self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
         self.gangs: dict[GangKey, Gang] = {}
@@ -125,7 +125,7 @@ class ClusterCache:
         if pod.nominated is None:
             self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
         else:
-            expected = Yielding(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
+            expected = NominatedPod(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
             self.company.nominate(expected, sign)
 
     def _bury(self, uid: str) -> None:
@@ -183,7 +183,7 @@ class ClusterCache:
             self.table.use(name, requests, count)
             self.holders.use(holder, name, requests, count)
 
-    def columns(self) -> Columns:
+    def columns(self) -> NodeSnapshot:
         """The nodes as they stand, reservations included."""
         return self.table.snapshot()
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from scheduling.state.pod_index import Promised
+from scheduling.state.pod_index import AssumedPods
 
 
-def due(view: GangView) -> Iterator[Promised]:
+def assumed_pods(view: GangView) -> Iterator[AssumedPods]:
     """List the pods of a gang that are on their way, each on its node."""
     for pod, node in _on_their_way(view):
         shape = pod.member.shape if pod.member is not None else None
         strict = shape.strict if shape is not None else ()
-        yield Promised(frozenset((pod.kind,)), node, pod.anti_affinity, strict)
+        yield AssumedPods(frozenset((pod.kind,)), node, pod.anti_affinity, strict)
 
 
-def due_claims(view: GangView) -> Iterator[tuple[str, str]]:
+def assumed_claims(view: GangView) -> Iterator[tuple[str, str]]:
     """List the claims, by namespace and name, of pods of a gang that are on their way."""
     for pod, _ in _on_their_way(view):
         for mount in pod.mounts:

@@ -16,17 +16,17 @@ from reservation.edits import without_turns
 from reservation.release_order import turn_count, turn_reached
 from reservation.slots import is_released, vacant_slots
 from scheduling.filters.feasibility import feasible
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 Avoided = Mapping[str, tuple[str, ...]]
 """Shape -> nodes on which kube-scheduler refused a pod of it."""
 
 
 def lost_nodes(
-    view: GangView, pods: list[ObservedPod], columns: Columns, avoided: Avoided
+    view: GangView, pods: list[ObservedPod], columns: NodeSnapshot, avoided: Avoided
 ) -> set[str]:
     """The nodes that cannot take what is still vacant on them, or are to be avoided for it.
 
@@ -51,7 +51,7 @@ def _shape_key(pod: ObservedPod) -> str:
     return shape.key if shape is not None else ""
 
 
-def takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
+def takes(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
     """Whether, as far as can be seen, a node that keeps room for a pod takes it."""
     shape = pod.member.shape if pod.member is not None else None
     if shape is None or node not in columns.index:
@@ -61,13 +61,13 @@ def takes(pod: ObservedPod, node: str, columns: Columns) -> bool:
     return not overfull(shape, node, columns, pod.priority)
 
 
-def overfull(shape: PodShape, node: str, columns: Columns, priority: int) -> bool:
+def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -> bool:
     """Whether more is promised on the node than it has, of something that the shape needs.
 
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
     at = columns.index[node]
-    room = Room.of(columns).facing(priority)
+    room = FreeCapacity.of(columns).facing(priority)
     lefts = (room.left(name) for name, _ in shape.requests)
     return any(left is None or left[at] < 0 for left in lefts)
 
@@ -107,7 +107,7 @@ def _is_stalled(view: GangView) -> bool:
 
 
 def stranded(
-    view: GangView, columns: Columns, now: float, patience: float
+    view: GangView, columns: NodeSnapshot, now: float, patience: float
 ) -> Iterator[ObservedPod]:
     """Released pods that will not get onto their node.
 
@@ -134,7 +134,7 @@ def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod
     return [pod for pod in others if is_stuck(view, pod, now, patience)]
 
 
-def _barred(pod: ObservedPod, columns: Columns) -> bool:
+def _barred(pod: ObservedPod, columns: NodeSnapshot) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     at = columns.index.get(pod.settled_on)
     return at is None or (shape is not None and not bool(feasible(shape, columns)[at]))

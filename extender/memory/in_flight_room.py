@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kube.codec.observed_pod import Amounts as Requests
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 SUMS_KEPT = 64
 """Resources whose sums are kept: 2.5 MB for 5,000 places. Anybody can invent host ports."""
@@ -44,7 +44,7 @@ class Passed:
 
     uid: str
     amounts: Requests
-    traits: Traits
+    traits: NodeAttributes
     at: Positions
     seat: ObservedPod | None = None
 
@@ -91,7 +91,7 @@ class Underway:
     """
 
     def __init__(self) -> None:
-        self._traits = Traits(())
+        self._traits = NodeAttributes(())
         self._places: dict[str, int] = {}
         self._at: Positions = np.zeros(0, dtype=np.intp)
         self._most = LEAST_PLACES
@@ -112,7 +112,7 @@ class Underway:
 
     # ---- what is asked
 
-    def taken(self, resource: str, traits: Traits, at: Positions) -> Amounts | None:
+    def taken(self, resource: str, traits: NodeAttributes, at: Positions) -> Amounts | None:
         """What they take of a resource at some nodes (`at` in `traits`); None for nothing."""
         if resource not in self._totals:
             return None
@@ -178,7 +178,7 @@ class Underway:
 
     # ---- other nodes
 
-    def _follow(self, traits: Traits) -> None:
+    def _follow(self, traits: NodeAttributes) -> None:
         """Learn where the nodes of now have their places."""
         if traits is self._traits:
             return
@@ -188,7 +188,7 @@ class Underway:
             self._tidy(traits)
             self._most = max(LEAST_PLACES, 2 * len(self._places))
 
-    def _place(self, traits: Traits) -> None:
+    def _place(self, traits: NodeAttributes) -> None:
         """Give a place to each node that has none."""
         places, before = self._places, len(self._places)
         at = [places.setdefault(name, len(places)) for name in traits.names]
@@ -197,7 +197,7 @@ class Underway:
         if more:
             self._sums = {name: np.pad(each, (0, more)) for name, each in self._sums.items()}
 
-    def _tidy(self, traits: Traits) -> None:
+    def _tidy(self, traits: NodeAttributes) -> None:
         """Give up the places of nodes that are no more, and that no pod was passed for."""
         was, keeps = len(self._places), self._in_use()
         names = compress(self._places, keeps.tolist())

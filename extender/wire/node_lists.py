@@ -17,7 +17,7 @@ import orjson
 
 from extender.wire.name_table import Names, NameTable, names_in
 from scheduling.model.amounts import Mask, Positions
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 LONG = 1 << 15
 """From so many bytes on a list stays text: about a thousand names."""
@@ -31,7 +31,7 @@ class NodeList:
     def __init__(
         self,
         names: Sequence[str] | Names,
-        traits: Traits | None = None,
+        traits: NodeAttributes | None = None,
         at: Positions | None = None,
     ) -> None:
         self._given = names
@@ -57,13 +57,13 @@ class NodeList:
         given = self._given
         return given.text if isinstance(given, Names) else orjson.dumps(given)
 
-    def at(self, traits: Traits) -> Positions:
+    def at(self, traits: NodeAttributes) -> Positions:
         """Where the nodes stand among these; -1 for one that is not among them."""
         if self._at is None or self._traits is not traits:
             self._traits, self._at = traits, self._found(traits)
         return self._at
 
-    def _found(self, traits: Traits) -> Positions:
+    def _found(self, traits: NodeAttributes) -> Positions:
         if isinstance(self._given, Names):
             table = traits.remembered("names by word", lambda: NameTable.of(traits.names))
             return table.find(self._given)
@@ -77,7 +77,7 @@ class NodeList:
         return NodeList(list(compress(self.names, where.tolist())), self._traits, at)
 
 
-def places(names: Sequence[str], traits: Traits) -> Positions:
+def places(names: Sequence[str], traits: NodeAttributes) -> Positions:
     """Where the nodes stand among those known; -1 for one that is not known."""
     found = map(traits.index.get, names, repeat(-1))
     return np.fromiter(found, dtype=np.intp, count=len(names))

@@ -15,7 +15,7 @@ from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.constraints import Requirement
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns, Traits
+from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 Keys = tuple[str, ...]
 
@@ -42,12 +42,12 @@ class Domains:
     of: Positions
 
     @classmethod
-    def by(cls, keys: Keys, traits: Traits) -> "Domains":
+    def by(cls, keys: Keys, traits: NodeAttributes) -> "Domains":
         """Return the domains that the labels make of these nodes; they are worked out once."""
         return traits.remembered(("domains", keys), lambda: cls._found(keys, traits))
 
     @classmethod
-    def _found(cls, keys: Keys, traits: Traits) -> "Domains":
+    def _found(cls, keys: Keys, traits: NodeAttributes) -> "Domains":
         columns = [traits.label(key) for key in keys]
         codes = np.stack([column.of for column in columns])
         distinct, which = np.unique(codes, axis=1, return_inverse=True)
@@ -66,7 +66,7 @@ class Domains:
         sums = np.bincount(self.of[inside], amounts[inside], len(self.names))
         return np.minimum(sums, MOST).astype(np.int64)
 
-    def when_empty(self, shape: PodShape, columns: Columns) -> Amounts:
+    def when_empty(self, shape: PodShape, columns: NodeSnapshot) -> Amounts:
         """Return how many pods of a shape each domain would hold if nobody were there."""
         fitting = pods_per_node(shape.counted, columns.row, columns.allocatable)
         if shape.ports:

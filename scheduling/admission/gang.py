@@ -12,30 +12,30 @@ from itertools import groupby
 from typing import assert_never
 
 from scheduling.admission.gang_topology import decide_sharing, decide_together
-from scheduling.admission.interdependent import decide_bonded
+from scheduling.admission.interdependent import decide_interdependent
 from scheduling.admission.replica_topology import decide_by_replica
 from scheduling.admission.ruling import Decide, Ruling
 from scheduling.diagnosis import refusals
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import AwaitedError, ToldApartError, neighbours, promised
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.verdict import Admitted, Reason, Refusal
 from scheduling.placement.assignments import Assignments
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import NoFit, Placed, Undecided, cannot_fit, demand_of, place
-from scheduling.state.pod_index import Company
+from scheduling.state.pod_index import ExistingPods
 
 
-def minds(gang: PendingGang) -> bool:
+def has_inter_pod_constraints(gang: PendingGang) -> bool:
     """Say whether pods of the gang have affinity, anti-affinity or spread constraints."""
-    return _minds_affinity(gang) or any(group.shape.spread for group in gang.groups())
+    return _has_inter_pod_affinity(gang) or any(group.shape.spread for group in gang.groups())
 
 
-def _minds_affinity(gang: PendingGang) -> bool:
+def _has_inter_pod_affinity(gang: PendingGang) -> bool:
     return any(group.shape.near or group.shape.apart for group in gang.groups())
 
 
-def decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
+def decided_in_domains(gang: PendingGang, room: FreeCapacity, steps: int, decide: Decide) -> Ruling:
     """Choose the domain of the gang, in it those of its replicas, and place it there."""
     refusal = refusals.too_many_kinds(gang) or refusals.too_many_ports(gang)
     if refusal is not None:
@@ -46,13 +46,17 @@ def decided_in_domains(gang: PendingGang, room: Room, steps: int, decide: Decide
     return decide_together(gang, room, steps, partial(decide_by_replica, decide=decide))
 
 
-def decided_in_company(company: Company, gang: PendingGang, room: Room, steps: int) -> Ruling:
+def decided_in_company(
+    company: ExistingPods, gang: PendingGang, room: FreeCapacity, steps: int
+) -> Ruling:
     """Decide one gang with what pods mean to each other, and let it be company to the next.
 
     Spread constraints only matter where there is room.
     """
-    barred = company.is_minded() or _minds_affinity(gang)
-    if barred or (minds(gang) and not cannot_fit(demand_of(gang.minimum), room)):
+    barred = company.is_minded() or _has_inter_pod_affinity(gang)
+    if barred or (
+        has_inter_pod_constraints(gang) and not cannot_fit(demand_of(gang.minimum), room)
+    ):
         ruling = _decided_among(gang, room, steps, company)
     else:
         ruling = decided(gang, room, steps)
@@ -61,7 +65,9 @@ def decided_in_company(company: Company, gang: PendingGang, room: Room, steps: i
     return ruling
 
 
-def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) -> Ruling:
+def _decided_among(
+    gang: PendingGang, room: FreeCapacity, steps: int, company: ExistingPods
+) -> Ruling:
     try:
         found = neighbours(gang, company, room.columns)
     except ToldApartError as problem:
@@ -69,14 +75,14 @@ def _decided_among(gang: PendingGang, room: Room, steps: int, company: Company) 
     except AwaitedError:
         return Ruling(refusals.awaiting(), room)
     bound = found.bound(gang)
-    if not found.bonds or refusals.unsupported(gang.groups()):
+    if not found.internal_constraints or refusals.unsupported(gang.groups()):
         return decided(bound, room, steps)
     if cannot_fit(demand_of(bound.minimum), room):  # then it does not with its bonds either
         return decided(bound, room, steps)
-    return decide_bonded(bound, found, room, steps)
+    return decide_interdependent(bound, found, room, steps)
 
 
-def decided(gang: PendingGang, room: Room, steps: int) -> Ruling:
+def decided(gang: PendingGang, room: FreeCapacity, steps: int) -> Ruling:
     """Decide one gang: its minimum whole or not at all, then as much surplus as fits."""
     # 1. A gang with a constraint that is not modelled is never placed.
     refusal = refusals.unsupported(gang.groups())
@@ -97,7 +103,7 @@ def decided(gang: PendingGang, room: Room, steps: int) -> Ruling:
     return Ruling(verdict, surplus.room, outcome.steps + surplus.steps, why_not=why_not)
 
 
-def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: Room) -> Refusal:
+def _refused(groups: tuple[Group, ...], outcome: NoFit | Undecided, room: FreeCapacity) -> Refusal:
     """Explain an outcome, once for equal gangs in the same room."""
     match outcome:
         case NoFit():
@@ -116,7 +122,7 @@ class _Surplus:
     """
 
     units: tuple[int, ...]
-    room: Room
+    room: FreeCapacity
     steps: int
     stopped: NoFit | Undecided | None = None
 
@@ -135,7 +141,7 @@ def _left_out(units: Sequence[tuple[Group, ...]], surplus: _Surplus) -> Refusal:
 
 
 def _with_surplus(
-    units: Sequence[tuple[Group, ...]], room: Room, assignments: Assignments, steps: int
+    units: Sequence[tuple[Group, ...]], room: FreeCapacity, assignments: Assignments, steps: int
 ) -> _Surplus:
     """Place units one after the other as long as they fit; equal neighbours are placed at once."""
     placed: list[int] = []
@@ -158,7 +164,7 @@ def _with_surplus(
     return _Surplus(tuple(placed), room, spent, stopped)
 
 
-def _several(demand: Demand, most: int, room: Room) -> int:
+def _several(demand: Demand, most: int, room: FreeCapacity) -> int:
     """Return how many equal units to place at once: all that fit where one shape decides that."""
     if len(demand) != 1:
         return 1

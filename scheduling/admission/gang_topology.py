@@ -15,7 +15,7 @@ import numpy as np
 from scheduling.admission.domains import ELSEWHERE, Domains, Keys, confined, cost_of_try
 from scheduling.admission.ruling import Decide, Ruling
 from scheduling.diagnosis import domain_refusals, refusals
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.constraints import Requirement
 from scheduling.model.gang import Group, Member, Occupied, PendingGang, Topology
@@ -28,7 +28,7 @@ SCALE = 2**20
 """Shares are compared in parts of this."""
 
 
-def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
+def decide_together(gang: PendingGang, room: FreeCapacity, steps: int, decide: Decide) -> Ruling:
     """Decide a gang whose workers are to be in one domain; `decide` places it once they are held.
 
     What is only preferred is tried first. A surplus that finds no room there is not lost: alone, it
@@ -53,7 +53,7 @@ def decide_together(gang: PendingGang, room: Room, steps: int, decide: Decide) -
     return replace(ruling, steps=spent)
 
 
-def decide_sharing(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
+def decide_sharing(gang: PendingGang, room: FreeCapacity, steps: int, decide: Decide) -> Ruling:
     """Decide a gang whose pods share claims: together where the first of them leaves them.
 
     Those on the node of the first come in one turn, all others once it is bound: until then
@@ -97,7 +97,7 @@ class _Search:
         gang: PendingGang,
         bound: tuple[str, ...],
         keys: Keys,
-        room: Room,
+        room: FreeCapacity,
         occupied: Iterable[Occupied] = (),
         whom: str = domain_refusals.WORKERS,
     ) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from scheduling.admission.ruling import Ruling
 from scheduling.diagnosis import refusals
-from scheduling.filters.free_capacity import Room, Spread
-from scheduling.filters.inter_pod_affinity import Bonds, Neighbours
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
+from scheduling.filters.inter_pod_affinity import InternalConstraints, Neighbours
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
@@ -20,17 +20,19 @@ from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Refusal
 from scheduling.placement.assignments import Assignments
 from scheduling.placement.exact_search import OutOfSteps
-from scheduling.placement.interdependent.search import NoWay, Ordered, place_bonded
+from scheduling.placement.interdependent.search import NoWay, Ordered, place_interdependent
 
 MANY_AT_ONCE = 8
 """Which share of the steps left an attempt to place several units at once may take."""
 
 
-def decide_bonded(gang: PendingGang, found: Neighbours, room: Room, steps: int) -> Ruling:
+def decide_interdependent(
+    gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int
+) -> Ruling:
     """Decide a gang whose groups have the bounds of `found` in their shapes."""
-    attempt = _Attempt(found, found.bonds, room, steps)
+    attempt = _Attempt(found, found.internal_constraints, room, steps)
     outcome = attempt.place(gang.minimum)
-    if isinstance(outcome, NoWay) and found.bonds != found.as_they_came:
+    if isinstance(outcome, NoWay) and found.internal_constraints != found.as_they_came:
         return _told_why(gang, found, room, steps, attempt.spent)
     if not isinstance(outcome, Ordered):
         return Ruling(_refused(gang.minimum, found, outcome, room), room, outcome.steps)
@@ -70,7 +72,9 @@ def _with_surplus(
     return placed, refused if len(placed) < len(units) else None
 
 
-def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spent: int) -> Ruling:
+def _told_why(
+    gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int, spent: int
+) -> Ruling:
     """Refuse a gang that cannot be released pinned: is there a way as its pods came?"""
     unpinned = _Attempt(found, found.as_they_came, room, steps - spent)
     outcome = unpinned.place(gang.minimum)
@@ -82,7 +86,7 @@ def _told_why(gang: PendingGang, found: Neighbours, room: Room, steps: int, spen
 
 
 def _refused(
-    groups: tuple[Group, ...], found: Neighbours, outcome: NoWay | OutOfSteps, room: Room
+    groups: tuple[Group, ...], found: Neighbours, outcome: NoWay | OutOfSteps, room: FreeCapacity
 ) -> Refusal:
     if isinstance(outcome, OutOfSteps):
         return refusals.undecided(groups, room)
@@ -94,9 +98,15 @@ def _refused(
 class _Attempt:
     """What was placed so far, and the room that is left."""
 
-    def __init__(self, found: Neighbours, bonds: Bonds, room: Room, steps: int) -> None:
+    def __init__(
+        self,
+        found: Neighbours,
+        internal_constraints: InternalConstraints,
+        room: FreeCapacity,
+        steps: int,
+    ) -> None:
         self._found = found
-        self._bonds = bonds
+        self._internal_constraints = internal_constraints
         self._steps = steps
         self._standing: Amounts = np.zeros(
             (len(found.units), len(room.columns.names)), dtype=np.int64
@@ -111,7 +121,9 @@ class _Attempt:
         shapes = self._found.shapes
         counts = [sum(g.count for g in self._of_unit(at, groups)) for at in range(len(shapes))]
         left = (self._steps - self.spent) // share
-        outcome = place_bonded(shapes, counts, self._bonds, self.room, self._standing, left)
+        outcome = place_interdependent(
+            shapes, counts, self._internal_constraints, self.room, self._standing, left
+        )
         self.spent += outcome.steps
         if isinstance(outcome, Ordered):
             self._turns = outcome.turns
@@ -134,7 +146,7 @@ class _Attempt:
         unit = self._found.units[at][0], self._found.shapes[at]
         return [group for group in groups if (group.pod_set, group.shape) == unit]
 
-    def _take(self, at: int, groups: list[Group], count: int, spread: Spread) -> None:
+    def _take(self, at: int, groups: list[Group], count: int, spread: Distribution) -> None:
         if not count:
             return
         shape = self._found.shapes[at]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from scheduling.diagnosis.never_fits import never
 from scheduling.filters.feasibility import is_feasible_somewhere
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import Neighbours
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
@@ -59,7 +59,7 @@ class Memory:
     next cycle, more is left than the refusals say.
     """
 
-    room: Room
+    room: FreeCapacity
     refused: Mapping[GangKey, Kept]
     left_out: Mapping[GangKey, tuple[PendingGang, Refusal]]
     kept: int
@@ -80,7 +80,7 @@ class Memory:
         return replace(self, refused=refused, left_out=left_out)
 
 
-def is_for_the_same(same: Kept, gang: PendingGang, room: Room) -> bool:
+def is_for_the_same(same: Kept, gang: PendingGang, room: FreeCapacity) -> bool:
     """Say whether other nodes leave the reason what it is, if the gang still does not fit."""
     if same.reachable != reachable_groups(gang, room):
         return False
@@ -88,17 +88,17 @@ def is_for_the_same(same: Kept, gang: PendingGang, room: Room) -> bool:
     return was_never == bool(never(same.demand, room.columns))
 
 
-def reachable_groups(gang: PendingGang, room: Room) -> tuple[bool, ...]:
+def reachable_groups(gang: PendingGang, room: FreeCapacity) -> tuple[bool, ...]:
     """Return per group of the minimum whether any node is feasible for it."""
     return tuple(is_feasible_somewhere(group.shape, room.columns) for group in gang.minimum)
 
 
-def has_grown_for(gang: PendingGang, room: Room) -> bool:
+def has_grown_for(gang: PendingGang, room: FreeCapacity) -> bool:
     """Say whether a pod of the gang could go where there is more room than a cycle ago."""
     return any(_has_grown(group.shape, room) for group in gang.minimum)
 
 
-def _has_grown(shape: PodShape, room: Room) -> bool:
+def _has_grown(shape: PodShape, room: FreeCapacity) -> bool:
     return room.remembered(
         ("has grown", shape.fitting), lambda: bool(room.counts(shape)[room.grown].any())
     )

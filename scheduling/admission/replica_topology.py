@@ -16,7 +16,7 @@ import numpy as np
 from scheduling.admission.domains import ELSEWHERE, STEPS_PER_TRY, Domains, confined, cost_of_try
 from scheduling.admission.ruling import Decide, Ruling
 from scheduling.diagnosis import domain_refusals, refusals
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.constraints import Requirement
 from scheduling.model.gang import Group, Member, PendingGang, Topology
@@ -61,7 +61,7 @@ class Kind:
         return dict(zip(self.names, at, strict=True))
 
 
-def decide_by_replica(gang: PendingGang, room: Room, steps: int, decide: Decide) -> Ruling:
+def decide_by_replica(gang: PendingGang, room: FreeCapacity, steps: int, decide: Decide) -> Ruling:
     """Decide a gang each of whose replicas is to be in one domain."""
     topology = gang.topology
     if topology is None or not topology.replica or not any(g.replica for g in gang.groups()):
@@ -84,7 +84,7 @@ Order = Callable[[Amounts], Positions]
 class _Allotment:
     """One gang, its replicas by kind, and what each domain holds of their pods."""
 
-    def __init__(self, gang: PendingGang, topology: Topology, room: Room) -> None:
+    def __init__(self, gang: PendingGang, topology: Topology, room: FreeCapacity) -> None:
         self._gang, self._room, self._bound = gang, room, topology.pod_sets
         self._domains = Domains.by((topology.replica,), room.columns.traits)
         self._nodes: defaultdict[Replica, list[str]] = defaultdict(list)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.verdict import Refusal, Verdict
 
@@ -18,11 +18,11 @@ class Ruling:
     """
 
     verdict: Verdict
-    room: Room
+    room: FreeCapacity
     steps: int = 0
     about: tuple[Group, ...] = ()
     why_not: Callable[[], Refusal] | None = None
 
 
-Decide = Callable[[PendingGang, Room, int], Ruling]
+Decide = Callable[[PendingGang, FreeCapacity, int], Ruling]
 """How a gang is decided whose shapes say which domains they are held to; the number is steps."""

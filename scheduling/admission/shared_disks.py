@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import SharedDisks, attach_row
 from scheduling.model.amounts import sorted_requests
 from scheduling.model.gang import Group
 from scheduling.placement.independent import cannot_fit, demand_of
 
 
-def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: Room) -> bool:
+def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: FreeCapacity) -> bool:
     """Say whether it may be only by counting shared disks for each pod that groups do not fit.
 
     It is not where they do not fit with none of those counted, or where all that could go to a node
@@ -33,7 +33,7 @@ def _without(group: Group, shared: SharedDisks) -> Group:
     return replace(group, shape=replace(group.shape, requests=sorted_requests(amounts)))
 
 
-def _may_be_short(row: str, pairs: Iterable[tuple[Group, Group]], room: Room) -> bool:
+def _may_be_short(row: str, pairs: Iterable[tuple[Group, Group]], room: FreeCapacity) -> bool:
     """Say whether the pods that could go to some node are counted for more than is left there."""
     needed = np.zeros(len(room.columns.names), dtype=np.int64)
     for group, bare in pairs:

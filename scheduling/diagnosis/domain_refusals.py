@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from scheduling.diagnosis.shortfall import listed, numbers_alone, wanted_pods
 from scheduling.diagnosis.wording import bounded
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.claim_effect import BIND_IT
 from scheduling.model.gang import Group
 from scheduling.model.verdict import Reason, Refusal
@@ -70,7 +70,7 @@ class ReplicasShort:
 
 
 def replicas_short(
-    groups: Iterable[Group], keys: Sequence[str], short: ReplicasShort, room: Room
+    groups: Iterable[Group], keys: Sequence[str], short: ReplicasShort, room: FreeCapacity
 ) -> Refusal:
     """Explain that there is room for all pods, but not for whole replicas inside domains."""
     noun, verb = ("replica", "fits") if short.wanted == 1 else ("replicas", "fit")
@@ -91,7 +91,7 @@ def replicas_short(
     return Refusal(Reason.INSUFFICIENT_RESOURCES, bounded([said], ""), numbers)
 
 
-def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: Room) -> Refusal:
+def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: FreeCapacity) -> Refusal:
     """Explain that replicas would find their domains, but not beside the other pods of the gang."""
     wanted = wanted_pods(groups)
     names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))

@@ -7,7 +7,7 @@ from scheduling.diagnosis.partial_fit import Wanted
 from scheduling.diagnosis.shortfall import wanted_pods
 from scheduling.diagnosis.wording import amount_down
 from scheduling.filters.feasibility import feasible
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import Group
 from scheduling.model.holder import Held
@@ -20,7 +20,7 @@ MOST_HOLDERS = 3
 
 
 def with_holders(
-    refusal: Refusal, groups: Iterable[Group], room: Room, holders: Holders
+    refusal: Refusal, groups: Iterable[Group], room: FreeCapacity, holders: Holders
 ) -> Refusal:
     """Add who holds the room that is short, with the largest shares, as far as the limit allows."""
     if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
@@ -41,7 +41,7 @@ def with_holders(
 
 
 def _held(
-    each: PodSetRefusal, wanted: Sequence[Wanted], room: Room, holders: Holders
+    each: PodSetRefusal, wanted: Sequence[Wanted], room: FreeCapacity, holders: Holders
 ) -> Held | None:
     """Return who holds what is short; None where no node has it, or it is made up (ports).
 
@@ -57,7 +57,7 @@ def _held(
     if each.resource not in room.columns.row:
         return None
     return room.remembered(
-        ("held", each.resource, shape.told_apart_by),
+        ("held", each.resource, shape.scheduling_key),
         lambda: holders.of(
             each.resource, feasible(shape, room.columns), room.columns, MOST_HOLDERS
         ),

@@ -20,7 +20,7 @@ from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 PASSING = tuple(
     Toleration(f"node.{key}", "Exists", "", "")
@@ -75,7 +75,7 @@ class TooScattered:
 Never = TooLarge | TooMany | TooScattered
 
 
-def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
+def never(demand: Demand, columns: NodeSnapshot) -> tuple[Never, ...]:
     """Return why the pods could not even run on empty nodes; nothing where they might.
 
     What speaks against one pod goes before what speaks against all of them. Nothing is certain of
@@ -92,7 +92,7 @@ def never(demand: Demand, columns: Columns) -> tuple[Never, ...]:
     return (many,) if many else tuple(TooScattered(*each) for each in scarce)
 
 
-def _is_open(shape: PodShape, columns: Columns) -> bool:
+def _is_open(shape: PodShape, columns: NodeSnapshot) -> bool:
     return any(name in columns.claimable for name, _ in shape.requests)
 
 
@@ -114,27 +114,27 @@ def _is_made_up(resource: str) -> bool:
     return is_port(resource) or is_attach(resource)
 
 
-def _able(shape: PodShape, columns: Columns) -> Mask:
+def _able(shape: PodShape, columns: NodeSnapshot) -> Mask:
     """Return the nodes that could run pods of the shape; shared, not yours."""
     return columns.traits.remembered(
-        ("able", shape.told_apart_by), lambda: feasible(patient(shape), columns)
+        ("able", shape.scheduling_key), lambda: feasible(patient(shape), columns)
     )
 
 
-def _most(shape: PodShape, columns: Columns) -> int:
+def _most(shape: PodShape, columns: NodeSnapshot) -> int:
     """Return how many pods of the shape the empty nodes hold."""
     return columns.traits.remembered(
         ("most when empty", shape.fitting), lambda: _counted(shape, columns)
     )
 
 
-def _counted(shape: PodShape, columns: Columns) -> int:
+def _counted(shape: PodShape, columns: NodeSnapshot) -> int:
     requests = patient(shape).requests
     fitting = pods_per_node(requests, columns.row, columns.allocatable)
     return exact_sum(fitting * _able(shape, columns))
 
 
-def _too_large(shape: PodShape, columns: Columns) -> TooLarge:
+def _too_large(shape: PodShape, columns: NodeSnapshot) -> TooLarge:
     """Name the resource of which no node has enough, rather a device."""
     able = _able(shape, columns)
     found = [
@@ -145,7 +145,9 @@ def _too_large(shape: PodShape, columns: Columns) -> TooLarge:
     return short[0] if short else TooLarge(shape)
 
 
-def _largest(shape: PodShape, resource: str, each: int, columns: Columns, able: Mask) -> TooLarge:
+def _largest(
+    shape: PodShape, resource: str, each: int, columns: NodeSnapshot, able: Mask
+) -> TooLarge:
     row = columns.row.get(resource)
     if row is None:
         return TooLarge(shape, resource, each)
@@ -154,9 +156,9 @@ def _largest(shape: PodShape, resource: str, each: int, columns: Columns, able: 
     return TooLarge(shape, resource, each, columns.names[at], int(amounts[at]))
 
 
-def _too_many(demand: Demand, columns: Columns) -> TooMany | None:
+def _too_many(demand: Demand, columns: NodeSnapshot) -> TooMany | None:
     """Compare what all need with what all nodes have that could run one of the pods."""
-    able = frozenset(shape.told_apart_by for shape, _ in demand)
+    able = frozenset(shape.scheduling_key for shape, _ in demand)
     short = []
     for resource, amount in needed(demand).items():
         total = columns.traits.remembered(
@@ -172,7 +174,7 @@ def _told_first(cause: TooMany) -> tuple[bool, bool, str]:
     return cause.resource == PODS, not is_device(cause.resource), cause.resource
 
 
-def _total(resource: str, demand: Demand, columns: Columns) -> int:
+def _total(resource: str, demand: Demand, columns: NodeSnapshot) -> int:
     """Add up what the nodes have that could run one of the pods."""
     row = columns.row.get(resource)
     if row is None:

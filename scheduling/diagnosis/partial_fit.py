@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduling.diagnosis.shortage import Shortage, shortage
 from scheduling.filters.feasibility import feasible, is_feasible_everywhere
-from scheduling.filters.free_capacity import Room, Spread
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import Amounts, Mask, Positions, exact_sum
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
@@ -43,7 +43,7 @@ class Part:
     shape: PodShape
     wanted: int
     fit: int
-    spread: Spread
+    spread: Distribution
     nodes: Mask | None
 
     @property
@@ -72,8 +72,8 @@ class Attempt:
     """
 
     parts: tuple[Part, ...]
-    before: Room
-    left: Room
+    before: FreeCapacity
+    left: FreeCapacity
     touched: Amounts | None
     """Per node of how many parts it took pods; None of few parts, each of which is looked at."""
 
@@ -92,7 +92,7 @@ class Attempt:
 
     def free(self, resource: str, of: Part) -> int:
         """Return what is free of a resource on the nodes that may run the part, before all."""
-        key = "free", resource, of.shape.told_apart_by
+        key = "free", resource, of.shape.scheduling_key
         return self.before.remembered(key, lambda: self._free(resource, of.nodes))
 
     def _free(self, resource: str, nodes: Mask | None) -> int:
@@ -134,13 +134,13 @@ class Attempt:
         return [other for other in others if other.takes(resource, part.nodes)]
 
 
-def attempted(wanted: Sequence[Wanted], room: Room) -> Attempt:
+def attempted(wanted: Sequence[Wanted], room: FreeCapacity) -> Attempt:
     """Place as much of what is wanted as finds room."""
     first, *others = (_attempt(wanted, order, room) for order in _orders(wanted, room))
     return min((first, *others), key=_severity) if others else first
 
 
-def is_short_alone(wanted: Sequence[Wanted], room: Room) -> bool:
+def is_short_alone(wanted: Sequence[Wanted], room: FreeCapacity) -> bool:
     """Say whether the pods of some shape do not even fit without the others."""
     return any(room.total(shape) < count for shape, count in per_shape(wanted).items())
 
@@ -153,7 +153,7 @@ def per_shape(wanted: Sequence[Wanted]) -> dict[PodShape, int]:
     return counts
 
 
-def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
+def _orders(wanted: Sequence[Wanted], room: FreeCapacity) -> Iterator[Sequence[int]]:
     """Yield the orders to try: one where a set is short anyway, such sets last."""
     short = {shape for shape, count in per_shape(wanted).items() if room.total(shape) < count}
     if not short:
@@ -167,7 +167,7 @@ def _orders(wanted: Sequence[Wanted], room: Room) -> Iterator[Sequence[int]]:
     yield sorted(range(len(wanted)), key=place)
 
 
-def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Attempt:
+def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: FreeCapacity) -> Attempt:
     parts: dict[int, Part] = {}
     left, is_short, many = room, False, len(wanted) > PAIRED
     touched = np.zeros(len(room.columns.names), dtype=np.int64) if many else None
@@ -186,14 +186,16 @@ def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: Room) -> Atte
     return Attempt(tuple(parts[at] for at in range(len(wanted))), room, left, touched)
 
 
-def _meet(shape: PodShape, parts: Iterable[Part], touched: Amounts | None, room: Room) -> bool:
+def _meet(
+    shape: PodShape, parts: Iterable[Part], touched: Amounts | None, room: FreeCapacity
+) -> bool:
     """Say whether pods of the shape fit where pods of the parts have found room."""
     if touched is None:
         return any(part.fit and _meets(shape, part, room) for part in parts)
     return bool(room.counts(shape)[touched > 0].any())
 
 
-def _meets(shape: PodShape, part: Part, room: Room) -> bool:
+def _meets(shape: PodShape, part: Part, room: FreeCapacity) -> bool:
     """Say so of one part: many take all the nodes that there are for them, again and again."""
     nodes, counts = part.spread.nodes, room.counts(shape)
     if len(nodes) <= FEW:
@@ -204,16 +206,18 @@ def _meets(shape: PodShape, part: Part, room: Room) -> bool:
     return room.remembered(key, lambda: bool(counts[nodes].any()))
 
 
-def _spread(shape: PodShape, count: int, others: Sequence[PodShape], room: Room) -> Spread:
+def _spread(
+    shape: PodShape, count: int, others: Sequence[PodShape], room: FreeCapacity
+) -> Distribution:
     if room.total(shape) <= count:
         nodes = room.takers(shape)
-        return Spread(nodes, room.counts(shape)[nodes])
+        return Distribution(nodes, room.counts(shape)[nodes])
     if count > 1 or not 0 < len(others) <= HEEDED:
         return filled(shape, count, room)
-    return Spread(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))
+    return Distribution(_cheapest(shape, others, room), np.ones(1, dtype=np.int64))
 
 
-def _cheapest(shape: PodShape, others: Sequence[PodShape], room: Room) -> Positions:
+def _cheapest(shape: PodShape, others: Sequence[PodShape], room: FreeCapacity) -> Positions:
     """Return a node where one pod costs the others the fewest pods, the first such by name.
 
     Where none of them fits it costs none, which is known without a look at what each node has.
@@ -232,12 +236,12 @@ def _cheapest(shape: PodShape, others: Sequence[PodShape], room: Room) -> Positi
     return nodes[at : at + 1]
 
 
-def _full(shape: PodShape, room: Room) -> Mask:
+def _full(shape: PodShape, room: FreeCapacity) -> Mask:
     """Return the nodes that take no pod of the shape; shared, not yours."""
     return room.remembered(("full", shape.fitting), lambda: room.counts(shape) == 0)
 
 
-def _displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:
+def _displaced(shape: PodShape, head: PodShape, nodes: Positions, room: FreeCapacity) -> Amounts:
     """Return how many pods of the shape lose their place to the head on each of its nodes."""
     key = "displaced", shape.fitting, head.fitting
     return room.remembered(key, lambda: displaced(shape, head, nodes, room))
@@ -251,12 +255,12 @@ def _severity(attempt: Attempt) -> tuple[int, int, int]:
     return single, sum(each for each, _ in missing), max(shares, default=0)
 
 
-def _nodes_of(shape: PodShape, room: Room) -> Mask | None:
+def _nodes_of(shape: PodShape, room: FreeCapacity) -> Mask | None:
     """Return the nodes that may run pods of the shape; None for all nodes."""
     everywhere = is_feasible_everywhere(shape, room.columns)
     return None if everywhere else feasible(shape, room.columns)
 
 
-def _may_share(shape: PodShape, nodes: Mask, room: Room) -> bool:
+def _may_share(shape: PodShape, nodes: Mask, room: FreeCapacity) -> bool:
     """Say whether pods of the shape may run on one of the nodes."""
     return bool((feasible(shape, room.columns) & nodes).any())

@@ -26,7 +26,7 @@ from scheduling.diagnosis.shortfall import (
 )
 from scheduling.diagnosis.wording import bounded, shown
 from scheduling.filters.feasibility import feasible
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack, Stop
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.gang import Group, PendingGang
@@ -98,7 +98,7 @@ def counted_too_often(disks: Iterable[tuple[str, str]]) -> Refusal:
     return Refusal(Reason.UNSUPPORTED, bounded([said], ""))
 
 
-def no_fit(groups: Iterable[Group], room: Room, unit: Sequence[Group] = ()) -> Refusal:
+def no_fit(groups: Iterable[Group], room: FreeCapacity, unit: Sequence[Group] = ()) -> Refusal:
     """Explain that a gang certainly does not fit into the room, or not one `unit` of its surplus.
 
     Of a surplus only the unit must come at once, so never is only what even that could not.
@@ -118,7 +118,7 @@ def no_fit(groups: Iterable[Group], room: Room, unit: Sequence[Group] = ()) -> R
 
 
 def no_way(
-    groups: Iterable[Group], lacks: Mapping[tuple[str, PodShape], Lack], room: Room
+    groups: Iterable[Group], lacks: Mapping[tuple[str, PodShape], Lack], room: FreeCapacity
 ) -> Refusal:
     """Explain that what binds the pods of the gang leaves no way to place them all.
 
@@ -211,7 +211,7 @@ def _refusal(
     reason: Reason,
     said: Sequence[str],
     wanted: Sequence[Wanted],
-    room: Room,
+    room: FreeCapacity,
     numbers: tuple[PodSetRefusal, ...],
 ) -> Refusal:
     """Refuse for good, unless nodes could give by classes of devices what they lack otherwise."""
@@ -222,14 +222,14 @@ def _refusal(
     return Refusal(reason, bounded(said, ". "), numbers)
 
 
-def _open_ways(wanted: Sequence[Wanted], room: Room) -> list[str]:
+def _open_ways(wanted: Sequence[Wanted], room: FreeCapacity) -> list[str]:
     """Name what nodes could give by classes of devices; mostly there are none."""
     if not room.columns.claimable:
         return []
     return [way for pod_set, shape, _ in wanted if (way := _by_claim(pod_set, shape, room))]
 
 
-def _by_claim(pod_set: str, shape: PodShape, room: Room) -> str:
+def _by_claim(pod_set: str, shape: PodShape, room: FreeCapacity) -> str:
     """Name what a pod asks for and feasible nodes without any may give by a class of devices."""
     names = [name for name, _ in shape.requests if name in room.columns.claimable]
     lacking = [name for name in names if _is_lacking(name, shape, room)]
@@ -239,7 +239,7 @@ def _by_claim(pod_set: str, shape: PodShape, room: Room) -> str:
     return f"{pod_set}: {', '.join(lacking)} through a DeviceClass ({remedy})"
 
 
-def _is_lacking(resource: str, shape: PodShape, room: Room) -> bool:
+def _is_lacking(resource: str, shape: PodShape, room: FreeCapacity) -> bool:
     """Say whether some feasible node has none at all; kube-scheduler asks its devices then."""
     row = room.columns.row.get(resource)
     nodes = feasible(shape, room.columns)
@@ -247,7 +247,7 @@ def _is_lacking(resource: str, shape: PodShape, room: Room) -> bool:
     return bool(lacking.any())
 
 
-def undecided(groups: Iterable[Group], room: Room) -> Refusal:
+def undecided(groups: Iterable[Group], room: FreeCapacity) -> Refusal:
     """Explain that the search for a placement was given up before it had an answer."""
     attempt = attempted(wanted_pods(groups), room)
     numbers = numbers_of(attempt)

@@ -9,7 +9,7 @@ from scheduling.filters.feasibility import (
     is_feasible_everywhere,
     is_feasible_somewhere,
 )
-from scheduling.filters.free_capacity import At, Room
+from scheduling.filters.free_capacity import At, FreeCapacity
 from scheduling.model.amounts import Amounts, exact_sum, is_device
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
@@ -32,7 +32,7 @@ class Shortage:
 NO_NODE = Shortage("", 0, 0, 0)
 
 
-def shortage(shape: PodShape, room: Room) -> Shortage:
+def shortage(shape: PodShape, room: FreeCapacity) -> Shortage:
     """Return what stops the next pod of the shape, once all that fit have been placed.
 
     The best explanation stops the most nodes, then leaves room for the fewest pods in sum; of
@@ -41,7 +41,7 @@ def shortage(shape: PodShape, room: Room) -> Shortage:
     return room.remembered(("shortage", shape.fitting), lambda: _shortage(shape, room))
 
 
-def _shortage(shape: PodShape, room: Room) -> Shortage:
+def _shortage(shape: PodShape, room: FreeCapacity) -> Shortage:
     if not is_feasible_somewhere(shape, room.columns):
         return NO_NODE
     nodes = _feasible_at(shape, room)
@@ -56,17 +56,17 @@ def _shortage(shape: PodShape, room: Room) -> Shortage:
     return max(told, key=lambda short: _told_rather(short, room))
 
 
-def _told_rather(short: Shortage, room: Room) -> tuple[int, bool, str]:
+def _told_rather(short: Shortage, room: FreeCapacity) -> tuple[int, bool, str]:
     is_looked_for = is_device(short.resource) or room.left(short.resource) is None
     return -(short.free // short.each), is_looked_for, short.resource
 
 
-def _feasible_at(shape: PodShape, room: Room) -> At:
+def _feasible_at(shape: PodShape, room: FreeCapacity) -> At:
     everywhere = is_feasible_everywhere(shape, room.columns)
     return slice(None) if everywhere else feasible_nodes(shape, room.columns)
 
 
-def _stopped(shape: PodShape, room: Room, nodes: At, fitting: Amounts) -> dict[str, int]:
+def _stopped(shape: PodShape, room: FreeCapacity, nodes: At, fitting: Amounts) -> dict[str, int]:
     """Return per resource how many nodes have too little of it for one pod more."""
     with_one_more = fitting + 1
     return {
@@ -75,13 +75,13 @@ def _stopped(shape: PodShape, room: Room, nodes: At, fitting: Amounts) -> dict[s
     }
 
 
-def _nodes_without(resource: str, needed: Amounts, room: Room, nodes: At) -> int:
+def _nodes_without(resource: str, needed: Amounts, room: FreeCapacity, nodes: At) -> int:
     """Return how many nodes have less of a resource than is needed there."""
     free = room.left(resource)
     return len(needed) if free is None else int(np.count_nonzero(free[nodes] < needed))
 
 
-def _left(resource: str, each: int, room: Room, nodes: At, fitting: Amounts) -> Shortage:
+def _left(resource: str, each: int, room: FreeCapacity, nodes: At, fitting: Amounts) -> Shortage:
     """Return what is left of a resource."""
     free = room.left(resource)
     if free is None:

@@ -12,14 +12,14 @@ from scheduling.diagnosis.shortage import NO_NODE, shortage
 from scheduling.diagnosis.unmatched_labels import unmatched
 from scheduling.diagnosis.wording import amount_down, amount_up, number_of_nodes, written
 from scheduling.filters.feasibility import rejections
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import Group
 from scheduling.model.host_ports import is_port
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import PodSetRefusal
 from scheduling.placement.independent import in_order
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 _SPEAKS_AGAINST = {
     Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
@@ -64,12 +64,12 @@ def numbers_of(attempt: Attempt) -> tuple[PodSetRefusal, ...]:
     return tuple(_numbers_of(part, attempt) for part in attempt.parts)
 
 
-def numbers_alone(wanted: Sequence[Wanted], room: Room) -> tuple[PodSetRefusal, ...]:
+def numbers_alone(wanted: Sequence[Wanted], room: FreeCapacity) -> tuple[PodSetRefusal, ...]:
     """Return how the pod sets stand without each other, all of which fit so."""
     return tuple(_alone(*each, room) for each in wanted)
 
 
-def _alone(pod_set: str, shape: PodShape, count: int, room: Room) -> PodSetRefusal:
+def _alone(pod_set: str, shape: PodShape, count: int, room: FreeCapacity) -> PodSetRefusal:
     short = shortage(shape, room)
     return PodSetRefusal(
         pod_set=pod_set,
@@ -105,14 +105,14 @@ def _numbers_of(part: Part, attempt: Attempt) -> PodSetRefusal:
     )
 
 
-def _rejections(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
+def _rejections(shape: PodShape, room: FreeCapacity) -> tuple[tuple[str, int], ...]:
     """Return the nodes refused per predicate; those without room are counted in this room."""
     return room.remembered(("rejections", shape.fitting), lambda: _rejected(shape, room))
 
 
-def _rejected(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
+def _rejected(shape: PodShape, room: FreeCapacity) -> tuple[tuple[str, int], ...]:
     counts = room.columns.traits.remembered(
-        ("rejections", shape.told_apart_by), lambda: _unfit(shape, room.columns)
+        ("rejections", shape.scheduling_key), lambda: _unfit(shape, room.columns)
     )
     takers = int(np.count_nonzero(room.counts(shape) > 0))
     full = len(room.columns.names) - sum(counts.values()) - takers
@@ -120,7 +120,7 @@ def _rejected(shape: PodShape, room: Room) -> tuple[tuple[str, int], ...]:
     return tuple((str(predicate), number) for predicate, number in everything.items() if number)
 
 
-def _unfit(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
+def _unfit(shape: PodShape, columns: NodeSnapshot) -> dict[Predicate, int]:
     counts = rejections(shape, columns)
     counts.pop(Predicate.RESOURCES, None)
     return counts
@@ -199,7 +199,7 @@ def _are(resource: str, amount: int) -> str:
     return f"{said} {'is' if said == '1' else 'are'}"
 
 
-def never_said(cause: Never, wanted: Sequence[Wanted], room: Room) -> str:
+def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> str:
     """Say why waiting does not help while the nodes are what they are."""
     match cause:
         case TooMany(resource, needed, total):
@@ -238,13 +238,13 @@ def _sets_of(shape: PodShape, wanted: Sequence[Wanted]) -> list[str]:
     return [pod_set for pod_set, other, _ in wanted if other == shape]
 
 
-def _barred_for_long(shape: PodShape, room: Room) -> str:
+def _barred_for_long(shape: PodShape, room: FreeCapacity) -> str:
     """Say which nodes are ruled out by what does not pass by itself."""
     lasting = never_fits.patient(shape)
     return _in_words(_unfit(lasting, room.columns).items(), lasting)
 
 
-def _barred(shape: PodShape, room: Room) -> str:
+def _barred(shape: PodShape, room: FreeCapacity) -> str:
     """Say which nodes the predicates rule out, room left aside."""
     counts = [each for each in _rejections(shape, room) if each[0] != Predicate.RESOURCES]
     return _in_words(((Predicate(name), number) for name, number in counts), shape)

@@ -10,7 +10,7 @@ from scheduling.filters.feasibility import masks
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 NAMED = 3
 """How many labels, or values of one, are named."""
@@ -19,7 +19,7 @@ SHOWN = 63
 """How much of a key or value is shown; a value has no more."""
 
 
-def unmatched(shape: PodShape, traits: Traits) -> str:
+def unmatched(shape: PodShape, traits: NodeAttributes) -> str:
     """Name what of the node selector and the required node affinity no node matches, if anything.
 
     It is about all nodes, whatever else speaks against them.
@@ -31,7 +31,9 @@ def unmatched(shape: PodShape, traits: Traits) -> str:
 
 
 def _unmatched(
-    selector: tuple[tuple[str, str], ...], terms: tuple[NodeTerm, ...] | None, traits: Traits
+    selector: tuple[tuple[str, str], ...],
+    terms: tuple[NodeTerm, ...] | None,
+    traits: NodeAttributes,
 ) -> str:
     said = [_of_term(NodeTerm(_as_requirements(selector)), traits)] if selector else []
     if terms and not any(_matches(term, traits) for term in terms):
@@ -43,12 +45,12 @@ def _as_requirements(selector: Iterable[tuple[str, str]]) -> tuple[Requirement, 
     return tuple(Requirement(key, "In", (value,)) for key, value in selector)
 
 
-def _matches(term: NodeTerm, traits: Traits) -> bool:
+def _matches(term: NodeTerm, traits: NodeAttributes) -> bool:
     alone = PodShape(requests=(), node_affinity=(term,))
     return bool(masks(alone, traits)[Predicate.NODE_AFFINITY].any())
 
 
-def _of_term(term: NodeTerm, traits: Traits) -> str:
+def _of_term(term: NodeTerm, traits: NodeAttributes) -> str:
     """Name those requirements that no node meets, else all of them if no node meets all."""
     if _matches(term, traits):
         return ""
@@ -62,7 +64,7 @@ def _of_term(term: NodeTerm, traits: Traits) -> str:
     return f"no node has all of {_listed([_spoken(part) for part in parts])}"
 
 
-def _named(part: NodeTerm, traits: Traits) -> str:
+def _named(part: NodeTerm, traits: NodeAttributes) -> str:
     """Say what is asked for, and which values of the label there are."""
     if not part.labels or part.labels[0].key == NODE_NAME:
         return _spoken(part)

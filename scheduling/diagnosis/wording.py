@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.filters.volumes.node_volume_limits import spoken as attachable
 from scheduling.model.amounts import CPU, MEMORY, PODS
@@ -13,7 +13,7 @@ SHOWN = 80
 """How much of a label's key or value a message shows."""
 
 
-def number_of_nodes(room: Room) -> str:
+def number_of_nodes(room: FreeCapacity) -> str:
     """Write how many nodes there are."""
     count = len(room.columns.names)
     return "1 node" if count == 1 else f"{count} nodes" if count else "there are no nodes"

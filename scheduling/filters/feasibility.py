@@ -18,38 +18,38 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.node_unschedulable import uncordoned
 from scheduling.filters.taint_toleration import untainted
 from scheduling.model.amounts import Mask, Positions
-from scheduling.model.constraints import NODE_NAME, Reach, Requirement
+from scheduling.model.constraints import NODE_NAME, Requirement, VolumeNodeRestriction
 from scheduling.model.plugins import VOLUME_PREDICATES, Predicate
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns, Traits
+from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 
-def feasible(shape: PodShape, columns: Columns) -> Mask:
+def feasible(shape: PodShape, columns: NodeSnapshot) -> Mask:
     """Return the nodes that no predicate but room refuses; the mask is shared, not yours."""
     return columns.traits.remembered(
-        ("feasible", shape.told_apart_by),
+        ("feasible", shape.scheduling_key),
         lambda: reduce(np.logical_and, masks(shape, columns.traits).values()),
     )
 
 
-def feasible_nodes(shape: PodShape, columns: Columns) -> Positions:
+def feasible_nodes(shape: PodShape, columns: NodeSnapshot) -> Positions:
     """Return where the nodes are that no predicate but room refuses; shared, not yours."""
     return columns.traits.remembered(
-        ("feasible nodes", shape.told_apart_by), lambda: np.flatnonzero(feasible(shape, columns))
+        ("feasible nodes", shape.scheduling_key), lambda: np.flatnonzero(feasible(shape, columns))
     )
 
 
-def is_feasible_somewhere(shape: PodShape, columns: Columns) -> bool:
+def is_feasible_somewhere(shape: PodShape, columns: NodeSnapshot) -> bool:
     """Say whether there is a node that no predicate but room refuses."""
     return len(feasible_nodes(shape, columns)) > 0
 
 
-def is_feasible_everywhere(shape: PodShape, columns: Columns) -> bool:
+def is_feasible_everywhere(shape: PodShape, columns: NodeSnapshot) -> bool:
     """Say whether no predicate but room refuses any node."""
     return len(feasible_nodes(shape, columns)) == len(columns.names)
 
 
-def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
+def rejections(shape: PodShape, columns: NodeSnapshot) -> dict[Predicate, int]:
     """Return how many nodes each predicate refuses before any other does, room asked last."""
     room = pods_per_node(shape.counted, columns.row, columns.free) > 0
     if shape.ports:
@@ -62,7 +62,7 @@ def rejections(shape: PodShape, columns: Columns) -> dict[Predicate, int]:
     return {predicate: count for predicate, count in counts.items() if count}
 
 
-def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
+def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
     """Return per predicate, in order, the nodes that it lets pass."""
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
     added = shape.added_affinity
@@ -93,12 +93,12 @@ def masks(shape: PodShape, traits: Traits) -> dict[Predicate, Mask]:
     }
 
 
-def _unavoided(avoided: tuple[str, ...], traits: Traits) -> Mask:
+def _unavoided(avoided: tuple[str, ...], traits: NodeAttributes) -> Mask:
     """Return the nodes that are not among those to avoid."""
     return bounded((Requirement(NODE_NAME, "NotIn", avoided),), traits)
 
 
-def _has_domains(shape: PodShape, traits: Traits) -> Mask:
+def _has_domains(shape: PodShape, traits: NodeAttributes) -> Mask:
     """Return the nodes that have the keys of all spread constraints."""
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for constraint in shape.spread:
@@ -106,7 +106,9 @@ def _has_domains(shape: PodShape, traits: Traits) -> Mask:
     return mask
 
 
-def _reached(reach: tuple[Reach, ...], traits: Traits) -> dict[Predicate, Mask]:
+def _reached(
+    reach: tuple[VolumeNodeRestriction, ...], traits: NodeAttributes
+) -> dict[Predicate, Mask]:
     """Return per predicate that asks for volumes the nodes that reach all of them."""
     masks: dict[Predicate, Mask] = {}
     for predicate in VOLUME_PREDICATES:

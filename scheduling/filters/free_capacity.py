@@ -1,10 +1,10 @@
 """What is left on the nodes while a cycle admits one gang after the other?
 
-A `Room` is a value: taking from it makes another one, so an attempt that fails leaves nothing to
-undo. What follows from a room is worked out once: what holds for each node alone (how many pods of
-a shape fit, whether a device is idle) is handed on to the rooms made from it, even to those
-of the next cycle, and brought up to date only at the nodes that changed; what holds for the whole
-(a sum, why a gang does not fit) is remembered in the room.
+A `FreeCapacity` is a value: taking from it makes another one, so an attempt that fails leaves
+nothing to undo. What follows from a room is worked out once: what holds for each node alone (how
+many pods of a shape fit, whether a device is idle) is handed on to the rooms made from it, even to
+those of the next cycle, and brought up to date only at the nodes that changed; what holds for the
+whole (a sum, why a gang does not fit) is remembered in the room.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -23,7 +23,7 @@ from scheduling.model.amounts import LIMIT, Amounts, Positions
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
 from scheduling.state.bounded_cache import MIB, weight
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.port_ledger import Taken, added, differing
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ NOWHERE: Positions = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Spread:
+class Distribution:
     """Pods of one shape over nodes: `pods[i]` of them on the node at position `nodes[i]`."""
 
     nodes: Positions
@@ -65,7 +65,7 @@ class _Known(NamedTuple):
     size: int | None = None
 
 
-class Room:
+class FreeCapacity:
     """The free amounts, what is known of each node, and which nodes changed since it was learnt.
 
     `ports` are the host ports that are taken, by pods of before and of the gangs admitted since.
@@ -74,7 +74,7 @@ class Room:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: NodeSnapshot,
         free: Amounts,
         grown: Positions = NOWHERE,
         ports: Taken | None = None,
@@ -88,10 +88,10 @@ class Room:
         self._asked: dict[Hashable, None] = {}
         self._remembered: dict[Hashable, object] = {}
         self._rank = 0
-        self._outset: Room | None = None
+        self._outset: FreeCapacity | None = None
 
     @classmethod
-    def of(cls, columns: Columns) -> "Room":
+    def of(cls, columns: NodeSnapshot) -> "FreeCapacity":
         """Return all the room that the nodes have."""
         return cls(columns, columns.free)
 
@@ -103,11 +103,11 @@ class Room:
         return self._free
 
     @property
-    def outset(self) -> "Room":
+    def outset(self) -> "FreeCapacity":
         """Return the room as the gang found it whose pods have taken from it since."""
         return self._outset or self
 
-    def for_next(self) -> "Room":
+    def for_next(self) -> "FreeCapacity":
         """Return the same room as the next gang finds it."""
         if self._outset is None:
             return self
@@ -207,7 +207,7 @@ class Room:
         """Return how many pods of the shape fit in all, if nothing else comes."""
         return self.remembered(("total", shape.fitting), lambda: int(self.counts(shape).sum()))
 
-    def without(self, shape: PodShape, spread: Spread) -> "Room":
+    def without(self, shape: PodShape, spread: Distribution) -> "FreeCapacity":
         """Return what is left when these pods have taken theirs."""
         before = self._free
         taken = before if isinstance(before, _Taken) else _Taken(before, ())
@@ -215,13 +215,13 @@ class Room:
         ports = added(self.ports, self._ports_of(shape, spread)) if shape.ports else self.ports
         return self._changed_to(taken, ports, spread.nodes, self._rank, self.outset)
 
-    def _ports_of(self, shape: PodShape, spread: Spread) -> Iterator[tuple[str, str, int]]:
+    def _ports_of(self, shape: PodShape, spread: Distribution) -> Iterator[tuple[str, str, int]]:
         """Yield what pods take of host ports, by resource and node."""
         for at, count in zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True):
             for resource, amount in shape.ports:
                 yield resource, self.columns.names[at], amount * count
 
-    def facing(self, priority: int) -> "Room":
+    def facing(self, priority: int) -> "FreeCapacity":
         """Return the room as pods of this priority find it: they pass over lower nominations."""
         rank = self.columns.rank(priority)
         if rank == self._rank:
@@ -244,9 +244,9 @@ class Room:
         ports: Taken,
         at: Positions,
         rank: int,
-        outset: "Room | None",
-    ) -> "Room":
-        changed = Room(self.columns, self.columns.free, self.grown, ports)
+        outset: "FreeCapacity | None",
+    ) -> "FreeCapacity":
+        changed = FreeCapacity(self.columns, self.columns.free, self.grown, ports)
         changed._free = free
         changed._rank = rank
         changed._outset = outset
@@ -255,17 +255,17 @@ class Room:
         changed._asked = self._asked
         return changed
 
-    def touched(self, at: Positions) -> "Room":
+    def touched(self, at: Positions) -> "FreeCapacity":
         """Return the room of the same columns, which are a view, now that these nodes changed.
 
         What was known before too many changes is worked out anew.
         """
         too_much = len(self._known) > KNOWN_KEPT or self._is_too_large(self._known)
         if len(self._changed) >= CHANGES_KEPT or too_much:
-            return Room.of(self.columns)
+            return FreeCapacity.of(self.columns)
         return self._changed_to(self.columns.free, self.columns.ports, at, self._rank, None)
 
-    def moved_to(self, columns: Columns) -> "Room":
+    def moved_to(self, columns: NodeSnapshot) -> "FreeCapacity":
         """Return the room that these columns leave, with what is still known of each node.
 
         What nobody asked for since the last move is forgotten; so is all where other resources
@@ -274,13 +274,13 @@ class Room:
         if self._rank:
             return self.facing(LOWEST_PRIORITY).moved_to(columns)
         if columns.resources != self.columns.resources:
-            return Room(columns, columns.free, np.arange(len(columns.names)))
+            return FreeCapacity(columns, columns.free, np.arange(len(columns.names)))
         same = _SameNodes.of(self.columns, columns)
         was = same.carried(self.free)
         changed = np.flatnonzero(np.any(columns.free != was, axis=0))
         more = changed[np.any(columns.free[:, changed] > was[:, changed], axis=0)]
         expected = columns.nominated(), same.found(self.columns.nominated())
-        moved = Room(columns, columns.free, same.others_and(more, *expected))
+        moved = FreeCapacity(columns, columns.free, same.others_and(more, *expected))
         retaken, freed = map(moved._places, differing(self.ports, columns.ports))
         changed, moved.grown = np.union1d(changed, retaken), np.union1d(moved.grown, freed)
         asked = [key for key in self._asked if key in self._known][-KNOWN_KEPT:]
@@ -320,9 +320,9 @@ class _Taken:
     """
 
     free: Amounts
-    pods: tuple[tuple[Spread, Amounts], ...]
+    pods: tuple[tuple[Distribution, Amounts], ...]
 
-    def and_(self, spread: Spread, column: Amounts) -> "_Taken":
+    def and_(self, spread: Distribution, column: Amounts) -> "_Taken":
         return _Taken(self.free, (*self.pods, (spread, column)))
 
     def left(self) -> Amounts:
@@ -345,7 +345,7 @@ class _SameNodes:
     nodes_now: int
 
     @classmethod
-    def of(cls, before: Columns, now: Columns) -> "_SameNodes":
+    def of(cls, before: NodeSnapshot, now: NodeSnapshot) -> "_SameNodes":
         if before.traits is now.traits:
             return cls(None, None, len(before.names), len(now.names))
         index, known = before.index, before.nodes

@@ -3,7 +3,7 @@
 What pods around mean is worked out once: it leaves each shape certain values of node labels
 (`bounds`), and from there the gang is placed like any other. Anti-affinity counts both ways, as
 in plugin InterPodAffinity. What members mean to each other, and what spread constraints leave
-(`Bonds`), changes with every pod that is placed; that is for `interdependent`.
+(`InternalConstraints`), changes with every pod that is placed; that is for `interdependent`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +14,8 @@ from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, Kind, Promised, selects
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind, selects
 
 Unit = tuple[str, PodShape]
 """Pods of one shape in one pod set: what terms take for one."""
@@ -39,26 +39,28 @@ class AwaitedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attraction:
-    """A unit's pods go where, per term, its key has a value among `anchors` or one of a partner.
+    """A unit's pods go where, per term, its key has a value among `matching_values` or one of a
+    partner.
 
     Where nobody answers the terms yet, the first pod of a unit that is its own partner may go
-    anywhere with all the keys. A `deaf` unit, once refused, is not tried again for a partner.
+    anywhere with all the keys. A `is_not_requeued` unit, once refused, is not tried again for a
+    partner.
     """
 
     unit: int
     keys: tuple[str, ...]
-    anchors: tuple[frozenset[str], ...]
+    matching_values: tuple[frozenset[str], ...]
     partners: frozenset[int]
-    deaf: bool = False
+    is_not_requeued: bool = False
 
     @property
     def may_begin(self) -> bool:
         """Say whether the unit may begin a series."""
-        return self.unit in self.partners and not any(self.anchors)
+        return self.unit in self.partners and not any(self.matching_values)
 
 
 @dataclass(frozen=True, slots=True)
-class Bonds:
+class InternalConstraints:
     """What binds the members of a gang; `shun` holds each pair both ways, `rules` spread them."""
 
     shun: frozenset[tuple[int, int, str]] = frozenset()
@@ -74,13 +76,14 @@ class Bonds:
 class Neighbours:
     """The units of a gang with their bounds, and the bonds between them by position.
 
-    `bonds` hold for the pods as they will be pinned, `as_they_came` leaves that aside.
+    `internal_constraints` hold for the pods as they will be pinned, `as_they_came` leaves that
+    aside.
     """
 
     units: tuple[Unit, ...]
     shapes: tuple[PodShape, ...]
-    bonds: Bonds
-    as_they_came: Bonds
+    internal_constraints: InternalConstraints
+    as_they_came: InternalConstraints
 
     def bound(self, gang: PendingGang) -> PendingGang:
         """Return the gang with the bounds in its shapes."""
@@ -92,7 +95,7 @@ class Neighbours:
         return tuple(replace(each, shape=at[each.pod_set, each.shape]) for each in groups)
 
 
-def neighbours(gang: PendingGang, company: Company, columns: Columns) -> Neighbours:
+def neighbours(gang: PendingGang, company: ExistingPods, columns: NodeSnapshot) -> Neighbours:
     """Work out what company means to the gang.
 
     Raises ToldApartError where that has no answer, AwaitedError where it has none yet.
@@ -102,12 +105,12 @@ def neighbours(gang: PendingGang, company: Company, columns: Columns) -> Neighbo
     shapes = tuple(replace(shape, bounds=look.bounds(at)) for at, (_, shape) in enumerate(units))
     near = tuple(each for at in range(len(units)) for each in look.attractions(at))
     rules = [pair for at in range(len(units)) for pair in look.rules(at)]
-    came = Bonds(look.shunned(), near, tuple(rule for rule, _ in rules))
+    came = InternalConstraints(look.shunned(), near, tuple(rule for rule, _ in rules))
     pinned = replace(came, rules=tuple(rule for pair in rules for rule in as_pinned(*pair)))
     return Neighbours(units, shapes, pinned, came)
 
 
-def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
+def promised(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
     """Return the pods of a gang as company, on the nodes of its placement."""
     kinds: dict[tuple[str, str], set[Kind]] = {}
     shapes: dict[tuple[str, str], PodShape] = {}
@@ -121,14 +124,18 @@ def promised(gang: PendingGang, placement: Placement) -> Iterator[Promised]:
             of_unit = frozenset(kinds[unit])  # one object for all nodes: its hash is known then
             apart, strict = shapes[unit].apart, shapes[unit].strict
             for node, count in placed.nodes:
-                yield Promised(of_unit, node, apart, strict, count)
+                yield AssumedPods(of_unit, node, apart, strict, count)
 
 
 class _Look:
     """One gang among its neighbours."""
 
     def __init__(
-        self, gang: PendingGang, units: tuple[Unit, ...], company: Company, columns: Columns
+        self,
+        gang: PendingGang,
+        units: tuple[Unit, ...],
+        company: ExistingPods,
+        columns: NodeSnapshot,
     ) -> None:
         self._units = units
         self._company = company
@@ -157,7 +164,7 @@ class _Look:
         shunned = [(term, self._company.nodes_of((term,))) for term in shape.apart]
         shunned += [
             (term, nodes)
-            for term, nodes in self._company.keepers().items()
+            for term, nodes in self._company.existing_anti_affinity().items()
             if self._picked((term,), at)
         ]
         out = {
@@ -186,21 +193,21 @@ class _Look:
     def _wanted(self, at: int) -> tuple[Requirement, ...]:
         """Return where affinity draws a unit, unless its own gang has a say in that."""
         near = self._units[at][1].near
-        anchors = self._anchors(near)
-        if self._partners(near) - ({at} if any(anchors.values()) else set()):
+        matching_values = self._anchors(near)
+        if self._partners(near) - ({at} if any(matching_values.values()) else set()):
             return ()
-        return tuple(Requirement(key, "In", values) for key, values in anchors.items())
+        return tuple(Requirement(key, "In", values) for key, values in matching_values.items())
 
     def attractions(self, at: int) -> Iterator[Attraction]:
         """Return what draws a unit to members of its own gang."""
         near = self._units[at][1].near
         if not near or self._wanted(at):
             return
-        anchors = self._anchors(near)
-        keys = tuple(anchors)
-        values = tuple(frozenset(anchors[key]) for key in keys)
-        deaf = not all(_hears(term, self._namespace) for term in near)
-        yield Attraction(at, keys, values, self._partners(near), deaf)
+        matching_values = self._anchors(near)
+        keys = tuple(matching_values)
+        values = tuple(frozenset(matching_values[key]) for key in keys)
+        is_not_requeued = not all(_hears(term, self._namespace) for term in near)
+        yield Attraction(at, keys, values, self._partners(near), is_not_requeued)
 
     def shunned(self) -> frozenset[tuple[int, int, str]]:
         """Return which units keep which away, both ways."""

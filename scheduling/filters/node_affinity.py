@@ -9,13 +9,13 @@ import numpy as np
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
 from scheduling.model.node import Node
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-def bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
+def bounded(bounds: tuple[Requirement, ...], traits: NodeAttributes) -> Mask:
     """Return the nodes that all bounds (In and NotIn) allow; In without values allows none."""
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for bound in bounds:
@@ -24,7 +24,7 @@ def bounded(bounds: tuple[Requirement, ...], traits: Traits) -> Mask:
     return mask
 
 
-def selected(selector: tuple[tuple[str, str], ...], traits: Traits) -> Mask:
+def selected(selector: tuple[tuple[str, str], ...], traits: NodeAttributes) -> Mask:
     """Return the nodes that have all labels of the node selector."""
     mask = np.ones(len(traits.nodes), dtype=np.bool_)
     for key, wanted in selector:
@@ -32,7 +32,7 @@ def selected(selector: tuple[tuple[str, str], ...], traits: Traits) -> Mask:
     return mask
 
 
-def attracted(terms: tuple[NodeTerm, ...] | None, traits: Traits) -> Mask:
+def attracted(terms: tuple[NodeTerm, ...] | None, traits: NodeAttributes) -> Mask:
     """Return the nodes that one of the terms matches; all where there is no affinity."""
     if terms is None:
         return np.ones(len(traits.nodes), dtype=np.bool_)
@@ -42,7 +42,7 @@ def attracted(terms: tuple[NodeTerm, ...] | None, traits: Traits) -> Mask:
     return mask
 
 
-def _matched(term: NodeTerm, traits: Traits) -> Mask:
+def _matched(term: NodeTerm, traits: NodeAttributes) -> Mask:
     """Return the nodes that satisfy all of a term; an empty term matches nothing."""
     mask = np.full(len(traits.nodes), bool(term.labels or term.fields))
     for label in term.labels:
@@ -70,7 +70,7 @@ def _satisfies(requirement: Requirement, node: Node) -> bool:
             return _holds(requirement, value)
 
 
-def _labelled(requirement: Requirement, traits: Traits) -> Mask:
+def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
     """Return the nodes whose label satisfies the requirement.
 
     A requirement that the scheduler cannot parse makes its whole term match nothing
@@ -129,7 +129,7 @@ def _integer(text: str | None) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _named(requirement: Requirement, traits: Traits) -> Mask:
+def _named(requirement: Requirement, traits: NodeAttributes) -> Mask:
     """Return the nodes whose metadata.name matches; the API knows no other field here."""
     wanted = requirement.operator == "In"
     if (

@@ -3,10 +3,10 @@
 import numpy as np
 
 from scheduling.model.amounts import Mask
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 
-def able(features: tuple[str, ...], traits: Traits) -> Mask:
+def able(features: tuple[str, ...], traits: NodeAttributes) -> Mask:
     """Return the nodes that declare all of the features; most pods need none."""
     if not features:
         return np.ones(len(traits.nodes), dtype=np.bool_)

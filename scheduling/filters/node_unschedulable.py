@@ -4,13 +4,13 @@ from scheduling.filters.taint_toleration import tolerates
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import Toleration
 from scheduling.model.node import Taint
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """What a pod must tolerate to run on a cordoned node (plugin NodeUnschedulable)."""
 
 
-def uncordoned(tolerations: tuple[Toleration, ...], traits: Traits) -> Mask:
+def uncordoned(tolerations: tuple[Toleration, ...], traits: NodeAttributes) -> Mask:
     """Return the nodes that are not cordoned, or all where that is tolerated."""
     may_enter = tolerates(tolerations, UNSCHEDULABLE_TAINT)
     return traits.taints.where(lambda cordoned, _: may_enter or not cordoned)

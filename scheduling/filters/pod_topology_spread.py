@@ -27,7 +27,7 @@ from scheduling.model.amounts import MOST, Amounts, Mask, Positions
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns, Traits
+from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 from scheduling.state.pod_index import Headcount
 
 
@@ -189,7 +189,7 @@ def rules_of(
     shape: PodShape,
     counted: Sequence[frozenset[int]],
     around: Sequence[Headcount],
-    at: Columns,
+    at: NodeSnapshot,
 ) -> Iterator[tuple[Rule, Rule | None]]:
     """Yield, per constraint of a unit, the rule for the pods as they came and as they are pinned.
 
@@ -209,7 +209,7 @@ def rules_of(
         yield came, _pinned(came, heads, at) if constraint.binds_pinned else None
 
 
-def _pinned(came: Rule, heads: Headcount, at: Columns) -> Rule:
+def _pinned(came: Rule, heads: Headcount, at: NodeSnapshot) -> Rule:
     """Return the rule as kube-scheduler judges the pinned pod."""
     domains, floor = came.domains, came.floor
     if came.constraint.heeds_affinity:
@@ -249,7 +249,9 @@ def as_pinned(came: Rule, pinned: Rule | None) -> Iterator[Rule]:
         yield pinned
 
 
-def _domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> CountedDomains:
+def _domains(
+    shape: PodShape, constraint: SpreadConstraint, traits: NodeAttributes
+) -> CountedDomains:
     key = (
         *("domains", constraint.counted.key, constraint.heeds_affinity, constraint.heeds_taints),
         *(tuple(each.counted.key for each in shape.spread), shape.tolerations),
@@ -258,7 +260,9 @@ def _domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> C
     return traits.remembered(key, lambda: _found_domains(shape, constraint, traits))
 
 
-def _found_domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> CountedDomains:
+def _found_domains(
+    shape: PodShape, constraint: SpreadConstraint, traits: NodeAttributes
+) -> CountedDomains:
     where = _that_count(shape, constraint, traits)
     column = traits.label(constraint.counted.key)
     codes, places = np.unique(column.of[where], return_inverse=True)
@@ -267,7 +271,7 @@ def _found_domains(shape: PodShape, constraint: SpreadConstraint, traits: Traits
     return CountedDomains(tuple(str(column.values[code]) for code in codes), of)
 
 
-def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -> Mask:
+def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: NodeAttributes) -> Mask:
     """Return the nodes that count: a cordon alone does not keep a node from it."""
     found = masks(shape, traits)
     where = found[Predicate.SPREAD].copy()
@@ -278,7 +282,7 @@ def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: Traits) -
     return where
 
 
-def _on_nodes(counts: Iterable[Mapping[str, int]], at: Columns) -> Amounts:
+def _on_nodes(counts: Iterable[Mapping[str, int]], at: NodeSnapshot) -> Amounts:
     found = np.zeros(len(at.names), dtype=np.int64)
     for each in counts:
         for name, count in each.items():

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import Toleration
 from scheduling.model.node import Taint
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 
-def untainted(tolerations: tuple[Toleration, ...], traits: Traits) -> Mask:
+def untainted(tolerations: tuple[Toleration, ...], traits: NodeAttributes) -> Mask:
     """Return the nodes all of whose taints are tolerated; PreferNoSchedule never refuses."""
     return traits.taints.where(
         lambda _, taints: all(

@@ -108,7 +108,7 @@ class NodeNames(HashedOnce[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class VolumeNodeRestriction:
     """What one volume claim leaves of the choice of nodes: those that one of the terms matches.
 
     `predicate` is the plugin of kube-scheduler that asks. `claim` says which claim it is and, where

@@ -16,10 +16,10 @@ from scheduling.model.constraints import (
     HashedOnce,
     NodeTerm,
     PodTerm,
-    Reach,
     Requirement,
     SpreadConstraint,
     Toleration,
+    VolumeNodeRestriction,
 )
 from scheduling.model.host_ports import is_port
 
@@ -60,7 +60,7 @@ class PodShape:
     volumes: tuple[str, ...] = ()
     bounds: tuple[Requirement, ...] = ()
     inside: tuple[Requirement, ...] = ()
-    reach: tuple[Reach, ...] = ()
+    reach: tuple[VolumeNodeRestriction, ...] = ()
     avoided: tuple[str, ...] = field(default=(), repr=False)
     came_as: str = ""
 
@@ -74,7 +74,7 @@ class PodShape:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     @cached_property
-    def told_apart_by(self) -> HashedOnce[Hashable]:
+    def scheduling_key(self) -> HashedOnce[Hashable]:
         """Return all of it that tells nodes apart, the room on them left aside."""
         terms = self.node_affinity, self.added_affinity
         keys = tuple(each.counted.key for each in self.spread)
@@ -85,7 +85,7 @@ class PodShape:
     @cached_property
     def fitting(self) -> HashedOnce[Hashable]:
         """Return all of it that says how often it fits on each node: many shapes have it equal."""
-        return HashedOnce((self.requests, self.told_apart_by))
+        return HashedOnce((self.requests, self.scheduling_key))
 
     @cached_property
     def amounts(self) -> Mapping[str, int]:

@@ -7,13 +7,13 @@ them in order of name, node after node, so that the pods of a replica stay close
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from scheduling.filters.free_capacity import Spread
+from scheduling.filters.free_capacity import Distribution
 from scheduling.model.gang import Group
 from scheduling.model.placement import Assignment, Placement
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import in_order
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 TurnOf = Callable[[str, PodShape, str], int]
 """The turn of the pods of a pod set and shape on a node."""
@@ -22,11 +22,13 @@ TurnOf = Callable[[str, PodShape, str], int]
 class Assignments:
     """Collects where the pods of a gang go, minimum and surplus alike."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: NodeSnapshot) -> None:
         self._names = columns.names
         self._taken: dict[tuple[str, str, PodShape], dict[str, int]] = {}
 
-    def hand_out(self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Spread]) -> None:
+    def hand_out(
+        self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Distribution]
+    ) -> None:
         """Give every group as many nodes as it has pods; the spreads hold exactly that many."""
         stock = {
             shape: self._stock(spread) for (shape, _), spread in zip(demand, spreads, strict=True)
@@ -36,7 +38,7 @@ class Assignments:
             for node, pods in _dealt(stock[group.shape], group.count):
                 taken[node] = taken.get(node, 0) + pods
 
-    def _stock(self, spread: Spread) -> list[tuple[str, int]]:
+    def _stock(self, spread: Distribution) -> list[tuple[str, int]]:
         """Return nodes with their pods, the first to be handed out last."""
         nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
         return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))

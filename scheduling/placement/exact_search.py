@@ -17,7 +17,7 @@ from operator import mul
 
 import numpy as np
 
-from scheduling.filters.free_capacity import Room, Spread
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Positions
 from scheduling.model.pod import PodShape
 
@@ -34,7 +34,7 @@ STEPS_PER_JOIN = 1000
 class Found:
     """A spread per shape of the demand, in its order."""
 
-    spreads: tuple[Spread, ...]
+    spreads: tuple[Distribution, ...]
     steps: int
 
 
@@ -61,7 +61,7 @@ class Kind:
     nodes: Positions
 
 
-def search(demand: Demand, room: Room, steps: int) -> Found | Nothing | OutOfSteps:
+def search(demand: Demand, room: FreeCapacity, steps: int) -> Found | Nothing | OutOfSteps:
     """Find a placement of the demand, or prove that there is none, within `steps`."""
     value = max(range(len(demand)), key=lambda at: (demand[at][1], -at))
     others = tuple(each for at, each in enumerate(demand) if at != value)
@@ -76,7 +76,7 @@ def search(demand: Demand, room: Room, steps: int) -> Found | Nothing | OutOfSte
 
 
 def _kinds(
-    value: tuple[PodShape, int], others: Demand, room: Room, steps: int
+    value: tuple[PodShape, int], others: Demand, room: FreeCapacity, steps: int
 ) -> tuple[list[Kind] | None, int]:
     """Return the nodes by their tables, the tightest kind first, and the steps this took."""
     pods = [np.minimum(room.counts(shape), count) for shape, count in (*others, value)]
@@ -94,7 +94,11 @@ def _kinds(
 
 
 def _kinds_of(
-    mixes: Amounts, nodes: Positions, value: tuple[PodShape, int], others: Demand, room: Room
+    mixes: Amounts,
+    nodes: Positions,
+    value: tuple[PodShape, int],
+    others: Demand,
+    room: FreeCapacity,
 ) -> list[Kind]:
     """Tabulate the nodes over the mixes, and put equal tables together."""
     tables = _beside(mixes, nodes, value, others, room)
@@ -109,7 +113,11 @@ def _ends(which: Positions) -> Positions:
 
 
 def _beside(
-    mixes: Amounts, nodes: Positions, value: tuple[PodShape, int], others: Demand, room: Room
+    mixes: Amounts,
+    nodes: Positions,
+    value: tuple[PodShape, int],
+    others: Demand,
+    room: FreeCapacity,
 ) -> Amounts:
     """Return how many value pods fit beside each mix (columns) on each node (rows).
 
@@ -197,7 +205,7 @@ class _Join:
             before += stride * np.maximum(self.states[None, :, at] - kind.mixes[:, None, at], 0)
         return before
 
-    def _spreads(self, value: int) -> tuple[Spread, ...]:
+    def _spreads(self, value: int) -> tuple[Distribution, ...]:
         """Walk back from the last node; whatever is placed beyond the demand is left out."""
         lacking = np.array([*self.counts, self.wanted], dtype=np.int64)
         placed: list[list[tuple[int, int]]] = [[] for _ in lacking]
@@ -212,9 +220,9 @@ class _Join:
         return (*spreads[:value], spreads[-1], *spreads[value:-1])
 
 
-def _spread(placed: list[tuple[int, int]]) -> Spread:
+def _spread(placed: list[tuple[int, int]]) -> Distribution:
     ordered = np.array(sorted(placed), dtype=np.int64).reshape(-1, 2)
-    return Spread(ordered[:, 0].astype(np.intp), ordered[:, 1])
+    return Distribution(ordered[:, 0].astype(np.intp), ordered[:, 1])
 
 
 def _mixes(caps: Sequence[int]) -> Amounts:

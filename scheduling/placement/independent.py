@@ -17,21 +17,21 @@ from typing import assert_never
 
 import numpy as np
 
-from scheduling.filters.free_capacity import Room, Spread
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import Amounts, Positions, Requests, exact_sum
 from scheduling.model.gang import Group
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand, Found, Nothing, OutOfSteps, search
 from scheduling.scoring.stranded_devices import best_nodes, no_cost
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placed:
     """One spread per shape of the demand, in its order, and the room that is left after it."""
 
-    spreads: tuple[Spread, ...]
-    room: Room
+    spreads: tuple[Distribution, ...]
+    room: FreeCapacity
     steps: int = 0
 
 
@@ -52,9 +52,9 @@ class Undecided:
 Outcome = Placed | NoFit | Undecided
 
 
-def count_fit(shape: PodShape, columns: Columns) -> Amounts:
+def count_fit(shape: PodShape, columns: NodeSnapshot) -> Amounts:
     """Return how many pods of the shape fit on each node."""
-    return Room.of(columns).counts(shape)
+    return FreeCapacity.of(columns).counts(shape)
 
 
 def demand_of(groups: Iterable[Group]) -> Demand:
@@ -70,7 +70,7 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
     return sorted(groups, key=lambda group: (group.pod_set, group.replica, group.shape.key))
 
 
-def place(demand: Demand, room: Room, steps: int) -> Outcome:
+def place(demand: Demand, room: FreeCapacity, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
     if _is_short_alone(demand, room):
         return NoFit()
@@ -84,7 +84,7 @@ def place(demand: Demand, room: Room, steps: int) -> Outcome:
     return _placed_greedily(demand, room) or _placed_by_search(demand, room, steps)
 
 
-def _head_of(demand: Demand, room: Room) -> int | None:
+def _head_of(demand: Demand, room: FreeCapacity) -> int | None:
     """Return which of the demand is one pod beside others that share no node; None if none is."""
     single = [at for at, (_, count) in enumerate(demand) if count == 1]
     if len(demand) == 2:
@@ -96,14 +96,14 @@ def _others(demand: Demand, at: int) -> Demand:
     return demand[:at] + demand[at + 1 :]
 
 
-def _share_no_node(demand: Demand, room: Room) -> bool:
+def _share_no_node(demand: Demand, room: FreeCapacity) -> bool:
     takers = np.zeros(len(room.columns.names), dtype=np.int64)
     for shape, _ in demand:
         takers += room.counts(shape) > 0
     return bool(takers.max(initial=0) < 2)
 
 
-def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
+def _placed_head_first(demand: Demand, at: int, room: FreeCapacity) -> Placed | NoFit:
     """Place the one pod where it costs the others least, then the others: exact.
 
     Sum slots - min over nodes for the head of (slots(n) - slots(n less the head)) >= count.
@@ -115,7 +115,7 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
     if not len(nodes):
         return NoFit()
     best = best_nodes(head, room, nodes, partial(_lost_by_all, others, head, room))[:1]
-    spread = Spread(best, np.ones(1, dtype=np.int64))
+    spread = Distribution(best, np.ones(1, dtype=np.int64))
     left = room.without(head, spread)
     is_minded = any(room.counts(shape)[best[0]] for shape, _ in others)
     rest = _placed_apart(others, left if is_minded else room, left)
@@ -123,7 +123,7 @@ def _placed_head_first(demand: Demand, at: int, room: Room) -> Placed | NoFit:
 
 
 def _bearable(
-    nodes: Positions, head: PodShape, shape: PodShape, spare: int, room: Room
+    nodes: Positions, head: PodShape, shape: PodShape, spare: int, room: FreeCapacity
 ) -> Positions:
     """Return the nodes where the head displaces no more pods of the shape than can be spared."""
     if spare >= room.counts(shape).max(initial=0):
@@ -131,7 +131,7 @@ def _bearable(
     return nodes[displaced(shape, head, nodes, room) <= spare]
 
 
-def _lost_by_all(others: Demand, head: PodShape, room: Room, nodes: Positions) -> Amounts:
+def _lost_by_all(others: Demand, head: PodShape, room: FreeCapacity, nodes: Positions) -> Amounts:
     """Return how many pods of all the others the head displaces on each of the nodes."""
     lost = np.zeros(len(nodes), dtype=np.int64)
     for shape, _ in others:
@@ -139,7 +139,7 @@ def _lost_by_all(others: Demand, head: PodShape, room: Room, nodes: Positions) -
     return lost
 
 
-def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> Amounts:
+def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: FreeCapacity) -> Amounts:
     """Return how many pods of the shape lose their place to the head on each of the nodes."""
     loss = room.counts(shape)[nodes]
     if loss.any():
@@ -148,7 +148,7 @@ def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: Room) -> 
     return loss
 
 
-def _placed_greedily(demand: Demand, room: Room) -> Placed | None:
+def _placed_greedily(demand: Demand, room: FreeCapacity) -> Placed | None:
     """Fill one shape after the other, in several orders; finding nothing proves nothing."""
     for order in greedy_orders(demand, room):
         placed = _placed_in_turn([demand[at] for at in order], room)
@@ -158,7 +158,7 @@ def _placed_greedily(demand: Demand, room: Room) -> Placed | None:
     return None
 
 
-def greedy_orders(demand: Demand, room: Room) -> Iterator[tuple[int, ...]]:
+def greedy_orders(demand: Demand, room: FreeCapacity) -> Iterator[tuple[int, ...]]:
     """Yield orders worth trying, the scarcest shape first; for up to three shapes, all orders."""
     scarce = sorted(range(len(demand)), key=lambda at: _scarcity(demand[at], room))
     if len(demand) <= 3:
@@ -169,30 +169,30 @@ def greedy_orders(demand: Demand, room: Room) -> Iterator[tuple[int, ...]]:
     yield tuple(reversed(scarce))
 
 
-def _scarcity(wanted: tuple[PodShape, int], room: Room) -> int:
+def _scarcity(wanted: tuple[PodShape, int], room: FreeCapacity) -> int:
     """Return how often what is wanted would fit, in thousandths; the smaller the scarcer."""
     shape, count = wanted
     return 1000 * room.total(shape) // count
 
 
-def _placed_apart(demand: Demand, room: Room, taken_from: Room) -> Placed:
+def _placed_apart(demand: Demand, room: FreeCapacity, taken_from: FreeCapacity) -> Placed:
     """Fill shapes that fit alone and share no node: each as if it were alone.
 
     They take from a room that may lack, on nodes where none of them fits, what `room` has.
     """
     spreads = tuple(filled(shape, count, room) for shape, count in demand)
-    alike: dict[Requests, list[tuple[PodShape, Spread]]] = {}
+    alike: dict[Requests, list[tuple[PodShape, Distribution]]] = {}
     for (shape, _), spread in zip(demand, spreads, strict=True):
         alike.setdefault(shape.requests, []).append((shape, spread))
     left = taken_from
     for each in alike.values():
         nodes = np.concatenate([spread.nodes for _, spread in each])
         pods = np.concatenate([spread.pods for _, spread in each])
-        left = left.without(each[0][0], Spread(nodes, pods))
+        left = left.without(each[0][0], Distribution(nodes, pods))
     return Placed(spreads, left)
 
 
-def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Placed | None:
+def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: FreeCapacity) -> Placed | None:
     """Fill the shapes one after the other; None as soon as one of them does not fit."""
     spreads = []
     for shape, count in demand:
@@ -203,17 +203,17 @@ def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: Room) -> Place
     return Placed(tuple(spreads), room)
 
 
-def filled(shape: PodShape, count: int, room: Room) -> Spread:
+def filled(shape: PodShape, count: int, room: FreeCapacity) -> Distribution:
     """Spread as many of `count` pods as fit over the nodes, in the order of the packing rule."""
     counts = room.counts(shape)
     nodes = best_nodes(shape, room, room.takers(shape), no_cost, count)
     fitting = counts[nodes]
     before = np.cumsum(fitting) - fitting
     enough = int(np.searchsorted(before, count))
-    return Spread(nodes[:enough], np.minimum(fitting[:enough], count - before[:enough]))
+    return Distribution(nodes[:enough], np.minimum(fitting[:enough], count - before[:enough]))
 
 
-def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
+def _placed_by_search(demand: Demand, room: FreeCapacity, steps: int) -> Outcome:
     match search(demand, room, steps):
         case Found(spreads, spent):
             for (shape, _), spread in zip(demand, spreads, strict=True):
@@ -227,16 +227,16 @@ def _placed_by_search(demand: Demand, room: Room, steps: int) -> Outcome:
             assert_never(other)
 
 
-def cannot_fit(demand: Demand, room: Room) -> bool:
+def cannot_fit(demand: Demand, room: FreeCapacity) -> bool:
     """Say whether there is certainly no placement, as far as sums over the nodes show it."""
     return _is_short_alone(demand, room) or _is_short_in_sum(demand, room)
 
 
-def _is_short_alone(demand: Demand, room: Room) -> bool:
+def _is_short_alone(demand: Demand, room: FreeCapacity) -> bool:
     return any(room.total(shape) < count for shape, count in demand)
 
 
-def _is_short_in_sum(demand: Demand, room: Room) -> bool:
+def _is_short_in_sum(demand: Demand, room: FreeCapacity) -> bool:
     return len(demand) > 1 and any(
         _most_used(resource, demand, room) < amount for resource, amount in needed(demand).items()
     )
@@ -251,7 +251,7 @@ def needed(demand: Demand) -> dict[str, int]:
     return amounts
 
 
-def _most_used(resource: str, demand: Demand, room: Room) -> int:
+def _most_used(resource: str, demand: Demand, room: FreeCapacity) -> int:
     """Return how much of a resource the pods could take if each shape came alone to each node.
 
     On no node more than is free there, so that what is too little for any one pod does not count.

@@ -21,7 +21,7 @@ import numpy as np
 from scheduling.filters.inter_pod_affinity import Attraction
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.placement import Assignment, Placement
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 MOST_TURNS = 8
 """More turns than that are not tried: each costs the time until all its pods are seen bound."""
@@ -51,7 +51,7 @@ class Plan:
     steps: int
 
 
-def plan_turns(pods: Amounts, near: Sequence[Attraction], traits: Traits) -> Plan:
+def plan_release_waves(pods: Amounts, near: Sequence[Attraction], traits: NodeAttributes) -> Plan:
     """Plan the turns for pods (units x nodes) that are placed, as few as there can be."""
     here = np.flatnonzero(pods.any(axis=0))
     cells: Mask = pods[:, here] > 0
@@ -71,15 +71,19 @@ class _Draw:
     Nodes that are `complete` have all the keys, on those that are `counted` one of them is enough.
     """
 
-    def __init__(self, near: Attraction, here: Positions, traits: Traits) -> None:
-        self.unit, self.deaf, self.may_begin = near.unit, near.deaf, near.may_begin
+    def __init__(self, near: Attraction, here: Positions, traits: NodeAttributes) -> None:
+        self.unit, self.is_not_requeued, self.may_begin = (
+            near.unit,
+            near.is_not_requeued,
+            near.may_begin,
+        )
         self.partners = sorted(near.partners)
         columns = [traits.label(key) for key in near.keys]
         self.codes = [column.of[here] for column in columns]
         self.known = [column.where(lambda value: value is not None)[here] for column in columns]
         self.anchored = [
-            column.where(anchors.__contains__)[here]
-            for column, anchors in zip(columns, near.anchors, strict=True)
+            column.where(matching_values.__contains__)[here]
+            for column, matching_values in zip(columns, near.matching_values, strict=True)
         ]
         self.complete: Mask = np.logical_and.reduce(self.known)
         self.counted: Mask = np.logical_or.reduce(self.known)
@@ -136,7 +140,7 @@ class _Company:
             del waiting[at]
             draw = self.draws[at]
             self.spent += STEPS_PER_LOOK + bound.shape[1]
-            found = draw.holds(before if draw.deaf and before is not None else bound)
+            found = draw.holds(before if draw.is_not_requeued and before is not None else bound)
             more = found & cells[draw.unit] & ~bound[draw.unit]
             if more.any():
                 bound[draw.unit] |= more

@@ -28,7 +28,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.filters.free_capacity import At, Room
+from scheduling.filters.free_capacity import At, FreeCapacity
 from scheduling.model.amounts import CPU, MEMORY, MOST, Amounts, Mask, Positions, is_device
 from scheduling.model.pod import PodShape
 from scheduling.scoring.lexical_order import Key, in_lexical_order
@@ -138,7 +138,7 @@ def no_cost(nodes: Positions) -> Amounts:
 
 
 def best_nodes(
-    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
+    shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Return the nodes that `count` pods of the shape should fill, in this order.
 
@@ -153,7 +153,7 @@ def best_nodes(
     return in_lexical_order(keys, nodes, count)
 
 
-def _without_idle_devices(room: Room) -> Mask:
+def _without_idle_devices(room: FreeCapacity) -> Mask:
     """Return the nodes none of whose devices is idle."""
 
     def derive(at: At) -> Mask:
@@ -170,13 +170,13 @@ def _asks_for_devices(shape: PodShape) -> bool:
 
 
 def order_nodes(
-    shape: PodShape, room: Room, nodes: Positions, cost: Cost, count: int = 1
+    shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Return all the nodes in the order of which `best_nodes` returns the beginning."""
     return in_lexical_order(_keys(shape, room, cost, count), nodes)
 
 
-def _keys(shape: PodShape, room: Room, cost: Cost, count: int) -> Sequence[Key]:
+def _keys(shape: PodShape, room: FreeCapacity, cost: Cost, count: int) -> Sequence[Key]:
     """Return what decides, in order; how often the shape fits only where it asks for no device."""
     keys: list[Key] = [partial(_added, shape, count, room), partial(_idle_share, room)]
     if cost is not no_cost:
@@ -186,7 +186,7 @@ def _keys(shape: PodShape, room: Room, cost: Cost, count: int) -> Sequence[Key]:
     return keys
 
 
-def points(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
+def points(shape: PodShape, room: FreeCapacity, nodes: Positions) -> Amounts:
     """Return 0 to POINTS per node for one pod: the best alone has all, the worst has nothing.
 
     The others share the range by rank, so that the whole of it is used whatever the numbers are.
@@ -198,7 +198,7 @@ def points(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
     return np.where(rank == 0, POINTS, shared)
 
 
-def _added(shape: PodShape, count: int, room: Room, nodes: Positions) -> Amounts:
+def _added(shape: PodShape, count: int, room: FreeCapacity, nodes: Positions) -> Amounts:
     """Return, summed over the kinds of device, what each pod adds to what is stranded.
 
     On each node as many pods count as fit, up to `count`.
@@ -228,7 +228,7 @@ def _floor_of_quotient(dividend: Amounts, divisor: Amounts) -> Amounts:
     return np.floor(quotient, out=quotient).astype(np.int64)
 
 
-def _devices(room: Room) -> tuple[int, ...]:
+def _devices(room: FreeCapacity) -> tuple[int, ...]:
     """Return the rows of the kinds of device."""
     return _device_rows(room.columns.resources)
 
@@ -238,7 +238,7 @@ def _device_rows(resources: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(at for at, resource in enumerate(resources) if is_device(resource))
 
 
-def _idle_share(room: Room, nodes: Positions) -> Amounts:
+def _idle_share(room: FreeCapacity, nodes: Positions) -> Amounts:
     """Return which share of its devices is idle on each node, summed over their kinds.
 
     It is in thousandths, and at least one where any is idle.
@@ -250,7 +250,7 @@ def _idle_share(room: Room, nodes: Positions) -> Amounts:
     return share
 
 
-def _idle(device: int, room: Room, nodes: Positions) -> Amounts:
+def _idle(device: int, room: FreeCapacity, nodes: Positions) -> Amounts:
     """Return the idle devices of a kind on each of the nodes."""
     idle: Amounts = room.free[device][nodes]
     np.maximum(idle, 0, out=idle)
@@ -262,13 +262,13 @@ Typical = Mapping[int, Mapping[int, int]]
 """Row of a device -> row of a resource -> what one device typically has of it beside itself."""
 
 
-def _typical(room: Room) -> Typical:
+def _typical(room: FreeCapacity) -> Typical:
     """Return what was typical when the turn of the gang began, earlier placements included."""
     outset = room.outset
     return outset.remembered("typical use", lambda: _typical_of(outset))
 
 
-def _typical_of(room: Room) -> Typical:
+def _typical_of(room: FreeCapacity) -> Typical:
     rows = room.columns.row
     beside = [rows[name] for name in (CPU, MEMORY) if name in rows]
     typical = {}
@@ -277,7 +277,7 @@ def _typical_of(room: Room) -> Typical:
     return typical
 
 
-def _use_beside(kind: int, beside: Sequence[int], room: Room) -> Uses:
+def _use_beside(kind: int, beside: Sequence[int], room: FreeCapacity) -> Uses:
     """Return per resource (rows) what is in use per device in use, on a sample of the nodes."""
     at = sample(len(room.columns.names))
     offered, free = room.columns.allocatable, room.free

@@ -17,7 +17,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.holder import Held, Holder, Share, ray_cluster
 from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 MOST_RESOURCES = 64
 """Nodes have some ten; what else pods ask for, anybody can have invented."""
@@ -51,7 +51,7 @@ class _Ids(Generic[K]):
         return at
 
 
-class HolderTable:
+class HolderIndex:
     """The sums, one row for each pair of a holder and a node."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Sums:
 class Holders:
     """The table at one moment of a cycle, with what the cycle has promised beside it."""
 
-    def __init__(self, table: HolderTable) -> None:
+    def __init__(self, table: HolderIndex) -> None:
         self._table = table
         self._promised: list[tuple[Holder, Placement]] = []
 
@@ -163,7 +163,7 @@ class Holders:
         """Count what this cycle gives to a gang."""
         self._promised.append((ray_cluster(gang), placement))
 
-    def of(self, resource: str, mask: Mask, columns: Columns, most: int) -> Held:
+    def of(self, resource: str, mask: Mask, columns: NodeSnapshot, most: int) -> Held:
         """Return who holds the most of a resource on some of the nodes, ties broken by name."""
         nodes = [columns.names[at] for at in np.flatnonzero(mask).tolist()]
         sums = self._table.held(resource, nodes)

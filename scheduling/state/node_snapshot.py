@@ -1,8 +1,8 @@
 """The nodes at one moment: labels and taints by class, resources as rows of int64.
 
-`Columns` is a value, never changed after it is made, nodes sorted by name, resources as rows.
-What nodes are (`Traits`: labels, taints) and how much they hold change at different rates, so
-the traits and all that was derived from them are shared by snapshots until a node changes.
+`NodeSnapshot` is a value, never changed after it is made, nodes sorted by name, resources as rows.
+What nodes are (`NodeAttributes`: labels, taints) and how much they hold change at different rates,
+so the traits and all that was derived from them are shared by snapshots until a node changes.
 """
 
 from bisect import bisect_left
@@ -38,10 +38,10 @@ answer: so much, and `NODE_BYTES` for each node. Gangs of one cluster share a fe
 NODE_BYTES = 4096
 
 
-class Traits:
+class NodeAttributes:
     """What nodes are besides amounts, and what was derived from it (see `remembered`).
 
-    Two `Traits` never share a cache; a cached array is never written again.
+    Two `NodeAttributes` never share a cache; a cached array is never written again.
     """
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
@@ -112,7 +112,7 @@ class LabelColumn:
         return np.array([holds(value) for value in self.values], dtype=np.bool_)[self.of]
 
 
-class Columns:
+class NodeSnapshot:
     """The nodes at one moment; nothing in it is ever written again.
 
     `allocatable`, `used` and `free` are int64 of shape (resources, nodes), one contiguous row
@@ -122,7 +122,7 @@ class Columns:
 
     def __init__(
         self,
-        traits: Traits,
+        traits: NodeAttributes,
         resources: tuple[str, ...],
         allocatable: Amounts,
         used: Amounts,
@@ -169,11 +169,11 @@ class Columns:
         nodes |= {self.index[node] for _, _, ports in self._ceded for _, node, _ in ports}
         return np.array(sorted(nodes), dtype=np.intp)
 
-    def with_rows(self, rows: Mapping[str, tuple[Amounts, Amounts]]) -> "Columns":
+    def with_rows(self, rows: Mapping[str, tuple[Amounts, Amounts]]) -> "NodeSnapshot":
         """Return the same nodes with more resources: name -> what there is, what is taken."""
         names = tuple(sorted(rows))
         allocatable, used = (np.stack([rows[name][side] for name in names]) for side in (0, 1))
-        return Columns(
+        return NodeSnapshot(
             self.traits,
             (*self.resources, *names),
             np.vstack((self.allocatable, allocatable)),

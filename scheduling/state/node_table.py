@@ -1,4 +1,4 @@
-"""The nodes and what is used on them, kept from watch events; snapshots are `Columns`.
+"""The nodes and what is used on them, kept from watch events; snapshots are `NodeSnapshot`.
 
 `NodeTable` is a ledger that one owner changes thousands of times a second: an event costs a few
 dictionary and array writes, whatever the number of nodes, and drawing a snapshot costs a copy of
@@ -14,7 +14,7 @@ import numpy as np
 from scheduling.model.amounts import LIMIT, Amounts
 from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
-from scheduling.state.node_snapshot import MANY, Cells, Columns, Ports, Traits
+from scheduling.state.node_snapshot import MANY, Cells, NodeAttributes, NodeSnapshot, Ports
 from scheduling.state.port_ledger import PortLedger
 
 
@@ -44,9 +44,9 @@ class NodeTable:
         self._allocatable = np.zeros((0, 0), dtype=np.int64)
         self._taken = np.zeros((0, 0), dtype=np.int64)
         self._left = np.zeros((0, 0), dtype=np.int64)
-        self._traits: Traits | None = None
-        self._view: Columns | None = None
-        self._snapshot: Columns | None = None
+        self._traits: NodeAttributes | None = None
+        self._view: NodeSnapshot | None = None
+        self._snapshot: NodeSnapshot | None = None
 
     def put_node(self, node: Node) -> None:
         """Add a node, or replace the one of its name."""
@@ -133,16 +133,16 @@ class NodeTable:
                     found.setdefault(resource, {})[node] = amount
         return found
 
-    def snapshot(self) -> Columns:
+    def snapshot(self) -> NodeSnapshot:
         """Return the nodes as they are now; the same object while nothing has changed."""
         if self._snapshot is None:
             self._snapshot = self._drawn()
         return self._snapshot
 
-    def _drawn(self) -> Columns:
+    def _drawn(self) -> NodeSnapshot:
         now = self.view()
         ceded = self._ceded(now.row, now.index)
-        return Columns(
+        return NodeSnapshot(
             *(now.traits, now.resources, now.allocatable.copy(), now.used.copy()),
             ceded=ceded,
             claimable=self._claimable,
@@ -150,7 +150,7 @@ class NodeTable:
             ports=self._ports.snapshot(),
         )
 
-    def view(self) -> Columns:
+    def view(self) -> NodeSnapshot:
         """Return the nodes in the table's own arrays, which the next event changes.
 
         The same object while nodes and resources are the same ones. Nominations that were told
@@ -159,10 +159,10 @@ class NodeTable:
         if self._view is None:
             self._line_up()
             if self._traits is None:
-                self._traits = Traits(tuple(self._nodes[name] for name in self._slots))
+                self._traits = NodeAttributes(tuple(self._nodes[name] for name in self._slots))
             tables = (self._allocatable, self._taken, self._left)
             offered, taken, left = (self._lined_up(table) for table in tables)
-            self._view = Columns(
+            self._view = NodeSnapshot(
                 *(self._traits, tuple(self._rows), offered, taken),
                 claimable=self._claimable,
                 free=left,
@@ -258,10 +258,10 @@ def _in_column(amount: int) -> int:
     return min(max(amount, 0), LIMIT)
 
 
-def columns_of(
+def node_snapshot_of(
     nodes: Iterable[Node],
     used: Mapping[str, Mapping[str, int]] | None = None,
-) -> Columns:
+) -> NodeSnapshot:
     """Draw up nodes with what is used on them by name."""
     table = NodeTable()
     for node in nodes:

@@ -43,7 +43,7 @@ _SHUNNED = (Stay.BOUND, Stay.LEAVING, Stay.NOMINATED)
 
 
 @dataclass(frozen=True, slots=True)
-class Yielding:
+class NominatedPod:
     """A pod that is expected on a node, in the way there of pods up to its priority."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Yielding:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class AssumedPods:
     """Pods that have room on a node and are not bound to it yet; each is of one of the kinds.
 
     `strict` are the counts that must not move before it is bound.
@@ -79,14 +79,14 @@ class Headcount:
     nominated: Counter[str]
 
 
-class CompanyTable:
+class PodIndex:
     """Who is where, kept from events by one owner; nodes need not be known."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._nodes: dict[tuple[Stay, str], dict[Kind, Counter[str]]] = {}
         self._apart: dict[PodTerm, Counter[str]] = {}
-        self._yielding: Counter[Yielding] = Counter()
+        self._yielding: Counter[NominatedPod] = Counter()
         self._answers: BoundedCache[tuple[PodTerm, ...], dict[Stay, Counter[str]]]
         self._answers = BoundedCache(TERMS_BYTES, _weight_of_terms, TERMS_KEPT)
 
@@ -117,7 +117,7 @@ class CompanyTable:
             _count(self._apart, term, node, sign)
         self._stand(kind, node, sign, stay)
 
-    def nominate(self, pod: Yielding, sign: int) -> None:
+    def nominate(self, pod: NominatedPod, sign: int) -> None:
         """Add (+1) or take back (-1) a pod that is expected on a node and may lose its room there.
 
         kube-scheduler asks of it only on that node, and only for pods of no higher priority.
@@ -127,7 +127,7 @@ class CompanyTable:
             del self._yielding[pod]
         self._stand(pod.kind, pod.node, sign, Stay.YIELDING)
 
-    def yielding(self, priority: int) -> Iterator[Yielding]:
+    def yielding(self, priority: int) -> Iterator[NominatedPod]:
         """Yield the expected pods, one by one, that are in the way of pods of a priority."""
         return (pod for pod in self._yielding.elements() if pod.priority >= priority)
 
@@ -159,7 +159,7 @@ class CompanyTable:
             terms, lambda: {stay: self._looked_up(terms, stay) for stay in Stay}
         )
 
-    def keepers(self) -> Mapping[PodTerm, Counter[str]]:
+    def existing_anti_affinity(self) -> Mapping[PodTerm, Counter[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
         return self._apart
 
@@ -220,22 +220,22 @@ def _holds(requirement: Requirement, value: str | None) -> bool:
             return value is None
 
 
-class Company:
+class ExistingPods:
     """The table at one moment of a cycle, with the pods that are promised room beside it."""
 
-    def __init__(self, table: CompanyTable, promised: Iterable[Promised] = ()) -> None:
+    def __init__(self, table: PodIndex, promised: Iterable[AssumedPods] = ()) -> None:
         self._table = table
         self._due: dict[frozenset[Kind], Counter[str]] = {}
         self._strict: set[PodTerm] = set()
-        self._keepers: defaultdict[PodTerm, set[str]] = defaultdict(set)
+        self._existing_anti_affinity: defaultdict[PodTerm, set[str]] = defaultdict(set)
         self.promise(promised)
 
-    def promise(self, pods: Iterable[Promised]) -> None:
+    def promise(self, pods: Iterable[AssumedPods]) -> None:
         """Count pods that this cycle gives room to."""
         for each in pods:
             self._strict.update(each.strict)
             for term in each.apart:
-                self._keepers[term].add(each.node)
+                self._existing_anti_affinity[term].add(each.node)
             self._due.setdefault(each.kinds, Counter())[each.node] += each.count
 
     def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
@@ -264,19 +264,24 @@ class Company:
         )
         return set(chain.from_iterable(found))
 
-    def keepers(self) -> dict[PodTerm, set[str]]:
+    def existing_anti_affinity(self) -> dict[PodTerm, set[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
-        found = {term: set(nodes) for term, nodes in self._table.keepers().items()}
-        for term, expected in self._keepers.items():
+        found = {term: set(nodes) for term, nodes in self._table.existing_anti_affinity().items()}
+        for term, expected in self._existing_anti_affinity.items():
             found[term] = found.get(term, set()) | expected
         return found
 
     def is_minded(self) -> bool:
         """Say whether anybody minds who comes; where not, only a gang's own terms count."""
         yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
-        return bool(self._table.keepers() or self._strict or self._keepers) or yielding
+        return (
+            bool(
+                self._table.existing_anti_affinity() or self._strict or self._existing_anti_affinity
+            )
+            or yielding
+        )
 
-    def yielding(self, priority: int) -> Iterator[Yielding]:
+    def yielding(self, priority: int) -> Iterator[NominatedPod]:
         """Yield the expected pods that are in the way of pods of a priority, each on its node."""
         return self._table.yielding(priority)
 

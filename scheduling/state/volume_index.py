@@ -37,7 +37,7 @@ Disk = tuple[str, str]
 """Driver and handle."""
 
 
-class StorageTable:
+class VolumeIndex:
     """What is known of volumes, kept from events by one owner."""
 
     def __init__(self) -> None:

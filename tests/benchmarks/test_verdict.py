@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.verdict import HEAD, ON_CPUS, ON_GPUS, World, main, numpy_passes, python_loop
 from scheduling.model.node import Node
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 
 
 def test_a_world_is_the_same_for_the_same_seed() -> None:
@@ -34,7 +34,7 @@ def test_the_floors_answer_the_same_question(count: int, fits: bool) -> None:
     """A head takes the CPU of one worker on the first of two nodes."""
     amounts = {"cpu": 32_000, "memory": 2**40, "nvidia.com/gpu": 8, "pods": 110}
     nodes = [Node(name, {}, (), unschedulable=False, allocatable=amounts) for name in "ab"]
-    columns = columns_of(nodes)
+    columns = node_snapshot_of(nodes)
     assert numpy_passes(columns, (HEAD, ON_GPUS[0])) == [32, 16]
     assert python_loop(columns, HEAD, ON_GPUS[0], count) is fits
 

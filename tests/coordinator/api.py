@@ -241,16 +241,17 @@ def _fault(outcome: Outcome) -> Exception:
 
 
 class Client:
-    """The client of one replica: `outcome` is that of its next write, `deaf` of its reads."""
+    """The client of one replica: `outcome` is that of its next write, `is_not_requeued` of its
+    reads."""
 
     def __init__(self, api: Api) -> None:
         self.outcome = Outcome.DONE
-        self.deaf = False
+        self.is_not_requeued = False
         self.held: deque[Callable[[], Json | None]] = deque()
         self._api = api
 
     async def get(self, path: str, *, as_: type[Any]) -> Any:
-        if self.deaf:
+        if self.is_not_requeued:
             raise Timeout("no answer within 10 s")
         return msgspec.convert(self._api.get(_parsed(path)[0]), as_)
 

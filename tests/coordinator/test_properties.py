@@ -245,21 +245,23 @@ class Walk(RuleBasedStateMachine):
         if replica.todo:
             replica.act(which % len(replica.todo))
 
-    @rule(at=pick, which=pick, outcome=st.sampled_from(Outcome), deaf=st.booleans())
-    def act_badly(self, at: int, which: int, outcome: Outcome, deaf: bool) -> None:
+    @rule(at=pick, which=pick, outcome=st.sampled_from(Outcome), is_not_requeued=st.booleans())
+    def act_badly(self, at: int, which: int, outcome: Outcome, is_not_requeued: bool) -> None:
         replica = self._replica(at)
         if replica.todo:
-            replica.act(which % len(replica.todo), outcome, deaf=deaf)
+            replica.act(which % len(replica.todo), outcome, is_not_requeued=is_not_requeued)
 
-    @rule(outcome=st.sampled_from(Outcome), deaf=st.booleans())
-    def work_badly(self, outcome: Outcome, deaf: bool) -> None:
+    @rule(outcome=st.sampled_from(Outcome), is_not_requeued=st.booleans())
+    def work_badly(self, outcome: Outcome, is_not_requeued: bool) -> None:
         """Every second write ends badly, however it is that this one time."""
         self.world.controllers()
         for replica in self.world.replicas:
             replica.hear_all()
             replica.cycle()
             for turn in range(len(replica.todo)):
-                replica.act(0, outcome if turn % 2 else Outcome.DONE, deaf=deaf)
+                replica.act(
+                    0, outcome if turn % 2 else Outcome.DONE, is_not_requeued=is_not_requeued
+                )
 
     @precondition(lambda self: any(r.client.held for r in self.world.replicas))
     @rule(at=pick)

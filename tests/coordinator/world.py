@@ -54,7 +54,7 @@ from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 from tests.oracle.ingredients.pod_affinity import PodAffinity
@@ -193,24 +193,28 @@ class Replica:
 
     # ---- acting
 
-    def act(self, at: int = 0, outcome: Outcome = Outcome.DONE, *, deaf: bool = False) -> Action:
+    def act(
+        self, at: int = 0, outcome: Outcome = Outcome.DONE, *, is_not_requeued: bool = False
+    ) -> Action:
         """Carry out one action with the real executor."""
         action = self.todo.pop(at)
         if not self.leading:
             return action  # the executor asks its term before it sends anything
-        for event in self.carried_out(action, outcome, deaf=deaf):
+        for event in self.carried_out(action, outcome, is_not_requeued=is_not_requeued):
             self.handle([event])
         return action
 
-    def carried_out(self, action: Action, outcome: Outcome, *, deaf: bool = False) -> list[Event]:
-        self.client.outcome, self.client.deaf = outcome, deaf
+    def carried_out(
+        self, action: Action, outcome: Outcome, *, is_not_requeued: bool = False
+    ) -> list[Event]:
+        self.client.outcome, self.client.is_not_requeued = outcome, is_not_requeued
         doing = self._executor._do(action)
         try:
             doing.send(None)
         except StopIteration as done:
             return cast(list[Event], done.value)
         finally:
-            self.client.deaf = False
+            self.client.is_not_requeued = False
         raise AssertionError("an executor that waits for something else than the client")
 
     def act_all(self) -> None:
@@ -455,7 +459,7 @@ class World:
     def _candidates(self, pod: core_objects.Pod) -> Iterator[str]:
         seen = observe(pod)
         nodes = (msgspec.convert(obj, core_objects.Node) for obj in self.api.all("nodes"))
-        columns = columns_of(readable(nodes), self.used(pod.spec.priority or 0))
+        columns = node_snapshot_of(readable(nodes), self.used(pod.spec.priority or 0))
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)

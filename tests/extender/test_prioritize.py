@@ -13,7 +13,7 @@ from extender.prioritize import scores
 from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
 from scheduling.filters import free_capacity
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.pod import PodShape
 from scheduling.scoring.stranded_devices import points
@@ -95,7 +95,7 @@ def test_host_ports_change_no_score_and_are_not_counted(
     """kube-scheduler has judged them; a pod may have as many as fit into an object of the API."""
     asked: list[PodShape] = []
 
-    def noted(shape: PodShape, room: Room, nodes: Positions) -> Amounts:
+    def noted(shape: PodShape, room: FreeCapacity, nodes: Positions) -> Amounts:
         asked.append(shape)
         return points(shape, room, nodes)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.snapshot import Ledger
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.extender.worlds import (
     Json,
     as_gang,
@@ -105,7 +105,7 @@ def any_pod(draw: st.DrawFn) -> Json:
 NEWS = st.tuples(st.one_of(any_node(), any_gang(), any_pod()), st.booleans(), st.booleans())
 
 
-def per_node(columns: Columns) -> dict[str, dict[str, tuple[int, ...]]]:
+def per_node(columns: NodeSnapshot) -> dict[str, dict[str, tuple[int, ...]]]:
     """What is offered, used and free on each node, without zeros, and the ports taken there."""
     tables = (columns.allocatable, columns.used, columns.free)
     return {

@@ -18,7 +18,7 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.holder import Holder
 from scheduling.model.node import Node
 from scheduling.model.verdict import Admitted, Reason, Verdict
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.builders import group
 from tests.builders import node as plain_node
 
@@ -70,7 +70,7 @@ def verdict(world: list[Node], head: Json, worker: Json, workers: int) -> Verdic
     shapes = [pod_shape(msgspec.convert(each, core_objects.Pod)) for each in (head, worker)]
     groups = (group("headgroup", 1, shapes[0]), group("workers", workers, shapes[1]))
     asked = PendingGang(GangKey("team-a", "train"), 0, 0.0, groups)
-    columns = columns_of([*world, plain_node("system", cpu=8, memory="32Gi")])
+    columns = node_snapshot_of([*world, plain_node("system", cpu=8, memory="32Gi")])
     [decision] = run_cycle([asked], columns)
     return decision.verdict
 

@@ -16,7 +16,7 @@ from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Refusal
-from scheduling.state.pod_index import Company
+from scheduling.state.pod_index import ExistingPods
 from tests.oracle.model import Json, World, name_of, pod_set_of
 
 
@@ -45,7 +45,7 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     key = GangKey(world.namespaces[0], "gang")
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
-    company, volumes = Company(cache.company), Volumes(cache.storage)
+    company, volumes = ExistingPods(cache.company), Volumes(cache.storage)
     [decision] = run_cycle([gang], cache.columns(), company=company, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:

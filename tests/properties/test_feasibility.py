@@ -7,19 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.filters.feasibility import feasible, rejections
-from scheduling.filters.free_capacity import Room
-from scheduling.model.constraints import PodTerm, Reach, Requirement, SpreadConstraint, Toleration
+from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.constraints import (
+    PodTerm,
+    Requirement,
+    SpreadConstraint,
+    Toleration,
+    VolumeNodeRestriction,
+)
 from scheduling.model.node import Node
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.properties.strategies import allowed, nodes, shapes
 
 
 @given(st.lists(shapes(), max_size=4), nodes())
 def test_masks_agree_with_asking_every_node(some: list[PodShape], on: list[Node]) -> None:
     """Classes, codes and remembered masks change nothing in the answer."""
-    columns = columns_of(on)
+    columns = node_snapshot_of(on)
     for shape in some:
         assert feasible(shape, columns).tolist() == [allowed(shape, node) for node in on]
 
@@ -27,7 +33,7 @@ def test_masks_agree_with_asking_every_node(some: list[PodShape], on: list[Node]
 @given(shapes(), nodes())
 def test_rejections_count_every_refused_node_once(shape: PodShape, on: list[Node]) -> None:
     """The predicates before room refuse exactly the nodes that are not feasible."""
-    counts = rejections(shape, columns_of(on))
+    counts = rejections(shape, node_snapshot_of(on))
     room = counts.pop(Predicate.RESOURCES, 0)
     assert sum(counts.values()) == sum(not allowed(shape, node) for node in on)
     assert sum(counts.values()) + room <= len(on)
@@ -44,7 +50,7 @@ TOLD_APART_BY: dict[str, Any] = {
     "bounds": (Requirement("zone", "NotIn", ("a",)),),
     "inside": (Requirement("zone", "In", ("a",)),),
     "avoided": ("n0",),
-    "reach": (Reach("VolumeBinding", "claim", ()),),
+    "reach": (VolumeNodeRestriction("VolumeBinding", "claim", ()),),
 }
 """One value per field that counts on a node, other than the default."""
 
@@ -63,8 +69,8 @@ def test_shapes_are_counted_as_one_only_where_no_node_tells_them_apart() -> None
 @given(st.lists(shapes(), min_size=2, max_size=6), nodes())
 def test_shapes_that_no_node_tells_apart_fit_alike(some: list[PodShape], on: list[Node]) -> None:
     """In a room that counts each shape for itself."""
-    columns = columns_of(on)
+    columns = node_snapshot_of(on)
     counts: dict[object, list[int]] = {}
     for shape in some:
-        found = Room.of(columns).counts(shape).tolist()
+        found = FreeCapacity.of(columns).counts(shape).tolist()
         assert counts.setdefault(shape.fitting, found) == found

@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.filters.free_capacity import Room, Spread
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.host_ports import offered
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.examples import examples
 from tests.properties.strategies import RESOURCES, nodes, shapes
@@ -43,7 +43,7 @@ class World:
         self.shapes, self.table = of, NodeTable()
         for node in on:
             self.table.put_node(node)
-        self.room = Room.of(self.table.snapshot())
+        self.room = FreeCapacity.of(self.table.snapshot())
 
     def happen(self, event: tuple[object, ...]) -> None:
         match event:
@@ -62,7 +62,7 @@ class World:
                 self.move()
             case ("place", int(which), int(nth)):
                 fitting = np.flatnonzero(self.room.counts(self.shapes[which]))[nth : nth + 1]
-                spread = Spread(fitting, np.ones(len(fitting), dtype=np.int64))
+                spread = Distribution(fitting, np.ones(len(fitting), dtype=np.int64))
                 self.room = self.room.without(self.shapes[which], spread)
             case ("face", int(priority)):
                 self.room = self.room.facing(priority)
@@ -88,7 +88,7 @@ class World:
                 assert name in grown
 
 
-def free_by_name(room: Room) -> Mapping[str, dict[str, int]]:
+def free_by_name(room: FreeCapacity) -> Mapping[str, dict[str, int]]:
     return {
         name: dict(zip(room.columns.resources, room.free[:, at].tolist(), strict=True))
         | {port: -room.ports.get(port, {}).get(name, 0) for port in PORTS}
@@ -105,12 +105,12 @@ def test_counts_are_those_of_a_room_that_was_handed_nothing(
     world = World(of, on)
     for event in [("ask", 0), ("ask", 1), *events]:
         world.happen(event)
-        fresh = Room(world.room.columns, world.room.free, ports=world.room.ports)
+        fresh = FreeCapacity(world.room.columns, world.room.free, ports=world.room.ports)
         for shape in of:
             if event[0] != "place":  # so that some are brought up to date late
                 assert world.room.counts(shape).tolist() == fresh.counts(shape).tolist()
     for shape in of:
-        fresh = Room(world.room.columns, world.room.free, ports=world.room.ports)
+        fresh = FreeCapacity(world.room.columns, world.room.free, ports=world.room.ports)
         assert world.room.counts(shape).tolist() == fresh.counts(shape).tolist()
 
 
@@ -130,12 +130,12 @@ def test_what_is_free_is_what_was_less_all_that_was_taken(
     asked: int,
 ) -> None:
     """Whether somebody asked between or not."""
-    room = Room.of(columns_of(on))
+    room = FreeCapacity.of(columns_of(on))
     left = {name: dict(free) for name, free in free_by_name(room).items()}
     for number, (which, pods) in enumerate(taken):
         at = [node for node in sorted(pods) if node < len(on)]
         counts = np.array([pods[node] for node in at], dtype=np.int64)
-        room = room.without(of[which], Spread(np.array(at, dtype=np.intp), counts))
+        room = room.without(of[which], Distribution(np.array(at, dtype=np.intp), counts))
         for node, count in zip(at, counts.tolist(), strict=True):
             of_node = left[room.columns.names[node]]
             for resource, amount in of[which].requests:
@@ -146,7 +146,7 @@ def test_what_is_free_is_what_was_less_all_that_was_taken(
     assert free_by_name(room.for_next()) == free_by_name(room) == left
 
 
-def columns_of(on: list[Node]) -> Columns:
+def columns_of(on: list[Node]) -> NodeSnapshot:
     table = NodeTable()
     for node in on:
         table.put_node(node)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.holder import Holder
-from scheduling.state.holder_index import HolderTable
+from scheduling.state.holder_index import HolderIndex
 
 HOLDERS = [Holder("Job", "team", name) for name in "abc"] + [Holder("Namespace", "", "team")]
 PODS = st.lists(
@@ -27,7 +27,7 @@ def test_sums_follow_pods_that_come_and_go(
     pods: list[tuple[Holder, str, dict[str, int], int, bool]], nodes: set[str]
 ) -> None:
     """Whatever the order, and with numbers used again for holders and nodes that are gone."""
-    table, there = HolderTable(), []
+    table, there = HolderIndex(), []
     for pod in pods:
         holder, node, amounts, count, _ = pod
         table.use(holder, node, amounts.items(), count)

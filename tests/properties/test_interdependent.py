@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.cycle import Settings, run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import AwaitedError, ToldApartError, neighbours
 from scheduling.model.constraints import PodTerm, Requirement
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
@@ -16,12 +16,12 @@ from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason
 from scheduling.placement.interdependent.exhaustive import is_impossible
-from scheduling.placement.interdependent.partial_placement import Walk
-from scheduling.placement.interdependent.search import Ordered, place_bonded
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.placement.interdependent.search import Ordered, place_interdependent
 from scheduling.placement.release_waves import MOST_TURNS
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.node_table import columns_of
-from scheduling.state.pod_index import Company, CompanyTable, Kind
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.node_table import node_snapshot_of
+from scheduling.state.pod_index import ExistingPods, Kind, PodIndex
 from tests.examples import examples
 
 APPS = st.sampled_from(["h", "w"])
@@ -151,15 +151,15 @@ class Scene:
     """A gang among pods that stand."""
 
     gang: PendingGang
-    columns: Columns
-    table: CompanyTable
+    columns: NodeSnapshot
+    table: PodIndex
     bound: list[Bound]
 
     @classmethod
     def of(
         cls, gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]
     ) -> "Scene":
-        table, used, bound = CompanyTable(), dict[str, dict[str, int]](), list[Bound]()
+        table, used, bound = PodIndex(), dict[str, dict[str, int]](), list[Bound]()
         for pod, at in residents:
             node = nodes[at % len(nodes)]
             table.use(pod.kind, pod.shape.apart, node.name, +1)
@@ -174,7 +174,7 @@ class Scene:
             for _ in range(n)
         )
         asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
-        return cls(asked, columns_of(nodes, used), table, bound)
+        return cls(asked, node_snapshot_of(nodes, used), table, bound)
 
 
 @examples(600)
@@ -185,7 +185,7 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     """Small gangs are decided for certain, whatever order of binding they need."""
     scene = Scene.of(gang, residents, nodes)
     settings = Settings(search_steps=10**8, cycle_search_steps=10**8)
-    [decision] = run_cycle([scene.gang], scene.columns, settings, Company(scene.table))
+    [decision] = run_cycle([scene.gang], scene.columns, settings, ExistingPods(scene.table))
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         by_name = {node.name: node for node in nodes}
@@ -211,12 +211,19 @@ def test_what_finds_its_place_was_not_impossible(
     """The sums that say no before a search agree with every search that says yes."""
     scene = Scene.of(gang, residents, nodes)
     try:
-        found = neighbours(scene.gang, Company(scene.table), scene.columns)
+        found = neighbours(scene.gang, ExistingPods(scene.table), scene.columns)
     except (AwaitedError, ToldApartError):
         return
     counts = {(group.pod_set, group.shape): group.count for group in scene.gang.minimum}
     wanted = [counts[unit] for unit in found.units]
-    room, standing = Room.of(scene.columns), np.zeros((len(wanted), len(nodes)), dtype=np.int64)
-    outcome = place_bonded(found.shapes, wanted, found.bonds, room, standing, 10**6)
+    room, standing = (
+        FreeCapacity.of(scene.columns),
+        np.zeros((len(wanted), len(nodes)), dtype=np.int64),
+    )
+    outcome = place_interdependent(
+        found.shapes, wanted, found.internal_constraints, room, standing, 10**6
+    )
     if isinstance(outcome, Ordered):
-        assert not is_impossible(Walk(found.shapes, wanted, found.bonds, room, standing))
+        assert not is_impossible(
+            PartialPlacement(found.shapes, wanted, found.internal_constraints, room, standing)
+        )

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduling.filters.free_capacity import Room
-from scheduling.filters.inter_pod_affinity import Attraction, Bonds
+from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
 from scheduling.filters.pod_topology_spread import CountedDomains, Rule
 from scheduling.model.constraints import PodTerm, Requirement, SpreadConstraint
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
-from scheduling.placement.interdependent.moves import Tallies
-from scheduling.placement.interdependent.partial_placement import Walk
-from scheduling.state.node_table import columns_of
+from scheduling.placement.interdependent.moves import Moves
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.state.node_table import node_snapshot_of
 
 WALKS = 400
 MOVES = 8
@@ -33,13 +33,19 @@ class Drawn:
         self.nodes = [self._node(at) for at in range(self.chance.randint(2, 5))]
         self.units = range(self.chance.randint(1, 3))
 
-    def walk(self) -> Walk:
+    def walk(self) -> PartialPlacement:
         shapes = [self._shape() for _ in self.units]
         counts = [self.chance.randint(1, 3) for _ in self.units]
         standing = np.zeros((len(counts), len(self.nodes)), dtype=np.int64)
         if self.chance.random() < 0.3:
             standing[self.chance.choice(self.units), self.chance.randrange(len(self.nodes))] = 1
-        return Walk(shapes, counts, self._bonds(), Room.of(columns_of(self.nodes)), standing)
+        return PartialPlacement(
+            shapes,
+            counts,
+            self._internal_constraints(),
+            FreeCapacity.of(node_snapshot_of(self.nodes)),
+            standing,
+        )
 
     def _node(self, at: int) -> Node:
         name, labels = f"n{at}", self.chance.choice(({"zone": "a"}, {"zone": "b"}, {}))
@@ -52,12 +58,12 @@ class Drawn:
         selector = self.chance.choice(((), (), (), (("zone", "a"),)))
         return PodShape((("cpu", self.chance.choice((1, 1, 2))),), node_selector=selector)
 
-    def _bonds(self) -> Bonds:
+    def _internal_constraints(self) -> InternalConstraints:
         """Draw mostly one sort of bonds, so that there are ways to go."""
         shun = {pair for pair in self._pairs() for pair in (pair, (pair[1], pair[0], pair[2]))}
         near = [self._near(at) for at in self.units if self.chance.random() < 0.3]
         rules = [self._rule() for _ in range(self.chance.choice((0, 1, 1, 2, 3)))]
-        return Bonds(frozenset(shun), tuple(near), tuple(rules))
+        return InternalConstraints(frozenset(shun), tuple(near), tuple(rules))
 
     def _pairs(self) -> Iterable[tuple[int, int, str]]:
         if self.chance.random() < 0.3:
@@ -96,8 +102,8 @@ class Drawn:
 class Both:
     """The same pods placed both ways."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.tallies, self.walk = Tallies(walk), walk
+    def __init__(self, walk: PartialPlacement) -> None:
+        self.tallies, self.walk = Moves(walk), walk
 
     def put(self, at: int, node: int, count: int) -> None:
         self.tallies.put(at, node, count)
@@ -150,7 +156,7 @@ def test_the_next_pod_goes_where_it_may_and_nodes_alike_are_one(seed: int) -> No
 class Everything(Both):
     """All ways to go on, tried from wherever they lead."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: PartialPlacement) -> None:
         super().__init__(walk)
         self.known: dict[Any, bool] = {}
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduling.cycle import run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.node_ports import left
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.model.verdict import Admitted
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.node_table import NodeTable, columns_of
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.node_table import NodeTable, node_snapshot_of
 from tests.properties.strategies import AMOUNTS, USED, groups, nodes
 
 PORTS = ("hostPort:TCP:80", "hostPort:UDP:53:10.0.0.1")
@@ -25,7 +25,7 @@ INVENTED = ("example.com/a", "example.com/b")  # only native resources may have 
 NAMES = st.sampled_from([f"n{at:02}" for at in range(12)])
 
 
-def content(columns: Columns) -> dict[str, dict[str, tuple[int, ...]]]:
+def content(columns: NodeSnapshot) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return what columns hold per node and resource, without zeros."""
     matrices = (columns.allocatable, columns.used, columns.free)
     return {
@@ -44,7 +44,7 @@ def test_the_order_of_arrival_leaves_no_trace(on: list[Node], random: object) ->
     """Equal nodes give equal columns, position by position."""
     shuffled = list(on)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = columns_of(on), columns_of(shuffled)
+    one, other = node_snapshot_of(on), node_snapshot_of(shuffled)
     assert (one.names, one.resources) == (other.names, other.resources)
     assert one.free.tolist() == other.free.tolist()
 
@@ -85,7 +85,7 @@ class TableMachine(RuleBasedStateMachine):
         self.used: dict[str, dict[str, int]] = {}
         self.bound: list[tuple[str, dict[str, int]]] = []
         self.nominated: list[tuple[str, dict[str, int], int]] = []
-        self.snapshots: list[tuple[Columns, str]] = []
+        self.snapshots: list[tuple[NodeSnapshot, str]] = []
 
     @rule()
     def somebody_looks(self) -> None:
@@ -126,7 +126,7 @@ class TableMachine(RuleBasedStateMachine):
             self.table.use(name, amounts.items(), -1)
             self.table.nominate(name, amounts.items(), priority, -1)
 
-    def drawn(self, priority: int) -> Columns:
+    def drawn(self, priority: int) -> NodeSnapshot:
         """The nodes as a pod of this priority finds them."""
         used: dict[str, dict[str, int]] = {}
         ahead = [(name, amounts) for name, amounts, of in self.nominated if of >= priority]
@@ -134,7 +134,7 @@ class TableMachine(RuleBasedStateMachine):
             sums = used.setdefault(name, {})
             for resource, amount in amounts.items():
                 sums[resource] = sums.get(resource, 0) + amount
-        return columns_of(self.nodes.values(), used)
+        return node_snapshot_of(self.nodes.values(), used)
 
     @invariant()
     def equals_the_facts(self) -> None:
@@ -148,7 +148,7 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def a_nomination_is_in_the_way_of_no_higher_priority(self) -> None:
         columns = self.table.snapshot()
-        room = Room.of(columns)
+        room = FreeCapacity.of(columns)
         for priority in (2, 0, 1, 3, LOWEST_PRIORITY):  # there and back again
             room, drawn = room.facing(priority), self.drawn(priority)
             assert set(drawn.row) <= set(columns.row)
@@ -181,4 +181,4 @@ def test_nodes_of_several_kinds_that_come_and_go_between_two_looks_share_no_row(
             else:
                 known[name] = Node(name, {}, (), unschedulable=False, allocatable=offers)
                 table.put_node(known[name])
-        assert content(table.snapshot()) == content(columns_of(list(known.values())))
+        assert content(table.snapshot()) == content(node_snapshot_of(list(known.values())))

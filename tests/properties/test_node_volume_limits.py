@@ -14,7 +14,7 @@ from scheduling.model.gang import Member, PendingGang
 from scheduling.model.pod import Mount
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.model.volume import Attachment, Claim, Fact, Limits, Volume
-from scheduling.state.volume_index import KINDS, StorageTable
+from scheduling.state.volume_index import KINDS, VolumeIndex
 from tests.builders import columns, gang, group, node, shape
 from tests.examples import examples
 
@@ -41,8 +41,8 @@ def asked(name: str, pods: int, claims: Sequence[str], own: int) -> PendingGang:
     return replace(gang(name, *groups), members=tuple(members))
 
 
-def table(limits: Sequence[int | None], there: There) -> StorageTable:
-    made = StorageTable()
+def table(limits: Sequence[int | None], there: There) -> VolumeIndex:
+    made = VolumeIndex()
     facts: list[Fact] = []
     for claim in (*CLAIMS, "own-0", "own-1"):
         facts.append(Claim(TEAM, claim, volume=claim, bound=True))
@@ -58,7 +58,7 @@ def table(limits: Sequence[int | None], there: There) -> StorageTable:
 
 
 def decide(
-    gangs: Sequence[PendingGang], known: StorageTable, held: Mapping[str, Counter[str]]
+    gangs: Sequence[PendingGang], known: VolumeIndex, held: Mapping[str, Counter[str]]
 ) -> list[Verdict]:
     nodes = [node(name, cpu=CPUS) for name in NODES]
     used = {name: {"cpu": 1000 * held["cpu"][name]} for name in NODES}

@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scheduling.cycle import run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement
@@ -15,7 +15,7 @@ from scheduling.model.pod import PodShape
 from scheduling.model.verdict import MESSAGE_LIMIT, Admitted, Verdict
 from scheduling.placement.exact_search import Found, Nothing, search
 from scheduling.placement.independent import NoFit, Placed, Undecided, demand_of, place
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples
 from tests.properties.strategies import USED, allowed, free_of, groups, nodes, possible
 
@@ -49,7 +49,7 @@ def gang(wanted: list[Group], surplus: tuple[tuple[Group, ...], ...] = ()) -> Pe
 
 
 def decide(wanted: list[Group], on: list[Node], used: Used) -> Verdict:
-    [decision] = run_cycle([gang(wanted)], columns_of(on, used))
+    [decision] = run_cycle([gang(wanted)], node_snapshot_of(on, used))
     return decision.verdict
 
 
@@ -85,7 +85,7 @@ def has(name: str, **amounts: int) -> Node:
 def test_the_search_alone_is_exact(wanted: list[Group], on: list[Node], used: Used) -> None:
     """Without the greedy fill before it, the search answers as trying everything does."""
     demand = demand_of(wanted)
-    room = Room.of(columns_of(on, used))
+    room = FreeCapacity.of(node_snapshot_of(on, used))
     assume(len(demand) > 1)
     answer = search(demand, room, MANY_STEPS)
     assert isinstance(answer, Found if possible(wanted, on, used) else Nothing)
@@ -103,7 +103,7 @@ def test_a_bounded_search_never_errs(
     wanted: list[Group], on: list[Node], used: Used, steps: int
 ) -> None:
     """Running out of steps turns an answer into Undecided, never into a wrong one."""
-    outcome = place(demand_of(wanted), Room.of(columns_of(on, used)), steps)
+    outcome = place(demand_of(wanted), FreeCapacity.of(node_snapshot_of(on, used)), steps)
     match outcome:
         case Placed():
             assert possible(wanted, on, used)
@@ -167,7 +167,7 @@ def test_surplus_comes_whole_and_never_at_the_cost_of_the_minimum(
 ) -> None:
     """What is placed is the minimum and exactly the units that are named."""
     surplus = tuple(tuple(unit) for unit in units)
-    [decision] = run_cycle([gang(wanted, surplus)], columns_of(on))
+    [decision] = run_cycle([gang(wanted, surplus)], node_snapshot_of(on))
     assert isinstance(decision.verdict, Admitted) is possible(wanted, on, {})
     if isinstance(decision.verdict, Admitted):
         placed = [group for at in decision.verdict.units for group in surplus[at]]
@@ -185,8 +185,10 @@ def test_gangs_of_one_cycle_do_not_get_into_each_others_way(
         for at, wanted in enumerate(gangs)
     ]
     taken = {name: dict(amounts) for name, amounts in used.items()}
-    for decision, waiting in zip(run_cycle(pending, columns_of(on, used)), pending, strict=True):
-        [alone] = run_cycle([waiting], columns_of(on, taken))
+    for decision, waiting in zip(
+        run_cycle(pending, node_snapshot_of(on, used)), pending, strict=True
+    ):
+        [alone] = run_cycle([waiting], node_snapshot_of(on, taken))
         assert alone == decision
         if isinstance(decision.verdict, Admitted):
             check(decision.verdict.placement, list(waiting.minimum), on, taken)

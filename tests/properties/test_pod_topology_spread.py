@@ -13,8 +13,8 @@ from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason
-from scheduling.state.node_table import columns_of
-from scheduling.state.pod_index import Company, CompanyTable, Promised, Stay
+from scheduling.state.node_table import node_snapshot_of
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
 from tests.examples import examples
 from tests.properties.strategies import tolerated
 
@@ -216,7 +216,7 @@ def possible_pinned(
 class Scene:
     """What the core is told, and what is so."""
 
-    company: Company
+    company: ExistingPods
     used: dict[str, dict[str, int]]
     world: World
     bound: list[Bound]
@@ -224,7 +224,7 @@ class Scene:
 
 
 def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
-    table, used, promised = CompanyTable(), dict[str, dict[str, int]](), list[Promised]()
+    table, used, promised = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
     by = {how: list[Bound]() for how in ("bound", "leaving", "due", "nominated")}
     stays = {"bound": Stay.BOUND, "leaving": Stay.LEAVING, "nominated": Stay.NOMINATED}
     for pod, at, how in residents:
@@ -233,14 +233,14 @@ def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
         if how in stays:
             table.use(kind, (), node.name, +1, stays[how])
         else:
-            promised.append(Promised(frozenset([kind]), node.name))
+            promised.append(AssumedPods(frozenset([kind]), node.name))
         sums = used.setdefault(node.name, {})
         for name, amount in pod.shape.requests:
             sums[name] = sums.get(name, 0) + amount
         by[how].append((pod, node))
     coming = [*by["due"], *by["nominated"]]
     world = World(nodes, [*by["leaving"], *by["nominated"]], coming)
-    return Scene(Company(table, promised), used, world, by["bound"], by["due"])
+    return Scene(ExistingPods(table, promised), used, world, by["bound"], by["due"])
 
 
 @examples(400)
@@ -258,7 +258,7 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     )
     asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
     plenty = Settings(search_steps=10**9, cycle_search_steps=10**9)
-    [decision] = run_cycle([asked], columns_of(nodes, it.used), plenty, it.company)
+    [decision] = run_cycle([asked], node_snapshot_of(nodes, it.used), plenty, it.company)
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         event("yes")

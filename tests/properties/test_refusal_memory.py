@@ -13,7 +13,7 @@ from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.verdict import Admitted, Decision, Reason, Refusal
 from scheduling.state.node_table import NodeTable
-from scheduling.state.pod_index import Company, CompanyTable
+from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.examples import examples
 from tests.properties.strategies import RESOURCES, groups, nodes
 from tests.properties.test_interdependent import Pod, clusters, pods
@@ -129,7 +129,7 @@ def test_a_memory_minds_who_comes_and_goes(
     on: list[Node], waiting: list[PendingGang], visits: list[tuple[Pod, int]]
 ) -> None:
     """Pods around come, and go in the same order: whoever is let in again is, and who was not."""
-    table, company, memory = NodeTable(), CompanyTable(), None
+    table, company, memory = NodeTable(), PodIndex(), None
     pending = [replace(each, key=GangKey("team", f"g{at}")) for at, each in enumerate(waiting)]
     for node in on:
         table.put_node(node)
@@ -138,9 +138,9 @@ def test_a_memory_minds_who_comes_and_goes(
             name = on[at % len(on)].name
             table.use(name, pod.shape.requests, sign)
             company.use(pod.kind, pod.shape.apart, name, sign)
-            fresh = run_cycle(pending, table.snapshot(), company=Company(company))
+            fresh = run_cycle(pending, table.snapshot(), company=ExistingPods(company))
             decisions, memory = next_cycle(
-                pending, table.snapshot(), memory, company=Company(company)
+                pending, table.snapshot(), memory, company=ExistingPods(company)
             )
             for ours, theirs in zip(decisions, fresh, strict=True):
                 assert told(ours) == told(theirs) or _both_wait(ours, theirs)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from scheduling.cycle import run_cycle
 from scheduling.diagnosis import partial_fit, refusals
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples
 from tests.properties.strategies import USED, allowed, groups, nodes, possible, shapes
 
@@ -25,7 +25,7 @@ IN_NUMBERS = re.compile(r"([0-9]+) of ([0-9]+) (\w+)")
 
 def decide(wanted: list[Group], on: list[Node], used: Used) -> Verdict:
     gang = PendingGang(GangKey("team", "a"), 0, 0.0, tuple(wanted))
-    [decision] = run_cycle([gang], columns_of(on, used))
+    [decision] = run_cycle([gang], node_snapshot_of(on, used))
     return decision.verdict
 
 
@@ -100,12 +100,12 @@ def test_what_was_explained_before_in_the_same_room_changes_no_word(
     asked: list[list[Group]], on: list[Node], used: Used
 ) -> None:
     """What a room remembers is what is found in a new one, where nothing is."""
-    columns = columns_of(on, used)
+    columns = node_snapshot_of(on, used)
     refused = [each for each in asked if isinstance(decide(each, on, used), Refusal)]
-    fresh = [refusals.no_fit(each, Room.of(columns)) for each in refused]
+    fresh = [refusals.no_fit(each, FreeCapacity.of(columns)) for each in refused]
     with patch.object(partial_fit, "PAIRED", 0):
-        assert [refusals.no_fit(each, Room.of(columns)) for each in refused] == fresh
-    room = Room.of(columns)
+        assert [refusals.no_fit(each, FreeCapacity.of(columns)) for each in refused] == fresh
+    room = FreeCapacity.of(columns)
     with patch.object(partial_fit, "FEW", 0):
         assert [refusals.no_fit(each, room) for each in refused] == fresh
         assert [refusals.no_fit(each, room) for each in refused[::-1]] == fresh[::-1]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.filters.free_capacity import Room, Spread
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.scoring import lexical_order
 from scheduling.scoring.stranded_devices import SAMPLE, best_nodes, order_nodes, sample, typical_use
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples
 from tests.properties.strategies import USED
 
@@ -27,12 +27,12 @@ WORLD = st.lists(
 ASKED = st.fixed_dictionaries({name: st.integers(0, 3) for name in NAMES})
 
 
-def columns_drawn(world: Sequence[dict[str, int]], used: dict[str, dict[str, int]]) -> Columns:
+def columns_drawn(world: Sequence[dict[str, int]], used: dict[str, dict[str, int]]) -> NodeSnapshot:
     nodes = [
         Node(f"n{at:02}", {}, (), unschedulable=False, allocatable=amounts)
         for at, amounts in enumerate(world)
     ]
-    return columns_of(nodes, {f"n0{name[1:]}": of for name, of in used.items()})
+    return node_snapshot_of(nodes, {f"n0{name[1:]}": of for name, of in used.items()})
 
 
 def shape_of(asked: dict[str, int]) -> PodShape:
@@ -48,7 +48,7 @@ class Rule(NamedTuple):
     typically: list[dict[str, int]] = []  # noqa: RUF012 # a tuple's default, never written
 
     @classmethod
-    def of(cls, room: Room) -> "Rule":
+    def of(cls, room: FreeCapacity) -> "Rule":
         def rows(of: np.ndarray) -> list[dict[str, int]]:
             return [dict(zip(room.columns.resources, each, strict=True)) for each in of.T.tolist()]
 
@@ -108,7 +108,7 @@ def test_the_order_is_the_rule(
 ) -> None:
     """Also in a room that something was taken from, where what is typical is as it was at the
     outset; the best are the beginning of all."""
-    shape, room = shape_of(asked), Room.of(columns_drawn(world, used))
+    shape, room = shape_of(asked), FreeCapacity.of(columns_drawn(world, used))
     taker = shape_of(data.draw(ASKED))
     cost = np.array(costs, dtype=np.int64).__getitem__
     outset = Rule.of(room)
@@ -120,7 +120,7 @@ def test_the_order_is_the_rule(
         with patch.object(lexical_order, "BLOCK", 3):  # as many nodes are asked, some at a time
             assert best_nodes(shape, room, nodes, cost, count).tolist() == expected[:count]
         takes = np.flatnonzero(room.counts(taker))[:1]
-        room = room.without(taker, Spread(takes, np.ones(len(takes), dtype=np.int64)))
+        room = room.without(taker, Distribution(takes, np.ones(len(takes), dtype=np.int64)))
         if begins_anew:
             room = room.for_next()
             outset = Rule.of(room)

@@ -15,7 +15,7 @@ from scheduling.model.gang import GangKey, Group, Occupied, PendingGang, Topolog
 from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples
 
 Pod = tuple[str, str, PodShape]
@@ -117,7 +117,7 @@ def _can_be_placed(topology: Topology, groups: Sequence[Group], cluster: list[No
 
 def _verdict(groups: tuple[Group, ...], topology: Topology, cluster: Sequence[Node]) -> Verdict:
     asked = PendingGang(GangKey("team", "a"), 0, 0.0, groups, topology=topology)
-    return run_cycle([asked], columns_of(cluster))[0].verdict
+    return run_cycle([asked], node_snapshot_of(cluster))[0].verdict
 
 
 def _is_sound(

@@ -11,14 +11,14 @@ from scheduling.admission.ruling import Ruling
 from scheduling.cycle import Settings, run_cycle
 from scheduling.diagnosis.refusals import MOST_KINDS, MOST_MINDING
 from scheduling.filters import free_capacity
-from scheduling.filters.free_capacity import At, Room
+from scheduling.filters.free_capacity import At, FreeCapacity
 from scheduling.model.amounts import Amounts
 from scheduling.model.constraints import NodeTerm, PodTerm, Requirement
 from scheduling.model.gang import Group, Member, PendingGang, Topology
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable, Kind, Promised
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind, PodIndex
 from tests.builders import columns, group, node, require, shape
 from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, minding, term
 
@@ -31,10 +31,10 @@ WORLD = columns(
 MODEST = asking(group("head", 1, shape(cpu=1)), name="modest")
 
 
-def verdict(*groups: Group, on: Columns = WORLD) -> Verdict:
+def verdict(*groups: Group, on: NodeSnapshot = WORLD) -> Verdict:
     """The verdict for a gang of these groups; a modest one behind it is admitted in any case."""
     first = asking(*groups, name="absurd")
-    decisions = run_cycle([first, MODEST], on, company=Company(CompanyTable()))
+    decisions = run_cycle([first, MODEST], on, company=ExistingPods(PodIndex()))
     found = {each.key.name: each.verdict for each in decisions}
     assert isinstance(found["modest"], Admitted)
     return found["absurd"]
@@ -127,7 +127,7 @@ def test_nodes_that_offer_nothing_hold_nobody_and_break_nothing() -> None:
 # ---- what a try costs
 
 
-class CountingTable(CompanyTable):
+class CountingTable(PodIndex):
     """Counts how often it is asked whether terms pick pods."""
 
     asked = 0
@@ -149,7 +149,7 @@ def test_labels_that_no_term_reads_do_not_make_pods_different() -> None:
     table = CountingTable()
     for at in range(50):
         table.use(("team", (("app", f"x{at}"),)), (term(f"x{at}", HOST),), f"n{at:03}", +1)
-    [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, company=Company(table))
+    [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, company=ExistingPods(table))
     assert isinstance(decision.verdict, Admitted)
     assert table.asked < 1000
 
@@ -160,7 +160,7 @@ def test_what_is_known_of_shapes_that_are_too_large_is_not_handed_on(
     monkeypatch.setattr(free_capacity, "ASKED_BYTES", 10_000)
     world, asked = columns(node("a")), list[str]()
     for size in (9_000, 11_000):
-        name, known = "x" * size, Room.of(world)
+        name, known = "x" * size, FreeCapacity.of(world)
 
         def derive(at: At, name: str = name) -> Amounts:
             asked.extend([name] * isinstance(at, slice))
@@ -176,7 +176,7 @@ def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None
     """Another gang that asks for their company looks at each kind a few times."""
     table, shunning = CountingTable(), minding([], [term("x", HOST)])
     gangs = [unlike(200, shape(cpu=33)), asking(group("v", 1, shunning), name="later")]
-    run_cycle(gangs, WORLD, company=Company(table))
+    run_cycle(gangs, WORLD, company=ExistingPods(table))
     assert 200 <= table.asked < 2000
 
 
@@ -187,12 +187,12 @@ def tries(asked: PendingGang, steps: int) -> int:
     """Return in how many domains a gang is tried that none of them takes."""
     count = 0
 
-    def refuse(_: PendingGang, room: Room, __: int) -> Ruling:
+    def refuse(_: PendingGang, room: FreeCapacity, __: int) -> Ruling:
         nonlocal count
         count += 1
         return Ruling(Refusal(Reason.INSUFFICIENT_RESOURCES, "no"), room)
 
-    decide_together(asked, Room.of(WORLD), steps, refuse)
+    decide_together(asked, FreeCapacity.of(WORLD), steps, refuse)
     return count
 
 
@@ -218,8 +218,10 @@ def test_a_surplus_alone_whose_search_is_given_up_gets_a_verdict(topology: Topol
     asked = asking(name="more", surplus=(unit,))
     asked = replace(asked, members=members, topology=topology)
     strict = replace(term("w", ZONE), selector=())
-    due = Promised(frozenset({("team", (("app", "z"),))}), "n000", strict=(strict,))
-    [decision] = run_cycle([asked], WORLD, Settings(search_steps=0), Company(CompanyTable(), [due]))
+    due = AssumedPods(frozenset({("team", (("app", "z"),))}), "n000", strict=(strict,))
+    [decision] = run_cycle(
+        [asked], WORLD, Settings(search_steps=0), ExistingPods(PodIndex(), [due])
+    )
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason is Reason.UNDECIDED
 
@@ -260,5 +262,5 @@ def test_replicas_of_one_shape_in_other_domains_are_told_apart_when_refused() ->
         topology=Topology(("w",), replica=ZONE),
     )
     on = columns(node("n", cpu=5, labels={HOST: "n", ZONE: "a"}))
-    [decision] = run_cycle([asked], on, company=Company(CompanyTable()))
+    [decision] = run_cycle([asked], on, company=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Refusal)

@@ -8,7 +8,7 @@ from scheduling.cycle import Settings, next_cycle, run_cycle
 from scheduling.model.gang import PendingGang
 from scheduling.model.placement import Assignment
 from scheduling.model.verdict import Admitted, Reason, Refusal
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import columns, gang, group, node, shape
 from tests.scheduling.placement.test_independent import PAIRED, PAIRING
@@ -16,7 +16,7 @@ from tests.scheduling.placement.test_independent import PAIRED, PAIRING
 CPU = shape(cpu=1)
 
 
-def answers(world: Columns, *gangs: PendingGang) -> dict[str, str]:
+def answers(world: NodeSnapshot, *gangs: PendingGang) -> dict[str, str]:
     """Return per gang, in the order decided, its reason or "Admitted"."""
     return {
         decision.key.name: decision.verdict.reason
@@ -26,7 +26,7 @@ def answers(world: Columns, *gangs: PendingGang) -> dict[str, str]:
     }
 
 
-def admitted(world: Columns, one: PendingGang) -> Admitted:
+def admitted(world: NodeSnapshot, one: PendingGang) -> Admitted:
     [decision] = run_cycle([one], world)
     assert isinstance(decision.verdict, Admitted)
     return decision.verdict
@@ -222,7 +222,7 @@ def test_a_nomination_is_in_the_way_of_pods_up_to_its_priority() -> None:
     assert found == dict.fromkeys("abc", "Admitted") | {"bb": short, "d": short}
 
 
-def explained(one: PendingGang, world: Columns) -> int:
+def explained(one: PendingGang, world: NodeSnapshot) -> int:
     """Return how many of a hundred pods like those of the gang fit."""
     [many] = [replace(each, count=100) for each in one.minimum]
     [decision] = run_cycle([replace(one, minimum=(many,))], world)

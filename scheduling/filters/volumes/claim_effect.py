@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scheduling.filters.volumes.node_volume_limits import ClaimDisk
-from scheduling.model.constraints import Reach
+from scheduling.model.constraints import VolumeNodeRestriction
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
 
@@ -23,7 +23,7 @@ class Effect:
     disks that count against a limit which are not of this pod alone.
     """
 
-    reach: tuple[Reach, ...] = ()
+    reach: tuple[VolumeNodeRestriction, ...] = ()
     drivers: tuple[str, ...] = ()
     unsupported: frozenset[str] = frozenset()
     single: frozenset[tuple[str, Predicate]] = frozenset()
@@ -67,4 +67,4 @@ def spoken(mount: Mount) -> str:
 
 def nowhere(called: str, why: str) -> Effect:
     """Return the effect of a claim that leaves no node, with the reason."""
-    return Effect((Reach(BINDING, f"{called} {why}", ()),))
+    return Effect((VolumeNodeRestriction(BINDING, f"{called} {why}", ()),))

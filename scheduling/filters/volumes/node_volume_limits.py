@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.model.amounts import LIMIT, Amounts
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 
 ATTACH = "attach:"
 """What the names of all these resources begin with."""
@@ -47,7 +47,7 @@ def spoken(resource: str) -> str:
 
 
 def counted(
-    columns: Columns, limits: Mapping[str, int], taken: Mapping[str, int]
+    columns: NodeSnapshot, limits: Mapping[str, int], taken: Mapping[str, int]
 ) -> tuple[Amounts, Amounts]:
     """Return what nodes take of a driver's disks, and how many they have, in order of the columns.
 

@@ -15,7 +15,7 @@ from itertools import chain
 from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, Effect, Unit, spoken
 from scheduling.filters.volumes.node_volume_limits import attach_row
 from scheduling.model.amounts import sorted_requests
-from scheduling.model.constraints import NODE_NAME, Reach
+from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
 from scheduling.model.gang import Group, Member, PendingGang, Sharing
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
@@ -111,7 +111,7 @@ class Mounting:
             said = spoken(Mount(name))
             if name in self._taken or name in self._promised:
                 why = f"{said} is kept for another pod"
-                effect += Effect((Reach(predicate, why, ()),))
+                effect += Effect((VolumeNodeRestriction(predicate, why, ()),))
             elif pods[name, predicate] > 1 and not self._may_share(name, predicate):
                 effect += _shared(said, predicate, pods[name, predicate])
         return effect
@@ -126,6 +126,6 @@ def _shared(said: str, predicate: Predicate, pods: int) -> Effect:
     """Say what it means that several pods, to be placed together, want a claim for one."""
     if predicate == Predicate.VOLUME_RESTRICTIONS:
         why = f"{said} is ReadWriteOncePod and {pods} pods of the gang mount it"
-        return Effect((Reach(predicate, why, ()),))
+        return Effect((VolumeNodeRestriction(predicate, why, ()),))
     name = f"{said}, not bound yet and mounted by {pods} pods ({BIND_IT})"
     return Effect(unsupported=frozenset({name}))

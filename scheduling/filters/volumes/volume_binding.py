@@ -1,9 +1,10 @@
 """What do the claims of a gang's pods leave of the choice of nodes, at one moment of a cycle?
 
 Follows plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits of
-kube-scheduler 1.36. Each claim is worked out to its effect: terms for nodes (`Reach`) and disks
-that count against a limit. Pods whose claims differ in name only, as those of generic ephemeral
-volumes, stay one shape. Feature gates StorageCapacityScoring and VolumeLimitScaling are off.
+kube-scheduler 1.36. Each claim is worked out to its effect: terms for nodes
+(`VolumeNodeRestriction`) and disks that count against a limit. Pods whose claims differ in name
+only, as those of generic ephemeral volumes, stay one shape. Feature gates StorageCapacityScoring
+and VolumeLimitScaling are off.
 
 Where several pods mount one claim that is not bound yet, the volume's place is known only after
 the first of them has gone to its node: see `shared_claims`.
@@ -25,7 +26,13 @@ from scheduling.filters.volumes.node_volume_limits import (
 from scheduling.filters.volumes.shared_claims import Mounting
 from scheduling.filters.volumes.volume_zone import ZONE_LABELS, in_zone
 from scheduling.model.amounts import LIMIT, Amounts
-from scheduling.model.constraints import NODE_NAME, NodeTerm, NodeTerms, Reach, Requirement
+from scheduling.model.constraints import (
+    NODE_NAME,
+    NodeTerm,
+    NodeTerms,
+    Requirement,
+    VolumeNodeRestriction,
+)
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.plugins import Predicate
@@ -39,8 +46,8 @@ from scheduling.model.volume import (
     Terms,
     Volume,
 )
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.volume_index import StorageTable
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.volume_index import VolumeIndex
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _IN_TREE = "kubernetes.io/"
@@ -59,7 +66,7 @@ class Volumes:
 
     def __init__(
         self,
-        table: StorageTable,
+        table: VolumeIndex,
         reserved: Callable[[str], Mapping[str, Mapping[str, int]]] = lambda _: {},
         promised: Iterable[ClaimKey] = (),
     ) -> None:
@@ -77,12 +84,12 @@ class Volumes:
 
     # ---- room
 
-    def with_rows(self, columns: Columns) -> Columns:
+    def with_rows(self, columns: NodeSnapshot) -> NodeSnapshot:
         """Return the nodes with what they can attach, per driver that has a limit anywhere."""
         rows = self._limit_rows(columns)
         return columns.with_rows(rows) if rows else columns
 
-    def _limit_rows(self, columns: Columns) -> dict[str, tuple[Amounts, Amounts]]:
+    def _limit_rows(self, columns: NodeSnapshot) -> dict[str, tuple[Amounts, Amounts]]:
         attached = self._table.attached() if self._limits else {}
         reserved = self._reserved(ATTACH) if self._limits else {}
         rows = {}
@@ -179,7 +186,7 @@ class Volumes:
         if not self._table.is_used(*claim.key):
             return single
         why = f"{spoken(mount)} is ReadWriteOncePod and in use"
-        return single + Effect((Reach(Predicate.VOLUME_RESTRICTIONS, why, ()),))
+        return single + Effect((VolumeNodeRestriction(Predicate.VOLUME_RESTRICTIONS, why, ()),))
 
     def _bound(self, claim: Claim, mount: Mount) -> Effect:
         called = spoken(mount)
@@ -190,13 +197,13 @@ class Volumes:
         reach = tuple(self._from_where(volume, mount))
         return Effect(reach, drivers, named=_named(drivers, mount))
 
-    def _from_where(self, volume: Volume, mount: Mount) -> Iterator[Reach]:
+    def _from_where(self, volume: Volume, mount: Mount) -> Iterator[VolumeNodeRestriction]:
         """Yield from which nodes a bound volume can be reached; none where from all."""
         called, terms = spoken(mount), self._once_bound(volume)
         if terms is not None:
-            yield Reach(BINDING, called, terms)
+            yield VolumeNodeRestriction(BINDING, called, terms)
         for key, values in () if mount.volume else volume.zones:
-            yield Reach(Predicate.VOLUME_ZONE, called, in_zone(key, values))
+            yield VolumeNodeRestriction(Predicate.VOLUME_ZONE, called, in_zone(key, values))
 
     def _once_bound(self, volume: Volume) -> Terms:
         """Return the node affinity of a bound volume, which a driver may have taken over somewhere.
@@ -274,20 +281,26 @@ class Volumes:
             also = "" if mount.volume else ", or bind the claim before"
             return Effect(unsupported=frozenset({f"{name} (use a class that has one{also})"}))
         terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
-        return Effect(tuple(Reach(BINDING, called, some) for some in terms if some is not None))
+        return Effect(
+            tuple(
+                VolumeNodeRestriction(BINDING, called, some) for some in terms if some is not None
+            )
+        )
 
-    def _provisioned(self, claim: Claim, of_class: StorageClass, called: str) -> Iterator[Reach]:
+    def _provisioned(
+        self, claim: Claim, of_class: StorageClass, called: str
+    ) -> Iterator[VolumeNodeRestriction]:
         """Yield where a volume can be made for the claim."""
         if claim.selected:
             there = Requirement("metadata.name", "In", (claim.selected,))
-            yield Reach(BINDING, called, (NodeTerm(fields=(there,)),))
+            yield VolumeNodeRestriction(BINDING, called, (NodeTerm(fields=(there,)),))
         if of_class.topologies is not None:
-            yield Reach(BINDING, called, of_class.topologies)
+            yield VolumeNodeRestriction(BINDING, called, of_class.topologies)
         driver = self._table.find(Driver, of_class.provisioner)
         if driver is not None and driver.tracks and claim.size is not None:
             terms = self._with_storage(of_class.name, claim.size)
             if terms is not None:
-                yield Reach(BINDING, f"{called}, by storage capacity", terms)
+                yield VolumeNodeRestriction(BINDING, f"{called}, by storage capacity", terms)
 
     def _with_storage(self, storage_class: str, size: int) -> tuple[NodeTerm, ...] | None:
         """Return the nodes that reach enough storage for one volume; None where all do."""
@@ -303,7 +316,7 @@ class Volumes:
         return (driver,) if driver in self._limits else ()
 
 
-def _offers(storage_class: str, table: StorageTable) -> Sequence[Capacity]:
+def _offers(storage_class: str, table: VolumeIndex) -> Sequence[Capacity]:
     """Return what storage of a class there is, the least first."""
     told = (each for each in table.all(Capacity) if each.storage_class == storage_class)
     return sorted((each for each in told if each.size is not None), key=_size)

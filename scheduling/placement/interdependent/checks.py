@@ -15,9 +15,9 @@ import numpy as np
 from scheduling.filters.inter_pod_affinity import Attraction
 from scheduling.filters.pod_topology_spread import Rule
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
-from scheduling.placement.interdependent.domain_counts import Prospect, Tally
-from scheduling.placement.interdependent.partial_placement import Walk
-from scheduling.state.node_snapshot import Traits
+from scheduling.placement.interdependent.domain_counts import DomainCounts, Prospect
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.state.node_snapshot import NodeAttributes
 
 STEPS_PER_CELL = 15
 """What telling nodes apart by one thing costs, for each node, in steps of some 20 ns."""
@@ -41,11 +41,11 @@ class Checks:
     Two nodes that are equal in all rows of `_apart` are of one kind.
     """
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: PartialPlacement) -> None:
         self._walk, self._standing = walk, walk.everyone
         self._units = range(len(walk.counts))
-        self._tallies: list[list[Tally]] = [[] for _ in self._units]
-        self._made: dict[Hashable, Tally] = {}
+        self._tallies: list[list[DomainCounts]] = [[] for _ in self._units]
+        self._made: dict[Hashable, DomainCounts] = {}
         self._apart: list[Amounts | Mask] = [walk.ranks(at) >= 0 for at in self._units]
         self._asked = [dict(walk.asked(at)) for at in self._units]
         names = {name for asked in self._asked for name in asked}
@@ -120,10 +120,12 @@ class Checks:
 
     def of(self, at: int) -> list[Check]:
         """Return what must let a pod of a unit go to a node that it has a rank for."""
-        bonds = self._walk.bonds
-        shunned = sorted((other, key) for unit, other, key in bonds.shun if unit == at)
-        drawn = [self._drawn(each) for each in bonds.near if each.unit == at]
-        even = [self._even(rule, at) for rule in bonds.rules if _speaks(rule, at)]
+        internal_constraints = self._walk.internal_constraints
+        shunned = sorted(
+            (other, key) for unit, other, key in internal_constraints.shun if unit == at
+        )
+        drawn = [self._drawn(each) for each in internal_constraints.near if each.unit == at]
+        even = [self._even(rule, at) for rule in internal_constraints.rules if _speaks(rule, at)]
         return [self._holds(at), *(self._away(*each) for each in shunned), *drawn, *even]
 
     def _holds(self, at: int) -> Check:
@@ -136,12 +138,12 @@ class Checks:
 
     def _drawn(self, near: Attraction) -> Check:
         anchored = [
-            self._telling(self._walk.anchored(key, anchors))
-            for key, anchors in zip(near.keys, near.anchors, strict=True)
+            self._telling(self._walk.anchored(key, matching_values))
+            for key, matching_values in zip(near.keys, near.matching_values, strict=True)
         ]
         partners = [self._counted_by(key, near.partners) for key in near.keys]
         pairs = list(zip(anchored, partners, strict=True))
-        has_anchors, may_begin = any(near.anchors), near.may_begin
+        has_anchors, may_begin = any(near.matching_values), near.may_begin
 
         def lets(node: int) -> bool:
             if has_anchors or any(tally.anywhere() for tally in partners):
@@ -214,18 +216,18 @@ class Checks:
 
     # ---- counts, and what they tell apart
 
-    def _counted_by(self, key: str, units: Iterable[int]) -> Tally:
+    def _counted_by(self, key: str, units: Iterable[int]) -> DomainCounts:
         """Count the pods of some units by the values of a label."""
         of, domains = _places(key, self._walk.traits)
         return self._tally(of, np.zeros(domains, dtype=np.int64), units)
 
-    def _counted_in(self, rule: Rule, units: Iterable[int]) -> Tally:
+    def _counted_in(self, rule: Rule, units: Iterable[int]) -> DomainCounts:
         """Count the pods of some units by a rule's domains, with whom it counts around."""
         chosen = frozenset(units)
         around = rule.standing if chosen == rule.counted else np.zeros_like(rule.standing)
         return self._tally(rule.domains.of, around, chosen)
 
-    def _tally(self, of: Positions, around: Amounts, units: Iterable[int]) -> Tally:
+    def _tally(self, of: Positions, around: Amounts, units: Iterable[int]) -> DomainCounts:
         rows = sorted(units)
         before = np.append(around, 0)
         np.add.at(before, of, self._standing[rows].sum(axis=0))
@@ -235,8 +237,8 @@ class Checks:
             self._made[alike] = self._new_tally(rows, of, before)
         return self._made[alike]
 
-    def _new_tally(self, rows: Collection[int], of: Positions, before: Amounts) -> Tally:
-        tally = Tally(rows, of, before)
+    def _new_tally(self, rows: Collection[int], of: Positions, before: Amounts) -> DomainCounts:
+        tally = DomainCounts(rows, of, before)
         for at in rows:
             self._tallies[at].append(tally)
         sizes = np.bincount(of, minlength=len(before))
@@ -263,7 +265,7 @@ def _speaks(rule: Rule, at: int) -> bool:
     return at == rule.owner or (rule.lasting and at in rule.counted)
 
 
-def _places(key: str, traits: Traits) -> tuple[Positions, int]:
+def _places(key: str, traits: NodeAttributes) -> tuple[Positions, int]:
     """Return the domain of each node by a label, one past the last where it has none; how many."""
     column = traits.label(key)
     of = column.of.copy()

@@ -9,7 +9,7 @@ from operator import add
 from scheduling.model.amounts import MOST, Amounts, Positions
 
 
-class Tally:
+class DomainCounts:
     """How many pods of some units each domain holds.
 
     Node i is in domain `of[i]`; the last domain is no domain, and never has least.
@@ -63,7 +63,7 @@ class Prospect:
 
     def __init__(
         self,
-        counted: Tally,
+        counted: DomainCounts,
         floor: Sequence[int] | None,
         max_skew: int,
         caps: Sequence[Sequence[int]],

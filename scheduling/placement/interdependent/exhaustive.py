@@ -12,16 +12,16 @@ import numpy as np
 
 from scheduling.filters.inter_pod_affinity import Attraction
 from scheduling.filters.pod_topology_spread import Rule, allowed
-from scheduling.placement.interdependent.moves import Tallies
-from scheduling.placement.interdependent.partial_placement import Walk
+from scheduling.placement.interdependent.moves import Moves
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
 
 
-def steps_from(walk: Walk) -> Iterator[bool]:
+def steps_from(walk: PartialPlacement) -> Iterator[bool]:
     """Take all steps there are, from nothing placed; yield whether all pods are placed.
 
     Of steps that differ in nothing but which of several equal nodes they take, one is taken.
     """
-    tallies = Tallies(walk)
+    tallies = Moves(walk)
     reached: set[Hashable] = set()
     stack = [_steps(tallies)]
     while stack:
@@ -38,7 +38,7 @@ def steps_from(walk: Walk) -> Iterator[bool]:
         yield False
 
 
-def _steps(tallies: Tallies) -> Iterator[bool]:
+def _steps(tallies: Moves) -> Iterator[bool]:
     """Place one pod of any unit, one way after the other, and take it back."""
     for at in range(len(tallies.left)):
         if not tallies.left[at]:
@@ -49,32 +49,32 @@ def _steps(tallies: Tallies) -> Iterator[bool]:
             tallies.put(at, node, -1)
 
 
-def is_impossible(walk: Walk) -> bool:
+def is_impossible(walk: PartialPlacement) -> bool:
     """Say whether some unit does not fit even if each of its terms or constraints stood alone.
 
     With all there, besides, that a constraint could count.
     """
-    bonds, counts = walk.bonds, walk.counts
-    alone = ((at, key) for at, other, key in bonds.shun if at == other)
+    internal_constraints, counts = walk.internal_constraints, walk.counts
+    alone = ((at, key) for at, other, key in internal_constraints.shun if at == other)
     return (
         any(_most_apart(at, key, walk) < counts[at] for at, key in alone)
-        or any(_most_drawn(near, walk) < counts[near.unit] for near in bonds.near)
+        or any(_most_drawn(near, walk) < counts[near.unit] for near in internal_constraints.near)
         or any(_most(rule, walk) < counts[rule.owner] for rule in _own_counts(walk))
     )
 
 
-def _most_apart(at: int, key: str, walk: Walk) -> int:
+def _most_apart(at: int, key: str, walk: PartialPlacement) -> int:
     """Return how many pods of a unit find room, one within each value of the label."""
     rooms, elsewhere = walk.rooms_within(key, at)
     return int(np.minimum(rooms, 1).sum()) + elsewhere
 
 
-def _most_drawn(near: Attraction, walk: Walk) -> int:
+def _most_drawn(near: Attraction, walk: PartialPlacement) -> int:
     """Return how many pods of a unit find room near its first, and near each of those it follows.
 
     All do where something else stands that they are drawn to.
     """
-    if any(near.anchors) or walk.has_begun(near):
+    if any(near.matching_values) or walk.has_begun(near):
         return walk.counts[near.unit]
     others = near.partners - {near.unit}
     begun = int(near.may_begin) + sum(walk.counts[at] for at in others)
@@ -82,11 +82,15 @@ def _most_drawn(near: Attraction, walk: Walk) -> int:
     return min(int(each[:begun].sum()) for each in rooms)
 
 
-def _own_counts(walk: Walk) -> Iterator[Rule]:
-    return (rule for rule in walk.bonds.rules if rule.counts_itself and walk.counts[rule.owner])
+def _own_counts(walk: PartialPlacement) -> Iterator[Rule]:
+    return (
+        rule
+        for rule in walk.internal_constraints.rules
+        if rule.counts_itself and walk.counts[rule.owner]
+    )
 
 
-def _most(rule: Rule, walk: Walk) -> int:
+def _most(rule: Rule, walk: PartialPlacement) -> int:
     """Return how many pods of the owner fit once the least is as high as it can ever be."""
     walk.begin()
     held = walk.held(rule)

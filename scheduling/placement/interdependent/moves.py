@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduling.model.amounts import Positions
 from scheduling.placement.interdependent.checks import STEPS_PER_CELL, Checks, Load
-from scheduling.placement.interdependent.partial_placement import Walk
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
 
 STEPS_PER_POD = 700
 """What placing one pod and taking it back costs, in steps of some 20 ns."""
@@ -24,10 +24,10 @@ STEPS_PER_BOND = 25
 """What asking one bond about one node costs."""
 
 
-class Tallies:
+class Moves:
     """The pods of a gang placed one by one: how many are left, and where the next may go."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: PartialPlacement) -> None:
         walk.begin()
         self._walk = walk
         self.left = list(walk.left)

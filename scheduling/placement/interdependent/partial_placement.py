@@ -1,7 +1,8 @@
 """What may the next pod of a gang do, given the pods of it that are placed already?
 
 The state of an attempt to place a gang pod by pod: what is free, what is placed, what is left to
-place, and where the rules between its members (`Bonds`) let the next pod of a unit go.
+place, and where the rules between its members (`InternalConstraints`) let the next pod of a unit
+go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from scheduling.filters.feasibility import feasible
-from scheduling.filters.free_capacity import Room, Spread
-from scheduling.filters.inter_pod_affinity import Attraction, Bonds
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
+from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
 from scheduling.filters.node_ports import left
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.pod_topology_spread import Limit, Rule, Stop, allowed, level_for, stop_of
 from scheduling.model.amounts import Amounts, Mask, Positions, Requests
 from scheduling.model.pod import PodShape
 from scheduling.scoring.stranded_devices import no_cost, order_nodes
-from scheduling.state.node_snapshot import Traits
+from scheduling.state.node_snapshot import NodeAttributes
 
 STEPS_PER_LOOK = 3000
 """What looking at all nodes once costs beside their number, in steps of some 20 ns."""
@@ -29,19 +30,19 @@ STEPS_PER_RULE = 2000
 """What asking one spread constraint costs beside the number of nodes."""
 
 
-class Walk:
+class PartialPlacement:
     """One attempt; `placed` and `standing` (of the same gang, from before) are units x nodes."""
 
     def __init__(
         self,
         shapes: Sequence[PodShape],
         counts: Sequence[int],
-        bonds: Bonds,
-        room: Room,
+        internal_constraints: InternalConstraints,
+        room: FreeCapacity,
         standing: Amounts,
     ) -> None:
-        self.bonds, self.counts = bonds, counts
-        self.near = {each.unit: each for each in bonds.near}
+        self.internal_constraints, self.counts = internal_constraints, counts
+        self.near = {each.unit: each for each in internal_constraints.near}
         self._shapes, self._room, self._standing = shapes, room, standing
         self._traits = room.columns.traits
         self._row, self._room_free = self._with_ports()
@@ -72,7 +73,7 @@ class Walk:
             self._free[self._row[resource], node] -= count * amount
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> NodeAttributes:
         """What is known of the nodes."""
         return self._traits
 
@@ -82,11 +83,11 @@ class Walk:
         everyone: Amounts = self.placed + self._standing
         return everyone
 
-    def spreads(self) -> tuple[Spread, ...]:
+    def spreads(self) -> tuple[Distribution, ...]:
         """Return what was placed, per unit."""
         found = [np.flatnonzero(row) for row in self.placed]
         return tuple(
-            Spread(nodes, row[nodes]) for nodes, row in zip(found, self.placed, strict=True)
+            Distribution(nodes, row[nodes]) for nodes, row in zip(found, self.placed, strict=True)
         )
 
     def asked(self, at: int) -> Requests:
@@ -170,7 +171,7 @@ class Walk:
         shape = self._shapes[at]
         caps = pods_per_node(shape.requests, self._row, self._free)
         caps *= feasible(shape, self._room.columns)
-        for unit, other, key in self.bonds.shun:
+        for unit, other, key in self.internal_constraints.shun:
             if unit == at:
                 caps *= ~self._near_to(other, key)
                 if other == at:
@@ -181,7 +182,9 @@ class Walk:
 
     def _alone(self, at: int) -> Iterator[Limit]:
         """Yield the labels within each value of which a unit has one pod."""
-        for key in (key for unit, other, key in self.bonds.shun if unit == other == at):
+        for key in (
+            key for unit, other, key in self.internal_constraints.shun if unit == other == at
+        ):
             column = self._traits.label(key)
             most = [self.left[at] if value is None else 1 for value in column.values]
             yield Limit(column.of, np.array(most, dtype=np.int64))
@@ -197,7 +200,7 @@ class Walk:
         return (self._limit(rule, at) for rule in self._rules(at) if rule is not but)
 
     def _rules(self, at: int) -> Iterator[Rule]:
-        for rule in self.bonds.rules:
+        for rule in self.internal_constraints.rules:
             if at == rule.owner or (rule.lasting and at in rule.counted):
                 self.spent += STEPS_PER_RULE + self._free.shape[1]
                 yield rule
@@ -225,7 +228,7 @@ class Walk:
 
     def _lifted(self, at: int) -> Rule | None:
         """Return the rule with the fewest domains whose least rises with the pods of a unit."""
-        own = (r for r in self.bonds.rules if r.owner == at and r.counts_itself)
+        own = (r for r in self.internal_constraints.rules if r.owner == at and r.counts_itself)
         rising = [rule for rule in own if rule.floor is None]
         return min(rising, key=lambda rule: len(rule.domains.names), default=None)
 
@@ -242,7 +245,7 @@ class Walk:
     def stop(self, at: int) -> Stop | None:
         """Say which rule keeps a unit from the nodes that are open to it otherwise, if one does."""
         caps = self._open_in_company(at)
-        for rule in self.bonds.rules:
+        for rule in self.internal_constraints.rules:
             closed = (caps > 0) & (self._limit(rule, at).on_nodes() == 0)
             if rule.owner == at and closed.any():
                 held = self.held(rule)
@@ -267,9 +270,9 @@ class Walk:
 
     def _drawn(self, near: Attraction) -> Mask:
         mask = np.ones(self._free.shape[1], dtype=np.bool_)
-        begun = any(near.anchors)
-        for key, anchors in zip(near.keys, near.anchors, strict=True):
-            place = self.anchored(key, anchors)
+        begun = any(near.matching_values)
+        for key, matching_values in zip(near.keys, near.matching_values, strict=True):
+            place = self.anchored(key, matching_values)
             for partner in near.partners:
                 place = place | self._near_to(partner, key)
             begun = begun or bool(place.any())
@@ -279,11 +282,11 @@ class Walk:
                 mask = self._has(key) if key == near.keys[0] else mask & self._has(key)
         return mask
 
-    def anchored(self, key: str, anchors: frozenset[str]) -> Mask:
+    def anchored(self, key: str, matching_values: frozenset[str]) -> Mask:
         """Return the nodes whose label has one of these values."""
         return self._traits.remembered(
-            ("anchored", key, anchors),
-            lambda: self._traits.label(key).where(anchors.__contains__),
+            ("anchored", key, matching_values),
+            lambda: self._traits.label(key).where(matching_values.__contains__),
         )
 
     def has_begun(self, near: Attraction) -> bool:

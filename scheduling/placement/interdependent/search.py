@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.filters.free_capacity import Room, Spread
-from scheduling.filters.inter_pod_affinity import Bonds
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
+from scheduling.filters.inter_pod_affinity import InternalConstraints
 from scheduling.filters.pod_topology_spread import Lack
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import OutOfSteps
 from scheduling.placement.interdependent.exhaustive import is_impossible, steps_from
-from scheduling.placement.interdependent.partial_placement import Walk
-from scheduling.placement.release_waves import plan_turns
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.placement.release_waves import plan_release_waves
 
 HOMES = 64
 """In how many places a series is begun in a sweep."""
@@ -38,7 +38,7 @@ FEWER_TURNS = 8
 class Ordered:
     """A spread per unit, and the turns of all pods by unit and node, `count` in number."""
 
-    spreads: tuple[Spread, ...]
+    spreads: tuple[Distribution, ...]
     turns: Amounts
     count: int
     steps: int
@@ -52,11 +52,11 @@ class NoWay:
     steps: int
 
 
-def place_bonded(
+def place_interdependent(
     shapes: Sequence[PodShape],
     counts: Sequence[int],
-    bonds: Bonds,
-    room: Room,
+    internal_constraints: InternalConstraints,
+    room: FreeCapacity,
     standing: Amounts,
     steps: int,
 ) -> Ordered | NoWay | OutOfSteps:
@@ -64,14 +64,16 @@ def place_bonded(
 
     The pods that stand have their turns among the others.
     """
-    attempt = _Attempt(Walk(shapes, counts, bonds, room, standing), steps)
+    attempt = _Attempt(
+        PartialPlacement(shapes, counts, internal_constraints, room, standing), steps
+    )
     return attempt.sweeps() or attempt.everything()
 
 
 class _Attempt:
     """One gang, its walk, the best placement so far, and the best sweep until there is one."""
 
-    def __init__(self, walk: Walk, steps: int) -> None:
+    def __init__(self, walk: PartialPlacement, steps: int) -> None:
         self._walk, self._steps = walk, steps
         self._units = range(len(walk.counts))
         self._order = sorted(self._units, key=self._rank)
@@ -92,7 +94,7 @@ class _Attempt:
     def _offer(self) -> bool:
         """Keep what is placed if it has the fewest turns so far; say whether it has only one."""
         walk = self._walk
-        plan = plan_turns(walk.everyone, walk.bonds.near, walk.traits)
+        plan = plan_release_waves(walk.everyone, walk.internal_constraints.near, walk.traits)
         walk.spent += plan.steps
         if not plan.count:
             self._unordered = True
@@ -122,7 +124,7 @@ class _Attempt:
         yield self._order
         if len(self._units) == 1:
             return
-        if self._walk.bonds.rules:
+        if self._walk.internal_constraints.rules:
             yield sorted(self._units, key=lambda at: (*self._rank(at)[:2], -at))
         if any(map(self._may_begin, self._units)):
             yield sorted(self._units, key=lambda at: (not self._may_begin(at), self._rank(at)))
@@ -131,7 +133,9 @@ class _Attempt:
         """Yield the places in which a series could begin, the tightest that holds it first."""
         walk = self._walk
         walk.begin()
-        beginner = next((n for n in walk.bonds.near if n.may_begin and walk.left[n.unit]), None)
+        beginner = next(
+            (n for n in walk.internal_constraints.near if n.may_begin and walk.left[n.unit]), None
+        )
         if beginner is None or walk.has_begun(beginner):
             yield None
             return
@@ -192,16 +196,16 @@ class _Attempt:
 
     def _all_ways(self) -> Iterator[bool]:
         """Take all ways; yield whether all pods are placed."""
-        if not self._walk.bonds.rules:
+        if not self._walk.internal_constraints.rules:
             yield from self._unit_by_unit()
-        if self._walk.bonds.rules or self._order_matters():
+        if self._walk.internal_constraints.rules or self._order_matters():
             yield from steps_from(self._walk)
 
     def _somebody_may_come(self) -> bool:
         """Say whether a rule counts pods that may come as if they were there already."""
         return any(
             rule.perhaps.any() or (rule.lasting and rule.nominated.any())
-            for rule in self._walk.bonds.rules
+            for rule in self._walk.internal_constraints.rules
         )
 
     def _no_way(self) -> NoWay:

@@ -11,7 +11,7 @@ from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Decision
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.coordinator.api import Key
 from tests.coordinator.builders import foreign_pod, group, node, ray_cluster
 from tests.coordinator.world import World
@@ -63,7 +63,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
 
     def counted(
-        pending: Sequence[PendingGang], columns: Columns, memory: Memory | None, **more: Any
+        pending: Sequence[PendingGang], columns: NodeSnapshot, memory: Memory | None, **more: Any
     ) -> tuple[tuple[Decision, ...], Memory]:
         decisions, later = next_cycle(pending, columns, memory, **more)
         found.append(len(decisions) - later.kept)

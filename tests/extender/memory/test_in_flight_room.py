@@ -15,18 +15,18 @@ from extender.memory import in_flight_room
 from extender.memory.in_flight_room import Passed, Underway
 from scheduling.model.amounts import Amounts
 from scheduling.model.node import Node
-from scheduling.state.node_snapshot import Traits
-from scheduling.state.node_table import columns_of
+from scheduling.state.node_snapshot import NodeAttributes
+from scheduling.state.node_table import node_snapshot_of
 
 NAMES = tuple("abcdefghij")
 RESOURCES = ("cpu", "gpu", "port")
 
 
-def traits_of(names: frozenset[str]) -> Traits:
-    return columns_of([Node(name, {}, (), False, {"cpu": 1}) for name in names]).traits
+def traits_of(names: frozenset[str]) -> NodeAttributes:
+    return node_snapshot_of([Node(name, {}, (), False, {"cpu": 1}) for name in names]).traits
 
 
-def everywhere(counted: Underway, resource: str, traits: Traits) -> Amounts | None:
+def everywhere(counted: Underway, resource: str, traits: NodeAttributes) -> Amounts | None:
     return counted.taken(resource, traits, np.arange(len(traits.names)))
 
 

@@ -9,7 +9,7 @@ from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Group, Member, Occupied, PendingGang, Topology
 from scheduling.model.node import Node
 from scheduling.model.verdict import MESSAGE_LIMIT, Admitted, Reason, Refusal, Verdict
-from scheduling.state.pod_index import Company, CompanyTable
+from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.builders import GPU, columns, gang, group, node, require, shape
 
 ZONE = "topology.kubernetes.io/zone"
@@ -272,7 +272,7 @@ def test_company_is_minded_within_the_domain() -> None:
     asked = PendingGang(
         gang("a").key, 0, 0.0, (group("workers", 3, worker),), (), members, topology=required()
     )
-    [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
+    [decision] = run_cycle([asked], columns(*nodes), None, ExistingPods(PodIndex()))
     assert where(decision.verdict) == {"b0": 1, "b1": 1, "b2": 1}
 
 
@@ -439,7 +439,7 @@ def test_replicas_mind_company_as_other_pods_do() -> None:
         Member("workers", worker, (("app", "w"),), replica=f"r{at // 2}") for at in range(4)
     )
     asked = PendingGang(gang("a").key, 0, 0.0, groups, (), members, topology=RACKED)
-    [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
+    [decision] = run_cycle([asked], columns(*nodes), None, ExistingPods(PodIndex()))
     assert by_replica(decision.verdict) == {
         "r0": {"a0": 1, "a1": 1},
         "r1": {"b0": 1, "b1": 1},
@@ -458,5 +458,5 @@ def test_spread_is_minded_within_the_domain() -> None:
     members = tuple(Member("workers", worker, (("app", "w"),)) for _ in range(2))
     minimum = (group("workers", 2, worker),)
     asked = PendingGang(gang("a").key, 0, 0.0, minimum, (), members, topology=required())
-    [decision] = run_cycle([asked], columns(*nodes), None, Company(CompanyTable()))
+    [decision] = run_cycle([asked], columns(*nodes), None, ExistingPods(PodIndex()))
     assert where(decision.verdict) == {"b0": 1, "b1": 1}

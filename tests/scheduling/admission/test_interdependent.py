@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduling.cycle import Settings, run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import neighbours
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import Group, Member, PendingGang
@@ -14,9 +14,9 @@ from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.placement.interdependent.exhaustive import is_impossible
-from scheduling.placement.interdependent.partial_placement import Walk
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable
+from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.builders import columns, gang, group, node, require, shape
 
 ZONE, HOST = "zone", "host"
@@ -37,9 +37,9 @@ def zoned(name: str, zone: str = "", cpu: int = 4) -> Node:
 ZONES = columns(zoned("a1", "a"), zoned("a2", "a"), zoned("b1", "b"), zoned("b2", "b"), zoned("c"))
 
 
-def standing(**apps: str) -> CompanyTable:
+def standing(**apps: str) -> PodIndex:
     """Return pods that mind nobody: node -> app."""
-    table = CompanyTable()
+    table = PodIndex()
     for name, app in apps.items():
         table.use(("team", (("app", app),)), (), name, +1)
     return table
@@ -57,9 +57,9 @@ def asking(
 
 
 def decide(
-    *groups: Group, table: CompanyTable | None = None, on: Columns = ZONES, steps: int = 4_000_000
+    *groups: Group, table: PodIndex | None = None, on: NodeSnapshot = ZONES, steps: int = 4_000_000
 ) -> Verdict:
-    company = Company(table or CompanyTable())
+    company = ExistingPods(table or PodIndex())
     [decision] = run_cycle([asking(*groups)], on, Settings(search_steps=steps), company)
     return decision.verdict
 
@@ -78,7 +78,7 @@ def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
     """The minimum runs and asks for nothing: what is left has nobody of it to plan turns for."""
     worker = minding(near=[term("w")])
     wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
-    [decision] = run_cycle([wanted], ZONES, company=Company(CompanyTable()))
+    [decision] = run_cycle([wanted], ZONES, company=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Admitted)
     assert decision.verdict.units == (0, 1)
 
@@ -88,7 +88,7 @@ def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
 
 def test_a_pod_that_keeps_ours_away_closes_its_domain() -> None:
     """A node without the label belongs to no domain."""
-    table = CompanyTable()
+    table = PodIndex()
     table.use(("others", ()), (term("w"),), "a1", +1)
     verdict = decide(group("w", 12, minding()), table=table)
     assert zones_of(verdict, "w") == {"b", "c"}
@@ -155,10 +155,12 @@ def test_pods_are_where_their_first_is_and_near_each_of_those_they_follow(
     verdict = decide(*groups, on=TWO_ZONES)
     said = "Admitted" if isinstance(verdict, Admitted) else verdict.reason
     assert said == expected
-    found = neighbours(asking(*groups), Company(CompanyTable()), TWO_ZONES)
+    found = neighbours(asking(*groups), ExistingPods(PodIndex()), TWO_ZONES)
     standing = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
     counts = [each.count for each in groups]
-    walk = Walk(found.shapes, counts, found.bonds, Room.of(TWO_ZONES), standing)
+    walk = PartialPlacement(
+        found.shapes, counts, found.internal_constraints, FreeCapacity.of(TWO_ZONES), standing
+    )
     assert is_impossible(walk) is (said != "Admitted")
 
 

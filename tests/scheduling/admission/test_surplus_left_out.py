@@ -8,8 +8,8 @@ from scheduling.model.holder import Holder
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal
-from scheduling.state.holder_index import Holders, HolderTable
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.holder_index import HolderIndex, Holders
+from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.scheduling.admission.test_gang_topology import (
@@ -32,13 +32,15 @@ def grows(units: int, of: PodShape = CPU, name: str = "g") -> PendingGang:
     return gang(name, surplus=((group("w", 1, of),),) * units)
 
 
-def left_out(asked: PendingGang, on: Columns, settings: Settings | None = None) -> Refusal | None:
+def left_out(
+    asked: PendingGang, on: NodeSnapshot, settings: Settings | None = None
+) -> Refusal | None:
     [decision] = run_cycle([asked], on, settings)
     assert isinstance(decision.verdict, Admitted)
     return decision.verdict.left_out
 
 
-def refusal(asked: PendingGang, on: Columns) -> Refusal:
+def refusal(asked: PendingGang, on: NodeSnapshot) -> Refusal:
     found = left_out(asked, on)
     assert found is not None
     return found
@@ -129,7 +131,7 @@ def test_a_reason_is_kept_while_gang_and_nodes_are_the_same() -> None:
 
 def test_those_who_hold_the_room_are_named() -> None:
     world: list[Node] = [node("a", cpu=4)]
-    table, holders = NodeTable(), HolderTable()
+    table, holders = NodeTable(), HolderIndex()
     for each in world:
         table.put_node(each)
     table.use("a", CPU.requests, +4)

@@ -6,12 +6,12 @@ import pytest
 
 from scheduling.cycle import next_cycle
 from scheduling.diagnosis.holders import with_holders
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.holder import Held, Holder, Share
 from scheduling.model.node import Node
 from scheduling.model.verdict import MESSAGE_LIMIT, Refusal
-from scheduling.state.holder_index import MOST_RESOURCES, Holders, HolderTable
+from scheduling.state.holder_index import MOST_RESOURCES, HolderIndex, Holders
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, gang, group, node, shape, taint
 
@@ -27,7 +27,7 @@ class World:
     """Nodes, and who holds what on them."""
 
     def __init__(self, *nodes: Node) -> None:
-        self.table, self.holders = NodeTable(), HolderTable()
+        self.table, self.holders = NodeTable(), HolderIndex()
         for each in nodes:
             self.table.put_node(each)
 
@@ -179,7 +179,7 @@ def test_names_that_are_too_long_are_left_out_of_the_message_only() -> None:
 
 
 def test_invented_resources_take_no_more_than_so_much_memory() -> None:
-    table = HolderTable()
+    table = HolderIndex()
     table.use(JOB, "a", [(GPU, 1)], +1)
     names = [f"example.com/{at}" for at in range(2 * MOST_RESOURCES)]
     for sign in (+1, -1):
@@ -191,7 +191,7 @@ def test_invented_resources_take_no_more_than_so_much_memory() -> None:
 def test_invented_resources_take_no_rows_for_good() -> None:
     """Once the pods that named them are gone, others are summed up; until then what began without
     a row goes without, whoever else has gone."""
-    table = HolderTable()
+    table = HolderIndex()
     names = [f"example.com/{at}" for at in range(2 * MOST_RESOURCES)]
     table.use(WEB, "a", [(name, 1) for name in names], +1)
     table.use(JOB, "a", [(GPU, 1)], +1)
@@ -209,7 +209,7 @@ def test_what_is_judged_with_its_volumes_is_told_of_all_the_same() -> None:
     world.hold(JOB, "a", gpu=4)
     asked = gang("g", group("workers", 1, GPUS))
     plain = world.refusal(asked)
-    room = Room.of(world.table.snapshot())
+    room = FreeCapacity.of(world.table.snapshot())
     for resource, held in ((GPU, plain.pod_sets[0].held), ("made-up", None)):
         [numbers] = plain.pod_sets
         more = replace(
@@ -223,7 +223,7 @@ def test_what_is_judged_with_its_volumes_is_told_of_all_the_same() -> None:
 
 def test_host_ports_take_no_row_from_what_is_told() -> None:
     """Anybody can name thousands of them."""
-    table, owner = HolderTable(), Holder("Job", "team", "a")
+    table, owner = HolderIndex(), Holder("Job", "team", "a")
     table.use(owner, "n", [(f"hostPort:TCP:{port}", 1) for port in range(100)], 1)
     table.use(owner, "n", [("nvidia.com/gpu", 8)], 1)
     assert table.held("nvidia.com/gpu", ["n"]).total() == 8

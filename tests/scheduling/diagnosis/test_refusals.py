@@ -7,14 +7,14 @@ from scheduling.diagnosis import partial_fit
 from scheduling.model.gang import Group
 from scheduling.model.verdict import MESSAGE_LIMIT, Admitted, PodSetRefusal, Reason, Refusal
 from scheduling.placement.independent import displaced
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape, taint
 
 GPUS = shape(cpu=8, gpu=8)
 WORKERS = group("gpu-workers", 4, GPUS)
 
 
-def refusal(world: Columns, *groups: Group) -> Refusal:
+def refusal(world: NodeSnapshot, *groups: Group) -> Refusal:
     [decision] = run_cycle([gang("g", *groups)], world)
     assert isinstance(decision.verdict, Refusal)
     return decision.verdict
@@ -157,7 +157,7 @@ def gpus_used(**amounts: int) -> dict[str, dict[str, int]]:
         ),
     ],
 )
-def test_message(world: Columns, groups: list[Group], message: str) -> None:
+def test_message(world: NodeSnapshot, groups: list[Group], message: str) -> None:
     """In numbers, in the words of the design."""
     assert refusal(world, *groups).message == message
 
@@ -222,9 +222,9 @@ def test_a_message_does_not_change_while_the_room_does_not() -> None:
     assert len(said) == 1
 
 
-def with_claims(world: Columns, *resources: str) -> Columns:
+def with_claims(world: NodeSnapshot, *resources: str) -> NodeSnapshot:
     arrays = world.resources, world.allocatable, world.used
-    return Columns(world.traits, *arrays, claimable=frozenset(resources))
+    return NodeSnapshot(world.traits, *arrays, claimable=frozenset(resources))
 
 
 def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:

@@ -8,7 +8,7 @@ from scheduling.model.constraints import NodeTerm, Requirement
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import MESSAGE_LIMIT, Refusal
-from scheduling.state.node_snapshot import Columns
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, gang, group, node, require, shape, taint
 
 NODES = [node(name, labels={"pool": name, "size": "4"}) for name in ("blue", "green")]
@@ -92,7 +92,7 @@ def test_a_waiting_gang_is_told_also_where_taints_speak_first() -> None:
     assert "no node has" not in message(world, {"pool": "gpu"})
 
 
-def message(world: Columns, selector: dict[str, str]) -> str:
+def message(world: NodeSnapshot, selector: dict[str, str]) -> str:
     [decision] = run_cycle([gang("g", group("w", 2, shape(selector=selector)))], world)
     assert isinstance(decision.verdict, Refusal)
     return decision.verdict.message

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduling.cycle import next_cycle, run_cycle
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import is_device
 from scheduling.model.host_ports import WHOLE, HostPort, port_amounts
 from scheduling.model.pod import PodShape
@@ -168,7 +168,7 @@ def test_a_port_that_is_taken_counts_though_the_node_holds_no_less() -> None:
     table, asking = NodeTable(), shape(cpu=1, ports=[ALL])
     table.put_node(node("a", cpu=2))
     table.use("a", shape(cpu=1).requests, +1)
-    room = Room.of(table.snapshot())
+    room = FreeCapacity.of(table.snapshot())
     assert room.counts(asking).tolist() == [1]
     table.use("a", shape(cpu=1).requests, -1)
     table.use("a", shape(cpu=1, ports=[ALL]).requests, +1)

@@ -8,8 +8,8 @@ from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable, Promised, Stay
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
 from tests.builders import columns, group, node, require, shape, taint
 from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, nodes_of, zoned
 
@@ -29,8 +29,8 @@ def spreading(*constraints: SpreadConstraint, cpu: int = 1) -> PodShape:
 
 def decide(
     *groups: Group,
-    company: Company | None = None,
-    on: Columns = ZONES,
+    company: ExistingPods | None = None,
+    on: NodeSnapshot = ZONES,
     surplus: tuple[tuple[Group, ...], ...] = (),
 ) -> Verdict:
     [decision] = run_cycle([asking(*groups, surplus=surplus)], on, company=company)
@@ -49,13 +49,13 @@ def refused(verdict: Verdict) -> Refusal:
     return verdict
 
 
-def crowd(**counts: int) -> Company:
+def crowd(**counts: int) -> ExistingPods:
     """Return workers of others that stand on nodes."""
-    table = CompanyTable()
+    table = PodIndex()
     for name, count in counts.items():
         for _ in range(count):
             table.use(("team", (("app", "w"),)), (), name, +1)
-    return Company(table)
+    return ExistingPods(table)
 
 
 # ---- one constraint
@@ -93,19 +93,19 @@ def test_pods_that_stand_are_counted_unless_they_are_being_deleted() -> None:
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     worker = spreading(spread())
     assert by_zone(decide(group("w", 2, worker), company=crowd(a1=2), on=on)) == {"b": 2}
-    leaving = CompanyTable()
+    leaving = PodIndex()
     for _ in range(2):
         leaving.use(("team", (("app", "w"),)), (), "a1", +1, Stay.LEAVING)
-    verdict = decide(group("w", 2, worker), company=Company(leaving), on=on)
+    verdict = decide(group("w", 2, worker), company=ExistingPods(leaving), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
 
 def test_pods_of_another_namespace_are_not_counted() -> None:
-    table = CompanyTable()
+    table = PodIndex()
     for _ in range(2):
         table.use(("others", (("app", "w"),)), (), "a1", +1)
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
-    verdict = decide(group("w", 2, spreading(spread())), company=Company(table), on=on)
+    verdict = decide(group("w", 2, spreading(spread())), company=ExistingPods(table), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
 
@@ -137,24 +137,24 @@ def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
 @pytest.mark.parametrize(("skew", "fit"), [(1, 0), (2, 3)])
 def test_a_nominated_pod_is_in_the_way_and_lifts_nothing(skew: int, fit: int) -> None:
     """With it zone a may hold one more, or none; only what is bound lifts zone b."""
-    table = CompanyTable()
+    table = PodIndex()
     table.use(("team", (("app", "w"),)), (), "a1", +1, Stay.NOMINATED)
     on = columns(zoned("a1", "a"), zoned("b1", "b", cpu=1 if skew > 1 else 0))
     worker = spreading(spread(skew=skew))
     if fit:
-        found = by_zone(decide(group("w", fit, worker), company=Company(table), on=on))
+        found = by_zone(decide(group("w", fit, worker), company=ExistingPods(table), on=on))
         assert found == {"a": 2, "b": 1}
-    assert refused(decide(group("w", fit + 1, worker), company=Company(table), on=on))
+    assert refused(decide(group("w", fit + 1, worker), company=ExistingPods(table), on=on))
 
 
 def test_a_pod_that_its_own_constraint_does_not_count_goes_where_others_are_even() -> None:
     """It changes nothing for the next."""
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     worker = spreading(spread("web"))
-    table = CompanyTable()
+    table = PodIndex()
     for _ in range(2):
         table.use(("team", (("app", "web"),)), (), "a1", +1)
-    assert by_zone(decide(group("w", 4, worker), company=Company(table), on=on)) == {"b": 4}
+    assert by_zone(decide(group("w", 4, worker), company=ExistingPods(table), on=on)) == {"b": 4}
 
 
 # ---- several constraints, several pod sets
@@ -250,7 +250,7 @@ def test_pods_on_their_way_lift_nothing_where_the_pin_is_ignored() -> None:
     """They may be bound last; each counts in its own zone all the same."""
     kind = frozenset([("team", (("app", "w"),))])
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
-    due = Company(CompanyTable(), [Promised(kind, "a1"), Promised(kind, "b1")])
+    due = ExistingPods(PodIndex(), [AssumedPods(kind, "a1"), AssumedPods(kind, "b1")])
     verdict = refused(decide(group("w", 2, spreading(spread(ignore=True))), company=due, on=on))
     assert verdict.reason is Reason.UNSUPPORTED
     assert by_zone(decide(group("w", 2, spreading(spread())), company=due, on=on)) == {
@@ -269,7 +269,7 @@ def test_gangs_wait_for_pods_whose_count_they_would_move() -> None:
     """Until they are bound; a gang that they do not count is none of their business."""
     kind = frozenset([("team", (("app", "w"),))])
     counted = spread(ignore=True).counted
-    company = Company(CompanyTable(), [Promised(kind, "a1", strict=(counted,))])
+    company = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", strict=(counted,))])
     verdict = refused(decide(group("w", 1, shape(cpu=1)), company=company))
     assert verdict.reason is Reason.UNDECIDED
     assert "once those are bound" in verdict.message

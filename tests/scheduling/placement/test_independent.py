@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import Group
 from scheduling.model.node import Node
 from scheduling.placement.independent import (
@@ -24,7 +24,7 @@ ONE_GPU = shape(cpu=1, gpu=1)
 
 
 def outcome(nodes: list[Node], *groups: Group, steps: int = STEPS) -> Outcome:
-    return place(demand_of(groups), Room.of(columns(*nodes)), steps)
+    return place(demand_of(groups), FreeCapacity.of(columns(*nodes)), steps)
 
 
 def where(nodes: list[Node], *groups: Group) -> dict[str, dict[str, int]]:
@@ -111,7 +111,7 @@ def test_the_room_left_is_what_the_placement_left() -> None:
 
 def test_a_failed_attempt_leaves_the_room_alone() -> None:
     """Rooms are values; what did not work out was never taken."""
-    room = Room.of(columns(node("a", cpu=5), node("b", cpu=5)))
+    room = FreeCapacity.of(columns(node("a", cpu=5), node("b", cpu=5)))
     before = room.free.tolist()
     demand = demand_of([group("x", 3, shape(cpu=2)), group("y", 2, shape(cpu=3))])
     assert isinstance(place(demand, room, STEPS), NoFit)
@@ -175,7 +175,7 @@ def test_the_head_may_come_last_by_name() -> None:
 def test_broken_machines_are_filled_before_whole_ones_are_opened() -> None:
     """The node with the smallest share of idle devices first: whole machines stay whole."""
     nodes = [node(name, gpu=8) for name in "abc"]
-    room = Room.of(columns(*nodes, used={"b": {GPU: 6}, "c": {GPU: 5}}))
+    room = FreeCapacity.of(columns(*nodes, used={"b": {GPU: 6}, "c": {GPU: 5}}))
     found = place(demand_of([group("workers", 4, ONE_GPU)]), room, STEPS)
     assert isinstance(found, Placed)
     [spread] = found.spreads
@@ -198,14 +198,14 @@ def test_what_is_lacking_on_an_overcommitted_node_is_no_ones_loss() -> None:
     """Sums over the nodes count no node below zero."""
     world = columns(node("a", cpu=1), node("b", cpu=3), used={"a": {"cpu": 2_000}})
     demand = ((shape(cpu=1), 1), (shape(cpu=2), 1))
-    assert not cannot_fit(demand, Room.of(world))
-    assert isinstance(place(demand, Room.of(world), 0), Placed)
+    assert not cannot_fit(demand, FreeCapacity.of(world))
+    assert isinstance(place(demand, FreeCapacity.of(world), 0), Placed)
 
 
 def test_a_head_goes_only_where_the_others_can_bear_it() -> None:
     """The node without idle devices would be its own choice, but there it displaces two workers."""
     world = columns(node("a", cpu=4), node("b", cpu=9, gpu=8))
     head, worker = shape(cpu=3), shape(cpu=2)
-    placed = place(((head, 1), (worker, 5)), Room.of(world), 0)
+    placed = place(((head, 1), (worker, 5)), FreeCapacity.of(world), 0)
     assert isinstance(placed, Placed)
     assert placed.spreads[0].nodes.tolist() == [1]

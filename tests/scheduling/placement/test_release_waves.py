@@ -6,25 +6,27 @@ import numpy as np
 import pytest
 
 from scheduling.filters.inter_pod_affinity import Attraction
-from scheduling.placement.release_waves import MOST_STEPS, MOST_TURNS, plan_turns
-from scheduling.state.node_snapshot import Columns
+from scheduling.placement.release_waves import MOST_STEPS, MOST_TURNS, plan_release_waves
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, node
 
 ZONES = columns(*(node(f"n{at}", labels={"zone": f"z{at}", "host": f"n{at}"}) for at in range(12)))
 
 
-def drawn(unit: int, *partners: int, key: str = "zone", deaf: bool = False) -> Attraction:
-    return Attraction(unit, (key,), (frozenset(),), frozenset(partners), deaf)
+def drawn(
+    unit: int, *partners: int, key: str = "zone", is_not_requeued: bool = False
+) -> Attraction:
+    return Attraction(unit, (key,), (frozenset(),), frozenset(partners), is_not_requeued)
 
 
 def plan(
-    pods: Mapping[tuple[int, int], int], *near: Attraction, on: Columns = ZONES
+    pods: Mapping[tuple[int, int], int], *near: Attraction, on: NodeSnapshot = ZONES
 ) -> dict[tuple[int, int], int] | None:
     """Return the turn of each cell (unit, node); None where there is no plan."""
     placed = np.zeros((1 + max(unit for unit, _ in pods), len(on.names)), dtype=np.int64)
     for cell, count in pods.items():
         placed[cell] = count
-    found = plan_turns(placed, near, on.traits)
+    found = plan_release_waves(placed, near, on.traits)
     return {cell: int(found.of[cell]) for cell in pods} if found.count else None
 
 
@@ -34,8 +36,8 @@ def test_pods_that_are_drawn_to_nobody_are_released_at_once() -> None:
 
 def test_where_nobody_is_placed_there_is_nothing_to_wait_for() -> None:
     nobody = np.zeros((1, 12), dtype=np.int64)
-    assert plan_turns(nobody, [drawn(0, 0)], ZONES.traits).count == 1
-    assert plan_turns(nobody[:, :0], [drawn(0, 0)], columns().traits).count == 1
+    assert plan_release_waves(nobody, [drawn(0, 0)], ZONES.traits).count == 1
+    assert plan_release_waves(nobody[:, :0], [drawn(0, 0)], columns().traits).count == 1
 
 
 def test_a_series_in_one_place_needs_no_turns() -> None:
@@ -78,7 +80,7 @@ def test_beginnings_that_have_nothing_to_do_with_each_other_share_a_turn() -> No
 
 def test_the_deaf_come_after_those_they_need() -> None:
     """Each needs the one before it, and none is tried again."""
-    near = [drawn(unit, unit - 1, deaf=True) for unit in (1, 2)]
+    near = [drawn(unit, unit - 1, is_not_requeued=True) for unit in (1, 2)]
     assert plan(dict.fromkeys(((0, 0), (1, 0), (2, 0)), 1), *near) == {
         (0, 0): 0,
         (1, 0): 1,
@@ -89,7 +91,7 @@ def test_the_deaf_come_after_those_they_need() -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_no_more_turns_than_can_be_waited_for(more: int) -> None:
     units = MOST_TURNS + more
-    near = [drawn(unit, unit - 1, deaf=True) for unit in range(1, units)]
+    near = [drawn(unit, unit - 1, is_not_requeued=True) for unit in range(1, units)]
     found = plan(dict.fromkeys(((unit, 0) for unit in range(units)), 1), *near)
     assert (found is None) is bool(more)
 
@@ -113,7 +115,7 @@ def test_a_thousand_pods_with_a_node_each_are_planned_within_bounds() -> None:
     """All in zones of their own and drawn to each other: tried up to the bound, then said so."""
     on = columns(*(node(f"n{at:04}", labels={"zone": f"z{at}"}) for at in range(1000)))
     pods = np.ones((1, 1000), dtype=np.int64)
-    found = plan_turns(pods, [drawn(0, 0)], on.traits)
+    found = plan_release_waves(pods, [drawn(0, 0)], on.traits)
     assert found.count == 0
     assert found.steps < 10_000_000
 
@@ -122,6 +124,6 @@ def test_units_that_are_drawn_to_each_other_in_a_row_are_planned_within_bounds()
     """Each look goes from unit to unit, and there are many to be had: it took half a minute."""
     on = columns(*(node(f"n{at:04}", labels={"zone": f"z{at}"}) for at in range(64)))
     row = [drawn(unit, unit, (unit + 1) % 64) for unit in range(64)]
-    found = plan_turns(np.ones((64, 64), dtype=np.int64), row, on.traits)
+    found = plan_release_waves(np.ones((64, 64), dtype=np.int64), row, on.traits)
     assert found.count == 0
     assert MOST_STEPS < found.steps < 2 * MOST_STEPS

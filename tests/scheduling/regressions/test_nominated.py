@@ -13,8 +13,8 @@ from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Group, Member
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable, Yielding
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import ExistingPods, NominatedPod, PodIndex
 from tests.builders import columns, gang, group, node, require, shape
 
 WEB = ("team", (("app", "web"),))
@@ -22,15 +22,17 @@ EVERYBODY, WEBS = (require("app", "Exists"),), (require("app", "In", "web"),)
 ZONE = columns(*(node(name, cpu=1, labels={"host": name, "zone": "x"}) for name in ("n0", "n1")))
 
 
-def admitted(asked: Group, *expected: Yielding, priority: int = 0, on: Columns = ZONE) -> bool:
+def admitted(
+    asked: Group, *expected: NominatedPod, priority: int = 0, on: NodeSnapshot = ZONE
+) -> bool:
     """Say whether a gang of one pod set gets its place beside pods that are expected."""
-    table = CompanyTable()
+    table = PodIndex()
     for pod in expected:
         table.nominate(pod, +1)
     pending = gang("g", asked)
     members = (Member(asked.pod_set, asked.shape, (("app", asked.pod_set),)),)
     whole = replace(pending, members=members, pod_priority=priority)
-    [decision] = run_cycle([whole], on, company=Company(table))
+    [decision] = run_cycle([whole], on, company=ExistingPods(table))
     return isinstance(decision.verdict, Admitted)
 
 
@@ -45,7 +47,7 @@ def shunning(key: str) -> PodShape:
 @pytest.mark.parametrize(("priority", "fits"), [(5, False), (10, False), (11, True)])
 def test_one_of_lower_priority_keeps_nobody_away(priority: int, fits: bool) -> None:
     """Oracle 8/898: two of three workers were said to fit, the third kept away by such a pod."""
-    expected = [Yielding(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
+    expected = [NominatedPod(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
     asked = group("worker", 1, shunning("host"))
     assert admitted(asked, *expected, priority=priority) is fits
 
@@ -55,14 +57,14 @@ def test_it_keeps_away_from_its_node_not_from_its_domain() -> None:
 
     kube-scheduler bound it to the other node of the zone.
     """
-    expected = Yielding(WEB, (apart("zone"),), "n0", 10)
+    expected = NominatedPod(WEB, (apart("zone"),), "n0", 10)
     assert admitted(group("head", 1, shunning("zone")), expected)
     assert not admitted(group("head", 2, shunning("zone")), expected)
 
 
 def test_a_node_without_the_key_is_in_no_domain_where_one_is_expected() -> None:
     """Trying everything: a worker was kept from a node without zone by a term about zones."""
-    expected = Yielding(WEB, (apart("rack"),), "n0", 10)
+    expected = NominatedPod(WEB, (apart("rack"),), "n0", 10)
     assert admitted(group("worker", 2, shunning("rack")), expected)
 
 
@@ -71,18 +73,18 @@ def test_who_minds_nobody_and_is_minded_by_nobody_bound_is_not_asked() -> None:
 
     With no term of its own, and none of a bound pod that picks it, the head skips the plugin.
     """
-    expected = [Yielding(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
+    expected = [NominatedPod(WEB, (apart("host"),), name, 10) for name in ("n0", "n1")]
     assert admitted(group("head", 1, shape(cpu=1)), *expected)
 
 
 def test_once_a_bound_pod_minds_it_the_expected_ones_do_too() -> None:
-    table = CompanyTable()
+    table = PodIndex()
     table.use(WEB, (apart("host"),), "n0", +1)
-    table.nominate(Yielding(WEB, (apart("host"),), "n1", 10), +1)
+    table.nominate(NominatedPod(WEB, (apart("host"),), "n1", 10), +1)
     pending = gang("g", group("head", 1, shape(cpu=1)))
     members = (Member("head", pending.minimum[0].shape, (("app", "head"),)),)
     whole = replace(pending, members=members)
-    [decision] = run_cycle([whole], ZONE, company=Company(table))
+    [decision] = run_cycle([whole], ZONE, company=ExistingPods(table))
     assert not isinstance(decision.verdict, Admitted)
 
 
@@ -96,5 +98,5 @@ def test_one_that_is_counted_is_asked_about_on_its_node_alone(taken: str, fits: 
     worker = shape(cpu=1, spread=[SpreadConstraint(PodTerm("zone", EVERYBODY, ("team",)), 1)])
     nodes = (node(name, cpu=1, labels={"zone": "x"}) for name in ("n0", "n1"))
     on = columns(*nodes, node("n2", cpu=0, labels={"zone": "y"}))
-    expected = [Yielding(WEB, (), name, 10) for name in taken.split()]
+    expected = [NominatedPod(WEB, (), name, 10) for name in taken.split()]
     assert admitted(group("worker", 1, worker), *expected, on=on) is fits

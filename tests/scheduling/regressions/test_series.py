@@ -12,8 +12,8 @@ from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Refusal, Verdict
-from scheduling.state.node_snapshot import Columns
-from scheduling.state.pod_index import Company, CompanyTable, Promised
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex
 from tests.builders import columns, gang, group, node, require, shape
 
 MEMBERS = (require("set", "Exists"),)
@@ -25,11 +25,11 @@ def drawn(key: str) -> PodShape:
     return shape(cpu=1, near=[PodTerm(key, MEMBERS, ("team",))])
 
 
-def decide(on: Columns, *groups: Group, table: CompanyTable | None = None) -> Verdict:
+def decide(on: NodeSnapshot, *groups: Group, table: PodIndex | None = None) -> Verdict:
     asked = gang("g", *groups)
     members = tuple(Member(g.pod_set, g.shape, (("set", g.pod_set),)) for g in groups)
     whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
-    [decision] = run_cycle([whole], on, company=Company(table or CompanyTable()))
+    [decision] = run_cycle([whole], on, company=ExistingPods(table or PodIndex()))
     return decision.verdict
 
 
@@ -106,7 +106,7 @@ def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: b
     Its term finds the namespace by labels, without which kube-scheduler looks when it decides whom
     to try again. It was said to be bound sooner or later. Its turn is after the worker's.
     """
-    table = CompanyTable()
+    table = PodIndex()
     table.put_namespace("team", {"ray": "yes"})
     table.use(("team", ()), (), "n1", +1)
     selector = (require("ray", "In", "yes"),)
@@ -122,14 +122,14 @@ def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: b
 @pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
 def test_it_waits_for_those_who_are_due(known: bool) -> None:
     """What it is drawn to has room and is not bound yet: refused now, it would stay refused."""
-    table = CompanyTable()
+    table = PodIndex()
     table.put_namespace("team", {"ray": "yes"})
     selector = (require("ray", "In", "yes"),)
     near = PodTerm("host", (), ("team",) if known else (), selector)
     asked = gang("g", group("worker", 1, shape(cpu=1, near=[near])))
     members = (Member("worker", asked.minimum[0].shape, ()),)
-    due = Promised(frozenset({("team", (("app", "other"),))}), "n0")
+    due = AssumedPods(frozenset({("team", (("app", "other"),))}), "n0")
     on = columns(node("n0", cpu=4, labels={"host": "n0"}))
     whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
-    [decision] = run_cycle([whole], on, company=Company(table, [due]))
+    [decision] = run_cycle([whole], on, company=ExistingPods(table, [due]))
     assert isinstance(decision.verdict, Admitted if known else Refusal)

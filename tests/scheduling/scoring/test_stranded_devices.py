@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from scheduling.filters.free_capacity import Room
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import LIMIT, is_device
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
@@ -61,7 +61,7 @@ from tests.builders import GPU, columns, node, shape
 )
 def test_order_nodes(of: PodShape, nodes: list[Node], cost: list[int], expected: str) -> None:
     """Stranded devices, the share that is idle, cost, tightness, name."""
-    room = Room.of(columns(*nodes))
+    room = FreeCapacity.of(columns(*nodes))
     costs = np.array(cost, dtype=np.int64)
     order = order_nodes(of, room, np.arange(len(nodes)), costs.__getitem__)
     assert "".join(room.columns.names[at] for at in order) == expected
@@ -90,7 +90,7 @@ def test_a_hungry_pod_goes_where_cpu_abounds_and_a_frugal_one_where_it_is_short(
         node("rich", cpu=128, gpu=8),
         used={"busy": {"cpu": 64_000, GPU: 8}},
     )
-    room, nodes, cost = Room.of(world), np.array([1, 2]), no_cost
+    room, nodes, cost = FreeCapacity.of(world), np.array([1, 2]), no_cost
     hungry, frugal = shape(cpu=16, gpu=1), shape(cpu=2, gpu=1)
     assert [world.names[at] for at in order_nodes(hungry, room, nodes, cost)] == ["rich", "poor"]
     assert [world.names[at] for at in order_nodes(frugal, room, nodes, cost)] == ["poor", "rich"]
@@ -101,7 +101,7 @@ def test_the_smallest_share_of_idle_devices_comes_first_not_the_smallest_node() 
     world = columns(
         node("large", gpu=8), node("small", gpu=2), used={"large": {GPU: 5}, "small": {GPU: 1}}
     )
-    order = order_nodes(shape(gpu=1), Room.of(world), np.arange(2), no_cost)
+    order = order_nodes(shape(gpu=1), FreeCapacity.of(world), np.arange(2), no_cost)
     assert [world.names[at] for at in order] == ["large", "small"]
 
 
@@ -162,14 +162,14 @@ def test_in_lexical_order(keys: list[np.ndarray]) -> None:
 def test_points_use_the_whole_range(number: int, expected: list[int]) -> None:
     """The best alone has ten; on equal nodes the name decides."""
     world = columns(*(node(f"n{at:02}", cpu=8, gpu=8) for at in range(number)))
-    given_points = points(shape(cpu=1, gpu=1), Room.of(world), np.arange(number))
+    given_points = points(shape(cpu=1, gpu=1), FreeCapacity.of(world), np.arange(number))
     assert given_points.tolist() == expected
 
 
 def test_points_are_given_also_where_the_pod_does_not_fit() -> None:
     """The extender is asked about nodes that have filled up since."""
     world = columns(node("a", gpu=2), node("b", gpu=2), used={"a": {GPU: 2}})
-    assert points(shape(gpu=1), Room.of(world), np.arange(2)).tolist() == [POINTS, 0]
+    assert points(shape(gpu=1), FreeCapacity.of(world), np.arange(2)).tolist() == [POINTS, 0]
 
 
 def test_a_node_with_an_idle_device_comes_after_one_without_however_many_it_has() -> None:
@@ -177,7 +177,7 @@ def test_a_node_with_an_idle_device_comes_after_one_without_however_many_it_has(
     world = columns(
         node("a", gpu=2000), node("b", cpu=128, gpu=2000), used={"a": {GPU: 1999}, "b": {GPU: 2000}}
     )
-    one, room, nodes = shape(cpu=1), Room.of(world), np.arange(2)
+    one, room, nodes = shape(cpu=1), FreeCapacity.of(world), np.arange(2)
     assert order_nodes(one, room, nodes, no_cost).tolist() == [1, 0]
     assert best_nodes(one, room, nodes, no_cost).tolist() == [1]
 
@@ -185,7 +185,7 @@ def test_a_node_with_an_idle_device_comes_after_one_without_however_many_it_has(
 def test_points_follow_the_order() -> None:
     """Sorted by points, nodes stand as the coordinator would fill them."""
     world = columns(*(node(f"n{at}", cpu=8, gpu=(5 * at) % 8 + 1) for at in range(8)))
-    room, nodes = Room.of(world), np.arange(8)
+    room, nodes = FreeCapacity.of(world), np.arange(8)
     one = shape(cpu=1, gpu=1)
     order = order_nodes(one, room, nodes, no_cost)
     falling = points(one, room, nodes)[order]

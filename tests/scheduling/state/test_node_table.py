@@ -10,12 +10,12 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT
 from scheduling.model.host_ports import WHOLE
 from scheduling.model.node import Node
-from scheduling.state.node_snapshot import LABELS_BYTES, MASKS_BYTES, Columns, Traits
+from scheduling.state.node_snapshot import LABELS_BYTES, MASKS_BYTES, NodeAttributes, NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, node, shape
 
 
-def cell(drawn: Columns, what: str, resource: str, name: str) -> int:
+def cell(drawn: NodeSnapshot, what: str, resource: str, name: str) -> int:
     matrix: np.ndarray = getattr(drawn, what)
     return int(matrix[drawn.row[resource], drawn.index[name]])
 
@@ -129,7 +129,7 @@ def test_ports_make_no_row_and_a_snapshot_of_them_never_changes() -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     """Nodes may stay unchanged for weeks while gangs with ever new constraints pass."""
-    traits = Traits(())
+    traits = NodeAttributes(())
     for number in range(40):
         constraint = f"{number}" + "x" * (MASKS_BYTES // 20)
         assert traits.remembered(constraint, partial(int, number)) == number

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduling.model.constraints import PodTerm, Requirement
-from scheduling.state.pod_index import Company, CompanyTable, Promised, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
 from tests.builders import require
 
 RAY = ("team", (("app", "ray"),))
@@ -34,12 +34,12 @@ def term(
 )
 def test_selectors_pick_as_in_kubernetes(selector: tuple[Requirement, ...], picked: bool) -> None:
     """All requirements must hold; none at all picks everything."""
-    assert CompanyTable().picks([term(*selector)], RAY) is picked
+    assert PodIndex().picks([term(*selector)], RAY) is picked
 
 
 def test_which_namespaces_a_term_reaches() -> None:
     """By name, or by the labels of the namespace; one that is not known has none."""
-    table = CompanyTable()
+    table = PodIndex()
     by_label = term(namespaces=(), elsewhere=(require("team", "In", "b"),))
     everywhere = term(namespaces=(), elsewhere=())
     assert not table.picks([term()], WEB)
@@ -55,7 +55,7 @@ def test_which_namespaces_a_term_reaches() -> None:
 
 def test_an_answer_follows_pods_and_namespaces_that_come_and_go() -> None:
     """It is kept once it was asked for."""
-    table = CompanyTable()
+    table = PodIndex()
     asked = (term(namespaces=(), elsewhere=(require("team", "In", "b"),)),)
     table.use(WEB, (), "n1", +1)
     assert table.nodes_of(asked) == set()
@@ -68,33 +68,33 @@ def test_an_answer_follows_pods_and_namespaces_that_come_and_go() -> None:
 
 def test_who_keeps_others_away_is_forgotten_when_gone() -> None:
     """Only then does nobody mind any more."""
-    table, keeping = CompanyTable(), term()
+    table, keeping = PodIndex(), term()
     table.use(WEB, (keeping,), "n1", +1)
     table.use(WEB, (keeping,), "n1", +1)
     table.use(WEB, (keeping,), "n1", -1)
-    assert Company(table).keepers() == {keeping: {"n1"}}
+    assert ExistingPods(table).existing_anti_affinity() == {keeping: {"n1"}}
     table.use(WEB, (keeping,), "n1", -1)
-    assert not Company(table).is_minded()
+    assert not ExistingPods(table).is_minded()
 
 
 def test_a_promised_pod_is_company_too() -> None:
     """What is not bound yet will be; one that may be of two kinds is surely of neither."""
-    company = Company(CompanyTable(), [Promised(frozenset((RAY,)), "n1", (term(),))])
-    either = Promised(frozenset((RAY, ("team", ()))), "n2")
+    company = ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1", (term(),))])
+    either = AssumedPods(frozenset((RAY, ("team", ()))), "n2")
     company.promise([either])
     asked = (term(require("app", "Exists")),)
     assert company.nodes_of(asked) == {"n1", "n2"}
     assert company.sure_nodes_of(asked) == {"n1"}
-    assert company.keepers() == {term(): {"n1"}}
+    assert company.existing_anti_affinity() == {term(): {"n1"}}
 
 
 def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
-    table, keeping = CompanyTable(), term()
+    table, keeping = PodIndex(), term()
     table.use(WEB, (keeping,), "n1", +1, Stay.NOMINATED)
-    company, asked = Company(table), (term(namespaces=("others",)),)
+    company, asked = ExistingPods(table), (term(namespaces=("others",)),)
     assert company.nodes_of(asked) == {"n1"}
     assert company.sure_nodes_of(asked) == set()
-    assert company.keepers() == {keeping: {"n1"}}
+    assert company.existing_anti_affinity() == {keeping: {"n1"}}
     table.use(WEB, (keeping,), "n1", -1, Stay.NOMINATED)
     assert company.nodes_of(asked) == set()
     assert not company.is_minded()
@@ -102,17 +102,17 @@ def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
 
 def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
     """Pods by number; those being deleted count for affinity alone."""
-    table, whole = CompanyTable(), term(require("app", "In", "ray"))
+    table, whole = PodIndex(), term(require("app", "In", "ray"))
     for node, stay in (("n1", Stay.BOUND), ("n2", Stay.LEAVING), ("n3", Stay.NOMINATED)):
         table.use(RAY, (), node, +1, stay)
         table.use(RAY, (), node, +1, stay)
     either = frozenset((RAY, ("team", ())))
-    company = Company(
+    company = ExistingPods(
         table,
         [
-            Promised(frozenset((RAY,)), "n4", count=3),
-            Promised(either, "n5"),
-            Promised(either, "n3"),
+            AssumedPods(frozenset((RAY,)), "n4", count=3),
+            AssumedPods(either, "n5"),
+            AssumedPods(either, "n3"),
         ],
     )
     found = company.headcount(whole, 0)
@@ -124,9 +124,9 @@ def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
 
 
 def test_pods_that_would_move_a_count_that_others_wait_on_are_awaited() -> None:
-    strict = Promised(frozenset((RAY,)), "n1", strict=(term(require("app", "Exists")),))
-    company = Company(CompanyTable(), [strict])
+    strict = AssumedPods(frozenset((RAY,)), "n1", strict=(term(require("app", "Exists")),))
+    company = ExistingPods(PodIndex(), [strict])
     assert company.is_minded()
     assert company.is_awaited([WEB, RAY])
     assert not company.is_awaited([WEB])
-    assert not Company(CompanyTable(), [Promised(frozenset((RAY,)), "n1")]).is_minded()
+    assert not ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1")]).is_minded()

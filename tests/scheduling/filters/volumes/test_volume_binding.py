@@ -22,7 +22,7 @@ from scheduling.model.volume import (
     StorageClass,
     Volume,
 )
-from scheduling.state.volume_index import KINDS, StorageTable
+from scheduling.state.volume_index import KINDS, VolumeIndex
 from tests.builders import columns, gang, group, node, require, shape
 
 ZONE = "topology.kubernetes.io/zone"
@@ -38,8 +38,8 @@ STATIC = StorageClass("wait", NO_PROVISIONER, waits=True)
 IN_B = (NodeTerm((require(ZONE, "In", "b"),)),)
 
 
-def table(*facts: Fact) -> StorageTable:
-    made = StorageTable()
+def table(*facts: Fact) -> VolumeIndex:
+    made = VolumeIndex()
     for kind in KINDS:
         made.see(kind)
     for fact in facts:
@@ -78,7 +78,7 @@ def with_members(
 
 
 def decide(
-    known: StorageTable,
+    known: VolumeIndex,
     *groups: Group,
     nodes: Iterable[Node] = NODES,
     surplus: tuple[tuple[Group, ...], ...] = (),
