@@ -1,1 +1,1 @@
-"""Who issues the certificates that the HTTPS servers of Muster use, and who makes them known?"""
+"""Issues the certificates of the HTTPS servers, and makes them known."""

@@ -1,4 +1,4 @@
-"""How do a webhook's certificate and its authority get into the cluster the first time?
+"""Brings a webhook's certificate and its authority into the cluster.
 
 First into a Secret; then the authority's certificate is put into the webhook's configuration.
 """

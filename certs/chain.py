@@ -1,4 +1,4 @@
-"""Which certificate authority and which server certificates does Muster make, and when anew?
+"""Makes the certificate authority and server certificates, and says when to make them anew.
 
 Pure but for the random keys: the time is an argument, PEM bytes come out, nothing is read or
 written. The authority's key is handed out once and is meant to be forgotten after its leaves are

@@ -1,4 +1,4 @@
-"""How do a certificate and its key get onto a disk, never half written or open to others?"""
+"""Writes a certificate and its key to disk, never half and never open to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do certificates get into a Secret the first time, and can what is in it be used?
+"""Puts certificates into a Secret, and says whether what is in it can be used.
 
 The Secret is the truth: whoever creates it first wins, everybody else uses what is in it, so any
 number of these may run at once and again. The authority's key is never stored.

@@ -1,4 +1,4 @@
-"""What does an operator's dashboard see of the coordinator?
+"""The metrics of the coordinator.
 
 No label carries a pod or a gang: their number is unbounded.
 """

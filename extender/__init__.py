@@ -1,1 +1,1 @@
-"""Which nodes may a pod have while gangs hold reservations, and which of them should it take?"""
+"""The scheduler extender: keeps reserved room from others, and packs pods that need devices."""

@@ -1,4 +1,4 @@
-"""How does a question come in over TLS, and what goes back, whatever comes?
+"""Answers kube-scheduler's questions over TLS, within their deadline.
 
 /filter, /prioritize and /preempt answer kube-scheduler alone, by the name in its certificate. What
 is no question gets a 4xx with a constant text. While the watches are not synced, or have been

@@ -1,4 +1,4 @@
-"""Which of these nodes may the pod have, beside what is bound, nominated, passed and reserved?
+"""Filters nodes: bound, nominated, passed and reserved pods leave room for this one.
 
 - A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a seat
   for it. A pin that Muster did not write leads to no seat.

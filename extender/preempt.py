@@ -1,4 +1,4 @@
-"""On which of these nodes would evicting the victims really make room for the pod?
+"""Keeps of the nodes with victims those where evicting them makes room for the pod.
 
 kube-scheduler works out victims without knowing of reservations, and evicts what it is given
 without asking whether the pod then fits. So a node is dropped, whole, when the pod would not fit

@@ -1,4 +1,4 @@
-"""Which of the nodes that are left should the pod take, so that whole nodes stay free for gangs?
+"""Scores nodes so that whole nodes stay free for gangs.
 
 The answer is the packing score of the core, the same by which the coordinator fills nodes: 10 for
 the best node alone, the others by rank down to 0, ties in the order of names. Reserved room counts

@@ -1,4 +1,4 @@
-"""Which scores will be asked for next, and can they be ready by then?
+"""Works out the scores that kube-scheduler will ask for next.
 
 kube-scheduler asks `prioritize` about the nodes that `filter` has left it, but first its own
 plugins score them. So as soon as an answer of filter has been sent, the scores for it are worked

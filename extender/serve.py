@@ -1,4 +1,4 @@
-"""In which order does the extender start, and in which does it stop?"""
+"""Starts and stops the extender, in order."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is known of nodes, pods and gangs at this moment, as far as room is concerned?
+"""Keeps nodes, pods and gangs, and what they leave of room.
 
 `Ledger` is kept from watch events by one owner: an event costs a few dictionary and array writes,
 whatever the size of the cluster. `Snapshot` is what a pure function is given. It is made for

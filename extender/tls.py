@@ -1,4 +1,4 @@
-"""Who may call the extender?
+"""Says who may call the extender (mutual TLS).
 
 Only who shows a certificate that our authority signed, and in it the name of the scheduler.
 """

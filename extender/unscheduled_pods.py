@@ -1,4 +1,4 @@
-"""Which pods got no node, and would one of them get one now?
+"""Remembers pods that got no node, and whether one of them would get one now.
 
 kube-scheduler tries a pod that an extender refused again when something in the cluster changes
 that it watches, or after five minutes. The end of a reservation is nothing that it watches.

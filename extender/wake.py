@@ -1,4 +1,4 @@
-"""How are refused pods tried again soon after a reservation has ended?
+"""Has kube-scheduler try refused pods again soon after a reservation has ended.
 
 By one small write: kube-scheduler puts every pod that an extender refused back into its queue on
 any event of the kinds that it watches. One of these kinds is namespaced and means nothing to

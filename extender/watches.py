@@ -1,4 +1,4 @@
-"""What is known of the cluster, from which watches, and may it be used?"""
+"""Watches the cluster, and says whether what is known may be used."""
 
 import time
 from collections.abc import Callable, Iterable

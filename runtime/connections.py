@@ -1,4 +1,4 @@
-"""How many connections may a server of ours have, and how long may each of them take?
+"""Limits how many connections a server has, and how long each may take.
 
 A port has a limit of connections, and each connection a deadline for what is to come next: the
 handshake, the headers, the body, the next request. Where a new connection finds the port full, of

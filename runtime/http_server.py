@@ -1,4 +1,4 @@
-"""How does a server of ours start and stop, listen, and say whether it should be called?
+"""Starts and stops the servers of a program, and says whether it is ready.
 
 What runs beside the server is started first and ended last, and nothing that ends is passed over:
 a task that stops while the server is to go on is a bug, and ends the program.

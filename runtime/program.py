@@ -1,4 +1,4 @@
-"""How does each of Muster's programs start: settings, log lines, exit code?"""
+"""Starts a program: settings, log lines, exit code."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which certificate does a server show at this moment, and when does it change?
+"""Serves with the certificate on disk, and changes it while it runs.
 
 The context that listens holds no certificate. Each handshake is moved, in the callback that
 OpenSSL calls whether or not the caller names a host, to the context built from the newest good

@@ -1,4 +1,4 @@
-"""The core: which gang starts, and where does each of its pods go?
+"""The core: decides which gangs start, and the node of each of their pods.
 
 The rules every module here keeps:
 

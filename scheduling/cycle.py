@@ -1,4 +1,4 @@
-"""Which of the waiting gangs start now, and where?
+"""Decides all waiting gangs in one cycle, in order, each in what those before it leave.
 
 One cycle, on one picture of the nodes. The built-in queue is best effort: a gang that does not
 fit is refused with its reason and does not block those behind it.

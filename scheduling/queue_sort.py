@@ -1,4 +1,4 @@
-"""In which order do waiting gangs get their turn?"""
+"""Orders the waiting gangs: setbacks, priority, arrival, name."""
 
 from collections.abc import Iterable
 

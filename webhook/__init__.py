@@ -1,1 +1,1 @@
-"""Which pods of Ray get Muster's gate when they are created?"""
+"""The webhook: puts Muster's gate on the pods of gangs."""

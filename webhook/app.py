@@ -1,4 +1,4 @@
-"""How does a review come in over HTTPS, and what goes back, whatever comes?
+"""Answers reviews over HTTPS, within their deadline.
 
 A review is answered with an AdmissionReview. What is not a review gets a 4xx and a JSON message.
 What cannot be found out before the deadline is refused, never allowed: KubeRay tries again.

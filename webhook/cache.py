@@ -1,4 +1,4 @@
-"""What is known about RayClusters and namespaces, and how is the rest found out in time?
+"""Keeps RayClusters and namespaces, and looks up what is missing in time.
 
 Two reflectors hold the opt-in marks of all of them, metadata only. What they do not hold is read
 from the API server: one GET at a time for each object, however many reviews wait for it.

@@ -1,4 +1,4 @@
-"""What does the webhook count, and under which names?"""
+"""The metrics of the webhook."""
 
 from __future__ import annotations
 

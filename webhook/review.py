@@ -1,4 +1,4 @@
-"""What does a review ask, and what is the answer: gate the pod, leave it alone, or look further?
+"""Decides a review: gate the pod, leave it alone, or look further.
 
 Pure and synchronous: bytes in, a value out. What only the API server knows about the pod's owner
 comes through `Lookup`; where that does not know either, the answer is the question to be asked.

@@ -1,4 +1,4 @@
-"""In which order does the webhook start, and in which does it stop?"""
+"""Starts and stops the webhook, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may the operator of the webhook choose, and what is wrong with what was chosen?
+"""The settings of the webhook.
 
 Every setting is an environment variable MUSTER_WEBHOOK_NAME. None is called PORT or SERVICE_...:
 Kubernetes puts MUSTER_WEBHOOK_PORT=tcp://... into every pod beside a Service `muster-webhook`.

@@ -1,4 +1,4 @@
-"""What has been seen of the cluster, and what does it add up to?
+"""Keeps what was seen of the cluster, and what it adds up to.
 
 Observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
 What was decided but not yet seen lives in `state`, apart from this, so that a late watch

@@ -1,4 +1,4 @@
-"""Which pods of a gang have no gate though Muster did not release them, and what of them?
+"""Finds pods of a gang that have no gate though Muster did not release them.
 
 Muster's release takes the gate off and pins the pod. A pod without gate and pin was created before
 the opt-in of its Ray cluster, was set free by an opt-out, or had its gate removed by somebody. One

@@ -1,4 +1,4 @@
-"""Which pods have room on a node and are not bound to it yet?
+"""Lists the pods that have room on a node by a placement and are not bound yet.
 
 Pods that mind each other's company must mind those too, and a claim that is for one pod may be
 theirs. A seat whose pod does not exist at the moment is nobody's company: what the pod will be is

@@ -1,4 +1,4 @@
-"""What does a gang ask of the next cycle: nothing, room, or is it not ready to ask?
+"""Says what a gang asks of the next cycle: nothing, room, or why it cannot ask yet.
 
 A gang asks for its whole minimum at once; one that was placed before asks only for what it
 has lost, and for its surplus replica by replica.

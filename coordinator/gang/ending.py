@@ -1,4 +1,4 @@
-"""What is left of a gang whose RayCluster is being deleted, or is gone?
+"""Ends what is kept for a gang whose RayCluster is being deleted or gone.
 
 KubeRay makes no more pods for it, so no slot is kept for one. Pods that are bound hold what they
 use. One that was released and is not bound yet may still be bound, so its room stays reserved.

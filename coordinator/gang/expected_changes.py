@@ -1,4 +1,4 @@
-"""Does a pod only do what was decided for it?
+"""Tells steps of a pod that were decided from changes that need a look at its gang.
 
 Most of what happens to the pods of a gang that starts is that: one after another they are released,
 bound and become ready. None of it changes what is to be done next, but for the last of each: so the

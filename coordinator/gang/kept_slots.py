@@ -1,4 +1,4 @@
-"""Which slots are kept for lost pods, since when, and when do they end?
+"""Keeps the slots of lost pods for a time, and ends them.
 
 A slot is kept while no pinned or bound pod has taken it and no gated pod is meant for it that we
 could release. No quota counts such a slot, so it may not last: it ends when no replacement came for

@@ -1,4 +1,4 @@
-"""Where does a gang stand: which of its pods run, have a seat, wait, or are missing?
+"""Works out for each pod set which pods run, have a slot, wait or are missing.
 
 A standing is worked out anew from the pods, the placement and the RayCluster each time a gang
 changed; nothing of it is stored. Demand, status and release all read it off the same value.

@@ -1,4 +1,4 @@
-"""How urgent is a gang?
+"""Works out the priority of a gang from its pods and the class that it asks for.
 
 As urgent as the least urgent of its pods: which priority a pod may have, ResourceQuota guards. What
 a RayCluster says beside that is guarded by nothing, so `muster.dev/priority-class` may put its gang

@@ -1,4 +1,4 @@
-"""Does a placement still hold, and what is to be done where it does not?
+"""Finds where a placement no longer holds, and what to do about it.
 
 Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to
 somebody's pod. What nobody was released for is decided anew. A pod that was released to a node

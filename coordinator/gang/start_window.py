@@ -1,4 +1,4 @@
-"""Which gangs are being started, and which is next?
+"""Limits how many gangs are released at one time, and says which is next.
 
 From its first bound pod to its last a gang holds room and does not run. kube-scheduler takes the
 pods that are released by priority and then by age, whichever gang they are of: so of gangs that are

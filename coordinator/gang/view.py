@@ -1,4 +1,4 @@
-"""What does the leader know of a gang beyond what can be observed?
+"""What the leader knows of a gang beyond what can be observed.
 
 Made when a term starts, thrown away when it ends: everything in it is either read off the
 Gang's record or lost without harm. A decided placement that is not yet written is here

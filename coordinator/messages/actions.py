@@ -1,4 +1,4 @@
-"""What can the coordinator do?
+"""The actions of the coordinator: each is one write to the API server.
 
 Each action is one write to the API server, or one line to the log, complete in itself: the
 executor needs nothing but the action to carry it out. `uid` and `resource_version` are tests: a

@@ -1,4 +1,4 @@
-"""What time is it, and how long is what may mend itself waited for?"""
+"""The moment of a step, and how long is waited for what may mend itself."""
 
 from dataclasses import dataclass
 

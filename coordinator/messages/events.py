@@ -1,4 +1,4 @@
-"""What can happen to the coordinator?
+"""The events that the state machine takes in.
 
 Three sorts of event: what the watches saw, how our own writes ended, and the passing of terms
 and time. A failed write is an event like any other, never an exception that crosses layers.

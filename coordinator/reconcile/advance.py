@@ -1,4 +1,4 @@
-"""What does one gang need next?
+"""Brings one gang forward: returns the writes that it needs next.
 
 `advance` brings a gang's view in line with what was observed and says which writes are missing.
 It is called whenever something that concerns the gang changed, and calling it once more changes

@@ -1,4 +1,4 @@
-"""Which decisions on a gang does the log tell?
+"""Says which decisions on a gang are logged.
 
 One line for each admission once it is written, for what was released together once all of it was
 answered, for each refusal whose reason changed, and for each repair. They are worked out from what

@@ -1,4 +1,4 @@
-"""What does a gang's status say?
+"""Works out a gang's status from its view.
 
 It is worked out from the view alone; when it is written is another matter (`urgency.py`).
 """

@@ -1,4 +1,4 @@
-"""Why does each gated pod of a gang that has its place wait?
+"""Says why each gated pod waits of a gang that has its place.
 
 A gang that runs is not done: workers that an autoscaler adds, or that come under annotations that
 cannot be used, keep their gate. Of each such pod the reason is told, by pod set.

@@ -1,4 +1,4 @@
-"""Which Events of a gang are written, and when?
+"""Limits which Events of a gang are written, and when.
 
 A user reads Events with `kubectl describe`; the API server forgets each an hour after it was
 written last. So the reason for which a gang waits is told when it begins to hold, again when its

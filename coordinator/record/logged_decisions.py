@@ -1,4 +1,4 @@
-"""What of one gang was decided and is not in the log yet, and what is?"""
+"""Keeps what was decided of a gang and is not in the log yet."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Whose numbers are worked out anew, and when?
+"""Chooses the waiting gangs whose numbers are worked out anew in a cycle.
 
 A gang that goes on waiting keeps the reason of the cycle that refused it, with the numbers of that
 time. Once per quiet time all of them are decided anew, so many in each cycle that no cycle is long

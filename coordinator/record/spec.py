@@ -1,4 +1,4 @@
-"""What does the Gang object of a RayCluster say, and does the record say it already?"""
+"""Works out the Gang object of a RayCluster, and whether the record is equal to it."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which owner of a RayCluster is to be told of keys under muster.dev/ that have no meaning?
+"""Tells the owner of a RayCluster of keys under muster.dev/ without a meaning.
 
 Gangs and others alike: where the very key that makes a gang is misspelt there is none, and no Gang
 that could say so. What was told is forgotten with the term: the next leader tells it once more.

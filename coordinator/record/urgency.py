@@ -1,4 +1,4 @@
-"""How urgent is it to write a gang's status?
+"""Says when a gang's status is to be written.
 
 What a user decides on (the phase, the reason) and what other programs act on (the placement) is
 written at once; what may pass by itself waits whether it does, and numbers that merely move wait

@@ -1,4 +1,4 @@
-"""How do the parts of the coordinator hang together, from start to stop?
+"""Puts the parts of the coordinator together, from start to stop.
 
 Reflectors feed the loop from the start, in every replica. A replica that is synced contends for
 the Lease; while it leads, an executor carries out what the state machine asks for.

@@ -1,4 +1,4 @@
-"""How does a decision come into the log, and into the metric of how long gangs wait?"""
+"""Writes decisions to the log, and how long gangs waited to the metrics."""
 
 from typing import Any
 

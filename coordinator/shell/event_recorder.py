@@ -1,4 +1,4 @@
-"""How does an Event get into the cluster, and how is it renewed?
+"""Writes Events to the cluster, and renews them.
 
 There is one object for each reason on each object that it is on, as client-go's recorder has it:
 it is changed when the message changes, and counts how often it was written. Its name follows from

@@ -1,4 +1,4 @@
-"""How is an action carried out, and how does its end come back?
+"""Carries actions out, and feeds back how they ended.
 
 One task per action, a bounded number at a time. Right before each send the leader's term is
 asked: a process that was stopped for a minute must not send what it decided before. Every

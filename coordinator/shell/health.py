@@ -1,4 +1,4 @@
-"""Is this replica alive and synced, and what do its metrics say?"""
+"""Says whether this replica is alive and synced, and serves its metrics."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""When is the state machine called, and with what?
+"""Calls the state machine with what happened, and submits its actions.
 
 One task owns the state: it takes what has come in since it last looked, hands it over, and gives
 the actions to the executor. It decides nothing. After each look it rests for the debounce, or for

@@ -1,4 +1,4 @@
-"""Which pods were passed and may be on their way, and who else may have passed some?
+"""Remembers pods that were passed and may be on their way to a node.
 
 kube-scheduler counts a pod as bound from the moment it has chosen; the watch tells of it a little
 later, and much later where a volume has to be made first. Until then what was passed must count. A

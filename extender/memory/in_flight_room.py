@@ -1,4 +1,4 @@
-"""What do pods take that were passed and are not seen bound, on each node that they may be on?
+"""Counts what pods take that were passed and are not seen bound, node by node.
 
 A pod may go to any node that it was passed for. Where room is reserved is not the point here: it
 may be reserved later, when the next pod is asked about. So all nodes are kept, as a bit each

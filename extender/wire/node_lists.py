@@ -1,4 +1,4 @@
-"""Which nodes does a list of names mean, and where do they stand among those known?
+"""Reads a list of node names, and remembers where its nodes stand.
 
 To read 5,000 names and to look each of them up takes longer than to judge a pod. So a long list
 stays the text as which it came (`extender.wire.name_table`), of which an answer is cut out, and no

@@ -1,4 +1,4 @@
-"""What does kube-scheduler ask an extender, and in which words is it answered?
+"""Reads kube-scheduler's questions and writes the answers (extender v1).
 
 The keys are the names of Go's fields, because those structs have no JSON tags; the pod inside is
 ordinary Kubernetes JSON. Go itself would take keys in any case, so questions may come so; answers

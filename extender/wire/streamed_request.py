@@ -1,4 +1,4 @@
-"""How is a question read in which the nodes come whole, without keeping others waiting?
+"""Reads a question in which nodes come whole, without keeping others waiting.
 
 5,000 nodes are 40 MB, and to read them in one piece keeps the event loop for a tenth of a second.
 So they are read node by node. Go writes the name of a node first, and a quote inside of a string is

@@ -1,4 +1,4 @@
-"""Where is the API server, and who are we to it, at this moment?
+"""Finds the API server and the credentials to use with it.
 
 The `kubernetes` package reads kubeconfig and in-cluster files and runs exec plugins, as kubectl
 users expect; it costs most of a second to import, so only the functions here import it, in a

@@ -1,4 +1,4 @@
-"""What went wrong when we asked the API server, and may the write have happened all the same?
+"""Errors of requests to the API server; each says whether the write may have happened.
 
     KubeError
     ├── ApiError(status, reason, message, retry_after)   the API server answered, and said no

@@ -1,4 +1,4 @@
-"""Which of our replicas leads, in which term, and until when may it act?
+"""Elects one leader by a Lease; a term ends before another can begin.
 
 A Lease is written conditionally on its resourceVersion, so of two contenders one wins. No wall
 clocks are compared. The holder counts from the moment before it sent the write that renewed the

@@ -1,4 +1,4 @@
-"""Which objects of one resource exist now, and what has changed since we last said so?
+"""Lists and watches the objects of one resource, and tells what changed.
 
 Three layers. `Store` compares (pure), `Wire` decodes, `Reflector` talks: list, watch from there,
 and begin again where the server says that we fell behind. Resource versions are compared for

@@ -1,4 +1,4 @@
-"""Which API resources does Muster read or write?"""
+"""The API resources that Muster reads or writes."""
 
 from kube.api.client import Resource
 

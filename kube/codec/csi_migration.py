@@ -1,4 +1,4 @@
-"""What does kube-scheduler make of disks of the kinds that Kubernetes once knew itself?
+"""Translates in-tree volumes into those of the CSI drivers that took them over.
 
 Volumes of five kinds count as those of the CSI driver that took them over (plugins
 NodeVolumeLimits and VolumeBinding of 1.36 with csi-translation-lib). A volume's node affinity is

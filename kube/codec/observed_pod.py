@@ -1,4 +1,4 @@
-"""What does Muster keep of a pod that it saw?
+"""Reduces a pod that was seen to what decisions need.
 
 A cluster has tens of thousands of pods and Muster needs little of each: where it is
 and how much it takes. Of pods that belong to a Ray cluster it needs more, and what patches

@@ -1,4 +1,4 @@
-"""Which JSON patch gates a pod, releases it to its node, or fences it against an older leader?
+"""Builds the JSON patches that gate, release and fence a pod.
 
 Pure functions from a pod to a list of operations; an empty list means that there is nothing to
 do. Every patch of an existing pod begins with tests, so that it fails rather than act on a pod

@@ -1,4 +1,4 @@
-"""For which schedulers are gangs decided, and how do they differ from the stock one?
+"""Reads the profiles of the schedulers for which gangs are decided.
 
 A profile is written as in `profiles` of a KubeSchedulerConfiguration, so that it can be copied
 from there. What of it only scores, sorts or evicts is read and left aside; a plugin that may refuse

@@ -1,4 +1,4 @@
-"""What do the objects of storage mean in the words of the core?
+"""Reads claims, volumes, classes and drivers into the facts of the core.
 
 Each watch tells of one kind of object, and each object is reduced to one fact. A quantity that
 cannot be read leaves no object out: its disk still counts where it is attached. A claim then asks

@@ -1,4 +1,4 @@
-"""What do Gang and GangQueue look like to people and to the API server?
+"""The schemas of Gang and GangQueue, from which the CRDs are written.
 
 The pydantic models are the one source. `crd_yaml` turns them into CustomResourceDefinitions
 with structural schemas; `python -m kube.objects.crds` writes them to manifests/crds, and a

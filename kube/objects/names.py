@@ -1,4 +1,4 @@
-"""Which labels, annotations, gates and other strings do Muster, KubeRay and Kubernetes share?
+"""The labels, annotations, gates and other names that Muster shares with others.
 
 Constants only. A string that two parts must agree on stands here once.
 """

@@ -1,4 +1,4 @@
-"""Which keys below muster.dev/ on a Ray object does Muster not know, and what was meant?
+"""Finds keys below muster.dev/ that Muster does not know, and the nearest one it does.
 
 A key with a typing error would be ignored in silence, and a gang would start with another minimum
 than its owner asked for. Tenants write these keys, so what is said of them is bounded.

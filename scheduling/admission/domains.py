@@ -1,4 +1,4 @@
-"""Which nodes share a value of a label, and how is a gang held to such a domain?
+"""Groups nodes by the values of a label, and holds a gang to one such domain.
 
 A domain is the nodes with one value of a label, or of each of several. A node that lacks one of the
 labels is in no domain.

@@ -1,4 +1,4 @@
-"""In which domain do the workers of a gang go together?
+"""Admits a gang whose workers must be inside one domain of a label.
 
 The head is not bound: it may be inside or outside. The domain is the one where most of what the
 gang asks for now finds room; of those that hold all of it the tightest, which is where the minimum

@@ -1,4 +1,4 @@
-"""How is a gang decided whose members mind each other's company?
+"""Admits a gang whose own pods constrain each other (affinity, anti-affinity, spread).
 
 As any other: its minimum whole or not at all, then as much of the surplus as fits, unit by unit.
 """

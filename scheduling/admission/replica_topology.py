@@ -1,4 +1,4 @@
-"""In which domain does each replica of several hosts go, where its pods must be together?
+"""Admits a gang each of whose multi-host replicas must be inside one domain of a label.
 
 Exact where all replicas ask for one shape alike and stand beside one pod at most, the head: a
 domain holds as many as their pods fit into it, divided by the pods of one, and the head goes where

@@ -1,4 +1,4 @@
-"""What could no node hold, nor all of them together, if nothing were on them?
+"""Finds what the nodes could not hold even if they were empty.
 
 Asked of the nodes that could run a pod, which are those that nothing lasting keeps it from: a
 cordon passes, and what Kubernetes itself taints nodes with, and so do other pods, volumes, and the

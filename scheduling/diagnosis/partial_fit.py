@@ -1,4 +1,4 @@
-"""How much of a gang that does not fit as a whole would find room?
+"""Works out how much would fit of a gang that does not fit whole.
 
 Placed pod set after pod set, as the gang would be: single pods first, for a gang does not start
 without its head, each where it costs the others least; then groups, each as often as it fits

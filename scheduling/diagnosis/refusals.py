@@ -1,4 +1,4 @@
-"""Why does a gang not fit, in numbers that a user can act on?
+"""Words why a gang does not fit, in numbers that its user can act on.
 
 "2 of 4 w fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; 3 are free, and
 those that fit leave 0": as much of the gang is placed as finds room (`partial_fit`), and the

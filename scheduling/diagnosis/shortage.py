@@ -1,4 +1,4 @@
-"""What is short for one more pod of a shape, after all have been placed that fit?"""
+"""Names the resource that is short for one more pod, after all that fit are placed."""
 
 from dataclasses import dataclass
 

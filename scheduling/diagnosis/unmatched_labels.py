@@ -1,4 +1,4 @@
-"""Which label that a pod asks of its node does no node have?
+"""Names the label that a pod asks of its node and that no node has.
 
 A node selector with a typing error matches no node at all, and then it is worth more to name what
 no node has, and what nodes have instead, than to count the nodes.

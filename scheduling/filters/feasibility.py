@@ -1,4 +1,4 @@
-"""Which nodes may run pods of a shape, room left aside, and what speaks against the others?
+"""Runs the filters of a shape, free capacity left aside, in the order of kube-scheduler.
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
 scheduler's order, after Muster's own: the domain that a gang is held to, and the nodes that it is

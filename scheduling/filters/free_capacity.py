@@ -1,4 +1,4 @@
-"""What is left on the nodes while a cycle admits one gang after the other?
+"""Counts the free capacity of the nodes down while a cycle admits gang after gang.
 
 A `FreeCapacity` is a value: taking from it makes another one, so an attempt that fails leaves
 nothing to undo. What follows from a room is worked out once: what holds for each node alone (how

@@ -1,4 +1,4 @@
-"""What do the pods around, and its own members, mean to a gang whose pods mind company?
+"""InterPodAffinity: what pods on nodes, and its own, leave a gang of the choice of nodes.
 
 What pods around mean is worked out once: it leaves each shape certain values of node labels
 (`bounds`), and from there the gang is placed like any other. Anti-affinity counts both ways, as

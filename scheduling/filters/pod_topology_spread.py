@@ -1,4 +1,4 @@
-"""How many more pods may each domain of a topology spread constraint take?
+"""PodTopologySpread: how many more pods each domain may take (maxSkew).
 
 As in plugin PodTopologySpread of kube-scheduler 1.36: a pod may go to a domain (the nodes that
 share a value of the constraint's key) if the pods counted there, with itself where it is counted,

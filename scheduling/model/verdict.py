@@ -1,4 +1,4 @@
-"""What can the answer for one gang be?
+"""The answer for one gang: admitted with a placement, or refused with a reason.
 
 The values are the words users read: a Reason is the same string in conditions, Events, metrics
 and logs.

@@ -1,4 +1,4 @@
-"""Which group gets which of the nodes that its shape was given?
+"""Hands the nodes that a shape was given out to pod sets and replicas.
 
 Shapes are placed, groups are promised: pods of one shape are handed out to the groups that want
 them in order of name, node after node, so that the pods of a replica stay close together.

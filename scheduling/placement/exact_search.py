@@ -1,4 +1,4 @@
-"""Do several shapes fit at once, exactly, when filling greedily has failed?
+"""Decides exactly whether several shapes fit at once, where filling greedily has failed.
 
 One shape, that of the largest count, is the value; the counts of the others are coordinates.
 A node's table says for every mix of the others how many pods of the value still fit beside it;

@@ -1,4 +1,4 @@
-"""Does a whole gang fit, and where does each of its pods go?
+"""Places a whole gang whose pods do not constrain each other, or says that it does not fit.
 
 Exact in both directions for one shape (any greedy order is), and for one pod beside one shape,
 the head and its workers: they fit if and only if, for some node that takes the head, the total of

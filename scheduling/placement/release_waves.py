@@ -1,4 +1,4 @@
-"""In which turns are the pods of a gang released, so that kube-scheduler binds all of them?
+"""Plans which pods are released at once, so that kube-scheduler binds all of them.
 
 Pods that a gang's affinity draws to its own members go where one of those is bound, or, while none
 is bound anywhere, where they begin a series. So it may matter who is bound first, and

@@ -1,4 +1,4 @@
-"""Of the nodes that could take a pod, which one should, so that the fewest devices are stranded?
+"""Scores nodes by the devices that a pod would strand there (fragmentation gradient).
 
 The rule: a device is stranded when the processor and memory left on its node are too little for
 what the cluster's device pods typically take beside one device, for then no such pod will come

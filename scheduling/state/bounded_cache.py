@@ -1,4 +1,4 @@
-"""How much is kept of what anybody may write, beyond the life of what it was written in?
+"""Caches that are bounded in bytes, for what tenants may write without end.
 
 Names, labels and selectors come from tenants and may be as large as an object of the API, so a
 cache that counts its entries has no bound that means anything. These count bytes.

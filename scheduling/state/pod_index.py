@@ -1,4 +1,4 @@
-"""Which pods mind whose company, and on which nodes are the pods that somebody minds?
+"""Indexes existing and assumed pods by namespace and labels; answers terms per node.
 
 Plugins InterPodAffinity and PodTopologySpread speak in terms: pods that a selector picks in some
 namespaces, within one value of a node label. The table keeps what answers a term from events, by

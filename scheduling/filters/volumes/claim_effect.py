@@ -1,4 +1,4 @@
-"""What does a claim mean to the pods that mount it, in the words of the core?"""
+"""What a claim means to the pods that mount it: nodes, drivers, what is not supported."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How are the volumes that a node can attach counted like room?
+"""NodeVolumeLimits: counts the volumes that a node can attach as a resource.
 
 Plugin NodeVolumeLimits refuses a pod where the disks of a driver would be more than the node's
 CSINode says. Per driver that has such a limit anywhere nodes have a made-up resource, and a pod

@@ -1,4 +1,4 @@
-"""What do the claims of one gang mean to its pods, with who else takes them or their volumes?
+"""VolumeRestrictions, and claims that several pods of a gang mount.
 
 A claim that waits for its first consumer has its volume where that goes. If several pods of the
 minimum mount it, those must be where the volume is reached from, whoever of them is first: on nodes

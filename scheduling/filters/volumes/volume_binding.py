@@ -1,4 +1,4 @@
-"""What do the claims of a gang's pods leave of the choice of nodes, at one moment of a cycle?
+"""VolumeBinding: what the claims of a gang's pods leave of the choice of nodes.
 
 Follows plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits of
 kube-scheduler 1.36. Each claim is worked out to its effect: terms for nodes

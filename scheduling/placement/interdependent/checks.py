@@ -1,4 +1,4 @@
-"""May one more pod of a unit go to a node, told from counts that are kept pod by pod?
+"""Checks one more pod against the counts of a search that goes pod by pod.
 
 `partial_placement` asks that of all nodes at once, which is right for filling them and dear for a
 search that places one pod and takes it back, time after time: most of what it works out did not

@@ -1,4 +1,4 @@
-"""How many pods of a gang does each domain hold, and how many more will a rule let in?
+"""Counts a gang's pods in each domain, and how many more a constraint lets in.
 
 Counts that are kept pod by pod, for a search that places one pod and takes it back time after time.
 """

@@ -1,4 +1,4 @@
-"""Can the pods of a gang be placed one after the other, whatever comes next?
+"""Tries all orders of placing pods one by one, until its steps run out.
 
 With spread constraints each pod may open or close domains for the next, whichever unit it is of. So
 everything is tried pod by pod; what was reached before by other steps, or on nodes alike, is not

@@ -1,4 +1,4 @@
-"""Where may the next pod go of a gang that is placed pod by pod?
+"""Lists where the next pod may go in a search that goes pod by pod.
 
 Nodes that nothing tells apart are of one kind: as much room for all that the gang could ask for,
 open to the same units, in the same domains or each alone in one of its own that holds as much. Of

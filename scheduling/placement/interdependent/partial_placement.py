@@ -1,4 +1,4 @@
-"""What may the next pod of a gang do, given the pods of it that are placed already?
+"""What a search has placed of a gang so far, and what that leaves to the next pod.
 
 The state of an attempt to place a gang pod by pod: what is free, what is placed, what is left to
 place, and where the rules between its members (`InternalConstraints`) let the next pod of a unit

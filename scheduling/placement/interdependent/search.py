@@ -1,4 +1,4 @@
-"""Where do the pods of a gang go whose members mind each other's company?
+"""Places a gang whose own pods constrain each other.
 
 Each pod must be right given those before it, so units are placed one after the other, those that
 are drawn to others last, each node by node. First in sweeps, in the packing rule's order, once
