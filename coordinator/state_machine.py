@@ -126,21 +126,18 @@ class CoordinatorState:
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
         """Take in what happened and say what is to be done."""
-        assumed_pods, take = (
-            False,
-            self._take,
-        )  # looked up once: that costs more than to take one in
+        due, take = False, self._take  # looked up once: that costs more than to take one in
         for event in events:
             take(event, moment)
-            assumed_pods = assumed_pods or isinstance(event, CycleDue)
+            due = due or isinstance(event, CycleDue)
         if not self.epoch:
             self._dirty.clear()
             self.cycle_wanted = False
             return []
-        if assumed_pods:
+        if due:
             self._dirty |= self._late  # what is decided must know who is where
         actions = self._advance_dirty(moment)
-        if assumed_pods and not self._blind:
+        if due and not self._blind:
             actions += self._advance_dirty(moment, self._run_cycle(moment))
         self.cycle_wanted &= not self._blind  # the end of the blindness asks for one
         return actions
@@ -385,8 +382,8 @@ class CoordinatorState:
     def _remembered(self, moment: Moment) -> Memory | None:
         """What is known of the last cycle, but of the gangs whose turn it is to be decided anew."""
         waiting = self._memory.waiting() if self._memory else ()
-        assumed_pods = self._renewals.due(waiting, moment.now, self._quiet)
-        return self._memory.without(assumed_pods) if self._memory else None
+        due = self._renewals.due(waiting, moment.now, self._quiet)
+        return self._memory.without(due) if self._memory else None
 
     def _company(self) -> ExistingPods:
         """Who is where, with the pods that have their room and are not bound yet."""
@@ -440,8 +437,8 @@ class CoordinatorState:
 
     def _look_when_quiet(self, view: GangView, moment: Moment) -> None:
         since = view.urgency.fall_behind(moment.now)
-        assumed_pods = since + view.urgency.renewal_delay(self._quiet)
-        self.wake_at[view.key] = min(self.wake_at.get(view.key, assumed_pods), assumed_pods)
+        due = since + view.urgency.renewal_delay(self._quiet)
+        self.wake_at[view.key] = min(self.wake_at.get(view.key, due), due)
 
     # --- taking in -------------------------------------------------------------------------
 
@@ -677,10 +674,10 @@ class CoordinatorState:
 
     @_take.register
     def _time_passed(self, event: TimePassed, moment: Moment) -> None:
-        assumed_pods = {key for key, at in self.wake_at.items() if at <= moment.now}
-        for key in assumed_pods:
+        due = {key for key, at in self.wake_at.items() if at <= moment.now}
+        for key in due:
             del self.wake_at[key]
-        self._dirty |= assumed_pods
+        self._dirty |= due
         self._end_starts(moment)
         over = self.refusals.expire(moment.now)
         self._dirty |= over

@@ -1,26 +1,41 @@
 """Do the slim structs take what API servers send, and only drop what nobody reads?"""
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import msgspec
 import orjson
 import pytest
 
+from kube import objects
 from kube.objects import base as base_objects
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
 from kube.objects import ray as ray_objects
+from kube.objects.base import Slim
 from kube.objects.core import Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
+from kube.objects.storage import PersistentVolume
 
 Json = dict[str, Any]
 KINDS = [Pod, Node, RayCluster, Gang, Namespace, PriorityClass, gang_objects.GangQueue]
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    found = [each for each in vars(base_objects).values() if isinstance(each, type)]
-    return [each for each in found if issubclass(each, base_objects.Slim)]
+    """Every struct that a module of kube.objects defines, in the order of their names."""
+    modules = [
+        import_module(f"kube.objects.{each.name}") for each in iter_modules(objects.__path__)
+    ]
+    found = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    return sorted(
+        (each for each in found if issubclass(each, Slim)), key=lambda each: each.__name__
+    )
+
+
+def test_the_structs_of_all_modules_are_looked_at() -> None:
+    assert {Pod, Gang, RayCluster, PersistentVolume} <= set(structs())
 
 
 @pytest.mark.parametrize("kind", KINDS)
