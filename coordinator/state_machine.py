@@ -80,7 +80,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.ray_cluster import Answer, is_terminating, says_the_same
 from reservation.edits import merged
-from reservation.release_order import turn_count
+from reservation.release_order import is_ordered
 from reservation.slots import Reserved, reserved
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -238,7 +238,7 @@ class CoordinatorState:
         else:
             view.out_since = None
             actions = advance(view, cluster, scene)
-        view.course.begin(view.standing, turns=turn_count(view.placement or NOTHING))
+        view.course.begin(view.standing, in_steps=is_ordered(view.placement or NOTHING))
         if key in self.window and not is_starting(view):
             self.window.leave(key)
         if view.placement is not held:
@@ -371,7 +371,7 @@ class CoordinatorState:
             pending,
             self.cache.columns(),
             self._remembered(moment),
-            company=self._company(),
+            existing=self._company(),
             holders=Holders(self.cache.holders),
             volumes=self._volumes(),
         )

@@ -1,18 +1,14 @@
-"""Placements made of others: without nodes, slots or turns, merged, or read off pins."""
+"""Placements made of others: without nodes or slots, merged, or read off pins."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable
 
 from kube.codec.observed_pod import Amounts, ObservedPod
-from reservation.release_order import turns_of
+from reservation.release_order import rebuilt, released_after
 from reservation.slots import (
     Kind,
-    Slot,
     Slots,
-    bound,
     is_released,
-    kind_in,
     kind_of,
     settled_pods,
     slots_of,
@@ -36,47 +32,11 @@ def without_slots(placement: Placement, slots: Slots) -> Placement:
     return rebuilt(placement, slots_of(placement) - slots)
 
 
-def without_turns(placement: Placement, pods: Iterable[ObservedPod], before: int) -> Placement:
-    """The placement without what is vacant of turns before this one."""
-    turns = turns_of(placement)
-    vacant = vacant_slots(placement, pods) if turns else Counter[Slot]()
-    gone = Counter({slot: count for slot, count in vacant.items() if turns[slot] < before})
-    return rebuilt(placement, slots_of(placement) - gone) if gone else placement
-
-
 def merged(first: Placement, second: Placement, pods: Iterable[ObservedPod] = ()) -> Placement:
-    """Both placements as one: what was promised before, and what was decided now.
-
-    Where the first has turns, the second comes with its last or, as long as pods of it are not
-    bound, after it: nothing may come between.
-    """
+    """Both placements as one: what was promised before, and what was decided now."""
     slots = slots_of(first) + slots_of(second)
-    offset = _turn_for_more(first, pods)
-    later = tuple(replace(each, turn=each.turn + offset) for each in second.assignments)
-    return rebuilt(Placement(assignments=first.assignments + later), slots)
-
-
-def _turn_for_more(placement: Placement, pods: Iterable[ObservedPod]) -> int:
-    last = max(turns_of(placement).values(), default=0)
-    if not last:
-        return 0
-    return last + bool(vacant_slots(placement, bound(pods)))
-
-
-def rebuilt(placement: Placement, slots: Mapping[Slot, int]) -> Placement:
-    """Make a placement of slots; each keeps its turn."""
-    nodes: defaultdict[tuple[Kind, int], dict[str, int]] = defaultdict(dict)
-    turns = turns_of(placement)
-    for slot, count in slots.items():
-        if count > 0:
-            nodes[slot.kind, turns.get(slot, 0)][slot.node] = count
-    kinds = {kind_in(a): a for a in placement.assignments}
-    return Placement(
-        assignments=tuple(
-            replace(kinds[kind], nodes=tuple(sorted(nodes[kind, turn].items())), turn=turn)
-            for kind, turn in sorted(nodes)
-        )
-    )
+    later = released_after(first, second, pods)
+    return rebuilt(Placement(assignments=first.assignments + later.assignments), slots)
 
 
 def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:

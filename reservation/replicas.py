@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
-from reservation.edits import rebuilt
-from reservation.slots import Kind, kind_in, kind_of, promised, slots_of, taken_slots, vacant_slots
+from reservation.release_order import rebuilt
+from reservation.slots import Kind, kind_of, promised, slots_of, taken_slots, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -110,4 +110,4 @@ def _renamed(placement: Placement, heirs: Mapping[Replica, str]) -> Placement:
         return placement
     names = ((each, heirs.get((each.pod_set, each.replica))) for each in placement.assignments)
     renamed = (replace(each, replica=name) if name else each for each, name in names)
-    return Placement(tuple(sorted(renamed, key=lambda each: (kind_in(each), each.turn))))
+    return Placement.of(renamed)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from kube.codec.observed_pod import ObservedPod
-from reservation.edits import rebuilt
+from reservation.release_order import rebuilt
 from reservation.replicas import Replica, named_replicas
 from reservation.slots import (
     Kind,

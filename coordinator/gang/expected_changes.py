@@ -17,18 +17,18 @@ from reservation.slots import kind_of
 class Course:
     """The pods of a gang that have a step before them, as they were when it was last looked at.
 
-    All are uids: of pods with a write under way, yet to be bound, and yet to be ready. `turns` says
-    in how many they are released: only where there are several does anything wait for a bind.
+    All are uids: of pods with a write under way, yet to be bound, and yet to be ready. Where the
+    release is `in_steps`, what is released next waits for binds.
     """
 
     writing: set[str]
     binding: set[str] = field(default_factory=set)
     starting: set[str] = field(default_factory=set)
-    turns: int = 1
+    in_steps: bool = False
 
-    def begin(self, standing: Standing, turns: int) -> None:
+    def begin(self, standing: Standing, *, in_steps: bool) -> None:
         """Note which pods have which step before them."""
-        self.turns = turns
+        self.in_steps = in_steps
         settled = [pod for pod_set in standing for pod in pod_set.settled]
         unsettled = self.writing - {pod.uid for pod in settled}
         self.binding = unsettled | {pod.uid for pod in settled if not pod.node}
@@ -41,8 +41,8 @@ class Course:
             self.binding.discard(after.uid)
         if ready:
             self.starting.discard(after.uid)
-        turn_over = bound and not self.binding and self.turns > 1
-        return turn_over or (ready and not self.starting)
+        step_over = self.in_steps and bound and not self.binding
+        return step_over or (ready and not self.starting)
 
 
 def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:

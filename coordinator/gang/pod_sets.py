@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
-from reservation.release_order import turn_due, turns_of
+from reservation.release_order import held_back
 from reservation.slots import Slot, Slots, assign, seat_of, vacant_slots
 from scheduling.model.placement import Placement
 
@@ -24,8 +24,8 @@ class PodSetStanding:
     `settled`: without our gate, bound or on its way to its pinned node. `seated`: gated, with the
     node of its slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others
     too. `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids
-    of those seated whose turn has not come. `unpinned`: without our gate, pin and node, which
-    kube-scheduler may bind to any node: such a pod has no room.
+    of those seated whose release waits for binds of others. `unpinned`: without our gate, pin and
+    node, which kube-scheduler may bind to any node: such a pod has no room.
     """
 
     terms: PodSetTerms
@@ -128,16 +128,16 @@ def survey(
     gated = [pod for _, line in lines for pod in line if pod.gated]
     seats = assign(gated, vacant, targets)
     staying = (pod for pod in pods if pod.uid not in leaving)
-    early = _early(gated, seats, turns_of(placement), turn_due(placement, staying))
+    early = _early(gated, seats, held_back(placement, staying))
     return tuple(_pod_set(each, line, vacant, seats, early) for each, line in lines)
 
 
 def _early(
-    gated: Iterable[ObservedPod], seats: Mapping[str, str], turns: Mapping[Slot, int], due: int
+    gated: Iterable[ObservedPod], seats: Mapping[str, str], held: Container[Slot]
 ) -> frozenset[str]:
-    """The uids of those whose turn comes after the one that is due."""
-    taken = ((pod.uid, seat_of(pod, seats[pod.uid])) for pod in gated if turns and pod.uid in seats)
-    return frozenset(uid for uid, seat in taken if seat and turns[seat] > due)
+    """The uids of pods that have a slot which is held back."""
+    taken = ((pod.uid, seat_of(pod, seats[pod.uid])) for pod in gated if pod.uid in seats)
+    return frozenset(uid for uid, seat in taken if seat in held)
 
 
 def _line_up(pods: Iterable[ObservedPod], hosts: int) -> list[ObservedPod]:
@@ -188,7 +188,7 @@ def _vacant_of(pod_set: str, vacant: Slots) -> int:
 
 
 def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
-    """The seated pods whose turn has come, with their nodes; the head before the rest.
+    """The seated pods that may be released now, with their nodes; the head before the rest.
 
     Workers wait in an init container until the head answers; a worker that starts first holds
     its GPUs for nothing.

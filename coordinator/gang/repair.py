@@ -12,8 +12,7 @@ from coordinator.gang.adoption import is_nominated
 from coordinator.gang.pod_sets import ready_for_release
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from reservation.edits import without_turns
-from reservation.release_order import turn_count, turn_reached
+from reservation.release_order import without_passed, without_waiting
 from reservation.slots import is_released, vacant_slots
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
@@ -73,33 +72,32 @@ def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -
 
 
 def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
-    """What is left of a placement with turns when a released pod of it was lost.
+    """What is left of a placement that is released in steps when a released pod of it was lost.
 
-    The turns were for a gang that is bound from nothing. A successor of a pod whose turn has gone
-    by is decided anew, beside those that are bound, and so is all that waits in a gang that ran. Of
-    what was lost before its term a leader knows nothing, and takes it that something was.
+    The steps were planned for a gang of which nothing is bound. The successor of a lost pod of an
+    earlier step is decided anew, beside the bound pods; so is all that waits in a gang that ran. A
+    leader does not know what was lost before its term, and assumes that something was.
     """
     settled = frozenset(pod.uid for pod in pods if pod.settled_on and not pod.terminal)
     lost = view.settled is None or view.settled - settled
     view.settled = settled
     if not lost:
         return placement
-    gone_by = turn_count(placement) if view.ran else turn_reached(placement, pods)
-    return without_turns(placement, pods, gone_by)
+    return without_waiting(placement, pods) if view.ran else without_passed(placement, pods)
 
 
 def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
-    """What is left of a placement whose later turns wait for a pod of the surplus that never comes.
+    """What is left of a placement whose later steps wait for a surplus pod that never comes.
 
     The minimum does not wait for surplus: it is decided anew beside those that are bound.
     """
     if not _is_stalled(view):
         return placement
-    return without_turns(placement, pods, turn_count(placement))
+    return without_waiting(placement, pods)
 
 
 def _is_stalled(view: GangView) -> bool:
-    """Whether a turn is due of which no pod is on its way, or could go, though the minimum is."""
+    """Whether a step of the release waits for pods that cannot come, though the minimum can."""
     if not any(each.early for each in view.standing) or _lacks(view):
         return False
     on_their_way = any(not pod.node for each in view.standing for pod in each.settled)

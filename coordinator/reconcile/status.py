@@ -18,7 +18,7 @@ from coordinator.record.status import pruned
 from coordinator.record.urgency import ADMITTED, GATHERING, QUEUED, RUNNING, Status
 from kube.codec.placement import placement_to_status, shortage_to_status
 from kube.ray.gang_terms import pods_wanted
-from reservation.release_order import turn_count
+from reservation.release_order import order_in_words
 from reservation.slots import is_released
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
@@ -109,9 +109,9 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     seats = {node for each in view.standing for _, node in each.seated}
     nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
-    said = f"{pods} pods placed on {len(nodes)} node{plural}"
-    turns = turn_count(view.placement) if view.placement else 1
-    return Explained(phase, Reason.ADMITTED, said + (f" in {turns} turns" if turns > 1 else ""))
+    order = order_in_words(view.placement) if view.placement else ""
+    said = f"{pods} pods placed on {len(nodes)} node{plural}{order}"
+    return Explained(phase, Reason.ADMITTED, said)
 
 
 def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:

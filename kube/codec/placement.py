@@ -9,7 +9,7 @@ from scheduling.model.placement import Assignment, Placement
 from scheduling.model.verdict import PodSetRefusal
 
 _MOST_PODS = 2**20  # on a node, of one kind; what they take together must fit 64 bits
-_MOST_TURNS = 2**31  # what comes later counts on, and must fit the schema
+_MOST_WAVES = 2**31  # what comes later counts on, and must fit the schema
 
 
 def placement_to_status(placement: Placement, epoch: int) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _written(assignment: Assignment) -> dict[str, Any]:
         "replica": assignment.replica,
         "requests": {name: quantity(name, amount) for name, amount in assignment.requests},
         "nodes": dict(assignment.nodes),
-        **({"turn": assignment.turn} if assignment.turn else {}),
+        **({"wave": assignment.wave} if assignment.wave else {}),
     }
 
 
@@ -77,13 +77,13 @@ def _read(pod_set: str, written: gang_objects.PlacedShape) -> Assignment:
         if not 1 <= count <= most:
             allowed = f"a number of pods from 1 to {most}"
             raise InvalidObject(f"{field} nodes[{name}]", count, allowed)
-    if not 0 <= written.turn <= _MOST_TURNS:
-        raise InvalidObject(f"{field} turn", written.turn, f"a number from 0 to {_MOST_TURNS}")
+    if not 0 <= written.wave <= _MOST_WAVES:
+        raise InvalidObject(f"{field} wave", written.wave, f"a number from 0 to {_MOST_WAVES}")
     return Assignment(
         pod_set=pod_set,
         replica=written.replica,
         shape=written.shape,
         requests=tuple(sorted(requests.items())),
         nodes=tuple(sorted(written.nodes.items())),
-        turn=written.turn,
+        wave=written.wave,
     )

@@ -181,9 +181,9 @@ class PlacedShape(_Model):
     nodes: dict[str, Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})]] = Field(
         default={}, description="Number of pods for each node."
     )
-    turn: Count = Field(
+    wave: Count = Field(
         default=0,
-        description="The pods are released once all of earlier turns are bound; 0 is the first.",
+        description="The pods are released once all of earlier waves are bound; 0 is the first.",
     )
 
 

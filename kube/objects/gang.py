@@ -89,7 +89,7 @@ class PlacedShape(Part, frozen=True):
     replica: str = ""
     requests: OrNull[Quantities] = {}
     nodes: OrNull[Mapping[str, int]] = {}
-    turn: int = 0
+    wave: int = 0
 
 
 class PlacedPodSet(Part, frozen=True):

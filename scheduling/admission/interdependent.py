@@ -1,146 +1,112 @@
 """Admits a gang whose own pods constrain each other (affinity, anti-affinity, spread).
 
-As any other: its minimum whole or not at all, then as much of the surplus as fits, unit by unit.
+As with any other gang, the minimum is placed whole or not at all, then as many units of the surplus
+as fit beside it.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import groupby
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from scheduling.admission.ruling import Ruling
-from scheduling.diagnosis import refusals
+from scheduling.admission.surplus import Stopped, Unit
+from scheduling.diagnosis.causes import Cause, FitsUnpinned, NoWay, SearchEnded
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.filters.inter_pod_affinity import InternalConstraints, Neighbours
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
-from scheduling.model.verdict import Admitted, Refusal
 from scheduling.placement.assignments import Assignments
 from scheduling.placement.exact_search import OutOfSteps
-from scheduling.placement.interdependent.search import NoWay, Ordered, place_interdependent
+from scheduling.placement.interdependent import search
+from scheduling.placement.interdependent.search import Ordered, place_interdependent
+from scheduling.placement.release_waves import plan_release_waves
 
 MANY_AT_ONCE = 8
 """Which share of the steps left an attempt to place several units at once may take."""
 
 
-def decide_interdependent(
-    gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int
-) -> Ruling:
-    """Decide a gang whose groups have the bounds of `found` in their shapes."""
-    attempt = _Attempt(found, found.internal_constraints, room, steps)
-    outcome = attempt.place(gang.minimum)
-    if isinstance(outcome, NoWay) and found.internal_constraints != found.as_they_came:
-        return _told_why(gang, found, room, steps, attempt.spent)
-    if not isinstance(outcome, Ordered):
-        return Ruling(_refused(gang.minimum, found, outcome, room), room, outcome.steps)
-    placed, refused = _with_surplus(gang.surplus, attempt)
-    verdict = Admitted(attempt.placement(), tuple(placed))
-    why_not = None
-    if refused is not None:
-        unit, outcome = refused
-        why_not = partial(_refused, unit, found, outcome, attempt.room)
-    return Ruling(verdict, attempt.room, attempt.spent, why_not=why_not)
-
-
-def _with_surplus(
-    units: Sequence[tuple[Group, ...]], attempt: "_Attempt"
-) -> tuple[list[int], tuple[tuple[Group, ...], NoWay | OutOfSteps] | None]:
-    """Place units one after the other as long as they fit, equal neighbours at once if they do.
-
-    Return the positions of those placed, and a unit that was not with what became of it. One that
-    was refused once is not tried again.
-    """
-    placed: list[int] = []
-    refused: tuple[tuple[Group, ...], NoWay | OutOfSteps] | None = None
-    hopeless: set[tuple[Group, ...]] = set()
-    for unit, run in groupby(range(len(units)), key=units.__getitem__):
-        waiting = list(run)
-        several = 0 if unit in hopeless else len(waiting)
-        while waiting and several:
-            share = MANY_AT_ONCE if several > 1 else 1
-            outcome = attempt.place(unit * several, share)
-            if isinstance(outcome, Ordered):
-                placed, waiting = placed + waiting[:several], waiting[several:]
-                several = min(several, len(waiting))
-            else:
-                several, refused = several // 2, (unit, outcome)
-        if waiting:
-            hopeless.add(unit)
-    return placed, refused if len(placed) < len(units) else None
-
-
-def _told_why(
-    gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int, spent: int
-) -> Ruling:
-    """Refuse a gang that cannot be released pinned: is there a way as its pods came?"""
-    unpinned = _Attempt(found, found.as_they_came, room, steps - spent)
-    outcome = unpinned.place(gang.minimum)
-    if isinstance(outcome, Ordered):
-        refusal = refusals.only_unpinned(gang.groups())
-    else:
-        refusal = _refused(gang.minimum, found, outcome, room)
-    return Ruling(refusal, room, spent + unpinned.spent)
-
-
-def _refused(
-    groups: tuple[Group, ...], found: Neighbours, outcome: NoWay | OutOfSteps, room: FreeCapacity
-) -> Refusal:
-    if isinstance(outcome, OutOfSteps):
-        return refusals.undecided(groups, room)
-    sets = (pod_set for pod_set, _ in found.units)
-    lacks = dict(zip(zip(sets, found.shapes, strict=True), outcome.lacks, strict=True))
-    return refusals.no_way(groups, lacks, room)
-
-
-class _Attempt:
-    """What was placed so far, and the room that is left."""
+class InterdependentPods:
+    """The pods of a gang with their constraints (`found`), as far as they are placed."""
 
     def __init__(
-        self,
-        found: Neighbours,
-        internal_constraints: InternalConstraints,
-        room: FreeCapacity,
-        steps: int,
+        self, gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int
     ) -> None:
-        self._found = found
-        self._internal_constraints = internal_constraints
-        self._steps = steps
+        self.gang, self.room = gang, room
+        self.spent = 0
+        self._found, self._steps = found, steps
         self._standing: Amounts = np.zeros(
             (len(found.units), len(room.columns.names)), dtype=np.int64
         )
-        self._turns = self._standing
+        self._rounds = self._standing
         self._assignments = Assignments(room.columns)
-        self.room = room
-        self.spent = 0
-
-    def place(self, groups: Sequence[Group], share: int = 1) -> Ordered | NoWay | OutOfSteps:
-        """Place all of the groups beside what stands, or none, in a share of the steps left."""
-        shapes = self._found.shapes
-        counts = [sum(g.count for g in self._of_unit(at, groups)) for at in range(len(shapes))]
-        left = (self._steps - self.spent) // share
-        outcome = place_interdependent(
-            shapes, counts, self._internal_constraints, self.room, self._standing, left
-        )
-        self.spent += outcome.steps
-        if isinstance(outcome, Ordered):
-            self._turns = outcome.turns
-            for at, spread in enumerate(outcome.spreads):
-                self._take(at, self._of_unit(at, groups), counts[at], spread)
-        return outcome
 
     def placement(self) -> Placement:
-        """Return where all that was placed goes, and in which turn it is released."""
+        """Return where all that was placed goes, and in which wave it is released."""
         units = zip((pod_set for pod_set, _ in self._found.units), self._found.shapes, strict=True)
         row = {unit: at for at, unit in enumerate(units)}
         index = self.room.columns.index
 
-        def turn_of(pod_set: str, shape: PodShape, node: str) -> int:
-            return int(self._turns[row[pod_set, shape], index[node]])
+        def round_of(pod_set: str, shape: PodShape, node: str) -> int:
+            return int(self._rounds[row[pod_set, shape], index[node]])
 
-        return self._assignments.placement(turn_of)
+        return self._assignments.placement(round_of)
+
+    # ---- the minimum and units of the surplus
+
+    def place_minimum(self) -> Cause | None:
+        """Place the minimum; return what stops it, None where it is placed."""
+        found, minimum = self._found, self.gang.minimum
+        cause = self._place(minimum, found.internal_constraints)
+        if isinstance(cause, NoWay) and found.internal_constraints != found.as_they_came:
+            cause = self._place(minimum, found.as_they_came) or FitsUnpinned((*self.gang.groups(),))
+        return cause
+
+    def place(self, units: Sequence[Unit]) -> Cause | None:
+        """Place equal units beside what stands, all or none; return what stops them."""
+        share = MANY_AT_ONCE if len(units) > 1 else 1
+        groups = tuple(group for unit in units for group in unit)
+        return self._place(groups, self._found.internal_constraints, share)
+
+    def kind(self, unit: Unit) -> Hashable:
+        """Return the unit: the constraints of other pod sets may differ."""
+        return unit
+
+    def at_once(self, _: Unit, most: int) -> int:
+        """Return all of them: if they do not fit, half as many are tried."""
+        return most
+
+    def left_out(self, _: Sequence[int], stopped: Stopped) -> Cause:
+        """Return why the last unit that failed is not placed, beside all that are."""
+        assert isinstance(stopped.cause, NoWay | SearchEnded)
+        return replace(stopped.cause, groups=stopped.unit, room=self.room)
+
+    # ---- one attempt
+
+    def _place(
+        self, groups: tuple[Group, ...], constraints: InternalConstraints, share: int = 1
+    ) -> Cause | None:
+        """Place all of the groups beside what stands, or none, in a share of the steps left."""
+        shapes = self._found.shapes
+        counts = [sum(g.count for g in self._of_unit(at, groups)) for at in range(len(shapes))]
+        steps = (self._steps - self.spent) // share
+        outcome = place_interdependent(
+            shapes, counts, constraints, self.room, self._standing, steps, plan_release_waves
+        )
+        self.spent += outcome.steps
+        if not isinstance(outcome, Ordered):
+            return self._cause(groups, outcome)
+        self._rounds = outcome.order.of
+        for at, spread in enumerate(outcome.spreads):
+            self._take(at, self._of_unit(at, groups), counts[at], spread)
+        return None
+
+    def _cause(self, groups: tuple[Group, ...], outcome: search.NoWay | OutOfSteps) -> Cause:
+        if isinstance(outcome, OutOfSteps):
+            return SearchEnded(groups, self.room)
+        units = zip((pod_set for pod_set, _ in self._found.units), self._found.shapes, strict=True)
+        return NoWay(groups, dict(zip(units, outcome.lacks, strict=True)), self.room)
 
     def _of_unit(self, at: int, groups: Iterable[Group]) -> list[Group]:
         unit = self._found.units[at][0], self._found.shapes[at]

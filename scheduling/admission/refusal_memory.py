@@ -1,30 +1,30 @@
-"""Refusals kept from one cycle to the next, and whether they still hold.
+"""Keeps refusals from one cycle to the next, and says whether they still hold.
 
-A verdict follows from the gang, from what the pods around mean to it (`Around`), and from the room
-at its turn. So a gang stays refused while the first two are equal and no node has got room that one
-of its pods could use.
+A verdict follows from the gang, from what existing pods mean to it (`Around`), and from the room at
+its place in the order. So a refusal stands while the first two are equal and no node has gained
+room that one of the gang's pods could use.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from scheduling.admission.pods import Surroundings
 from scheduling.diagnosis.never_fits import never
 from scheduling.filters.feasibility import is_feasible_somewhere
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import Neighbours
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
 
 CERTAIN = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
-"""Why a gang does not fit; every other reason says that this was not found out."""
+"""Reasons for which a gang certainly does not fit."""
 
-Around = Neighbours | str | None
-"""What the pods around mean to a gang, all of it, or why that cannot be said; None if nothing.
+Around = Surroundings | None
+"""What existing pods mean to a gang; None if nothing.
 
-Whatever a verdict takes from outside belongs in here or, as volumes do, into the shapes of the
-gang that is compared, or a refusal would outlive it.
+Whatever else a verdict depends on belongs in here or, as volumes do, into the shapes of the gang
+that is compared; else a refusal would outlive it.
 """
 
 
@@ -32,8 +32,8 @@ gang that is compared, or a refusal would outlive it.
 class Kept:
     """A refusal with all that it follows from but the room, and the steps it might take.
 
-    `reachable` says per group whether any node is feasible for it: why a gang does not fit follows
-    from that, and from whether the nodes could hold it if they were empty.
+    `reachable` says per group whether any node is feasible for it: the reason follows from that,
+    and from whether the nodes could hold the gang if they were empty.
     """
 
     gang: PendingGang
@@ -53,10 +53,10 @@ class Kept:
 class Memory:
     """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
-    `left_out` are the gangs of whose surplus something waits, with the reason. `kept` says how many
-    of the refusals and reasons were taken over from the cycle before, and `old` which of them may
-    have other numbers by now. `took` says that a gang was given room: if that is free again in the
-    next cycle, more is left than the refusals say.
+    `left_out` are the gangs with surplus that waits, and why. `kept` is how many of these refusals
+    were taken over from the cycle before, `old` which of them may have other numbers by now. `took`
+    says that a gang was given room: if that is free again in the next cycle, more is left than the
+    refusals say.
     """
 
     room: FreeCapacity
@@ -67,12 +67,12 @@ class Memory:
     took: bool = False
 
     def waiting(self) -> Iterator[GangKey]:
-        """Yield the gangs that something is known of, in the order they were decided in."""
+        """Yield the gangs with a refusal, in the order they were decided in."""
         yield from self.refused
         yield from self.left_out
 
     def without(self, gangs: Collection[GangKey]) -> "Memory":
-        """Return it without what is known of some gangs, so that they are decided anew."""
+        """Return it without the refusals of some gangs, so that they are decided anew."""
         if not gangs:
             return self
         refused = {key: kept for key, kept in self.refused.items() if key not in gangs}

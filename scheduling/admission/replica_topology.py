@@ -14,14 +14,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduling.admission.domains import ELSEWHERE, STEPS_PER_TRY, Domains, confined, cost_of_try
-from scheduling.admission.ruling import Decide, Ruling
-from scheduling.diagnosis import domain_refusals, refusals
-from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.admission.question import Accepted, LeftOut, Outcome, Question, Rejected
+from scheduling.admission.shared_claims import admit_sharers
+from scheduling.diagnosis.causes import (
+    Cause,
+    DoesNotFit,
+    NoDomainLeft,
+    NoLabel,
+    ReplicasCrowded,
+    ReplicasShort,
+    SearchEnded,
+    is_open,
+    is_unsupported,
+)
+from scheduling.diagnosis.domain_refusals import WORKERS
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.constraints import Requirement
-from scheduling.model.gang import Group, Member, PendingGang, Topology
+from scheduling.model.gang import Group, Member, Topology
 from scheduling.model.pod import PodShape
-from scheduling.model.verdict import Admitted, Reason, Refusal
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import demand_of, displaced
 
@@ -61,12 +71,13 @@ class Kind:
         return dict(zip(self.names, at, strict=True))
 
 
-def decide_by_replica(gang: PendingGang, room: FreeCapacity, steps: int, decide: Decide) -> Ruling:
-    """Decide a gang each of whose replicas is to be in one domain."""
+def admit_replicas(question: Question) -> Outcome:
+    """Place a gang each of whose replicas is to be in one domain."""
+    gang = question.gang
     topology = gang.topology
     if topology is None or not topology.replica or not any(g.replica for g in gang.groups()):
-        return decide(gang, room, steps)
-    return _Allotment(gang, topology, room).run(steps, decide)
+        return admit_sharers(question)
+    return _Allotment(question, topology).run()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,8 +95,9 @@ Order = Callable[[Amounts], Positions]
 class _Allotment:
     """One gang, its replicas by kind, and what each domain holds of their pods."""
 
-    def __init__(self, gang: PendingGang, topology: Topology, room: FreeCapacity) -> None:
-        self._gang, self._room, self._bound = gang, room, topology.pod_sets
+    def __init__(self, question: Question, topology: Topology) -> None:
+        self._question, self._bound = question, topology.pod_sets
+        self._gang, self._room = gang, room = question.gang, question.room
         self._domains = Domains.by((topology.replica,), room.columns.traits)
         self._nodes: defaultdict[Replica, list[str]] = defaultdict(list)
         for each in topology.occupied:
@@ -120,49 +132,46 @@ class _Allotment:
 
     # ---- the tries
 
-    def run(self, steps: int, decide: Decide) -> Ruling:
-        """Decide the gang in one way after the other until one of them places it."""
-        ruling = self._certainly_not()
-        if ruling is not None:
-            return ruling
-        refused: list[Refusal] = []
-        spent = 0
+    def run(self) -> Outcome:
+        """Ask for the gang in one way after the other until one of them places it."""
+        cause = self._certain_cause()
+        if cause is not None:
+            return Rejected(cause)
+        causes: list[Cause] = []
+        spent, steps = 0, max(self._question.steps, 0)
         for way in self._ways():
-            if spent > max(steps, 0):
-                return Ruling(refusals.undecided(self._gang.minimum, self._room), self._room, spent)
+            if spent > steps:
+                return Rejected(SearchEnded(self._gang.minimum, self._room), spent)
             if way is None:
                 spent += STEPS_PER_TRY
                 continue
-            ruling = decide(self._held_to(way), self._room, steps - spent)
-            spent += ruling.steps
-            if isinstance(ruling.verdict, Admitted) or ruling.verdict.reason == Reason.UNSUPPORTED:
-                return replace(self._speaking_of(way, ruling), steps=spent)
-            refused.append(ruling.verdict)
+            surplus = self._of_surplus(way.left)
+            outcome = admit_sharers(self._held_to({**way.domain, **surplus}, spent))
+            spent += outcome.steps
+            if isinstance(outcome, Accepted):
+                return replace(outcome, steps=spent, left_out=self._left_out(outcome, surplus))
+            if is_unsupported(outcome.cause):
+                return replace(outcome, steps=spent)
+            causes.append(outcome.cause)
             spent += cost_of_try(self._gang, self._domains)
-        return Ruling(self._refusal(refused), self._room, spent)
+        return Rejected(self._cause(causes), spent)
 
-    def _held_to(self, way: _Way) -> PendingGang:
-        domain = {**way.domain, **self._of_surplus(way.left)}
+    def _held_to(self, domain: Mapping[Replica, int], spent: int) -> Question:
+        """Return the question of the gang with its replicas held to these domains."""
 
         def where(pods: Group | Member) -> tuple[Requirement, ...]:
             at = domain.get((pods.pod_set, pods.replica))
             return () if at is None else self._domains.requirements(at)
 
-        return confined(self._gang, where)
+        return self._question.of(confined(self._gang, where), self._question.steps - spent)
 
-    def _speaking_of(self, way: _Way, ruling: Ruling) -> Ruling:
+    def _left_out(self, outcome: Accepted, surplus: Mapping[Replica, int]) -> LeftOut:
         """Have what is said of a surplus speak of replicas where no domain holds another one."""
-        why_not = ruling.why_not
-        if why_not is None:
-            return ruling
-        return replace(ruling, why_not=lambda: self._no_domain(way) or why_not())
-
-    def _no_domain(self, way: _Way) -> Refusal | None:
-        homeless = [name for name, at in self._of_surplus(way.left).items() if at == ELSEWHERE]
-        if not homeless:
-            return None
+        homeless = [name for name, at in surplus.items() if at == ELSEWHERE]
+        if outcome.left_out is None or not homeless:
+            return outcome.left_out
         pod_sets = dict.fromkeys(pod_set for pod_set, _ in homeless)
-        return domain_refusals.no_domain_left(self._domains.keys, len(homeless), tuple(pod_sets))
+        return NoDomainLeft(self._domains.keys, len(homeless), tuple(pod_sets))
 
     def _of_surplus(self, left: Sums) -> dict[Replica, int]:
         """Give each unit of the surplus the tightest domain that holds it, or none."""
@@ -174,7 +183,7 @@ class _Allotment:
                 left = kind.taken_from(left, np.bincount(best, minlength=len(self._domains.names)))
         return domain
 
-    # ---- the ways
+    # ---- the ways to give domains to replicas
 
     def _ways(self) -> Iterator[_Way | None]:
         """Yield ways to give the minimum domains; None for one that leads nowhere."""
@@ -243,13 +252,13 @@ class _Allotment:
 
     # ---- why not
 
-    def _certainly_not(self) -> Ruling | None:
-        """Refuse at once what no way can place."""
+    def _certain_cause(self) -> Cause | None:
+        """Return why no way can place the gang; None where one may."""
         minimum, room = self._gang.minimum, self._room
         if any(room.total(shape) < count for shape, count in demand_of(minimum)):
-            return Ruling(refusals.no_fit(minimum, room), room)
+            return DoesNotFit(minimum, room)
         if self._kinds and not self._domains.names:
-            return Ruling(domain_refusals.no_label(self._domains.keys), room)
+            return NoLabel(self._domains.keys, WORKERS)
         for kind in self._kinds:
             if self._spare(kind) < 0:
                 return self._too_few(kind)
@@ -257,10 +266,10 @@ class _Allotment:
             return self._too_few(self._kinds[0])
         return None
 
-    def _too_few(self, kind: Kind) -> Ruling:
-        """Refuse for want of domains, by the one in which the next replica lacks the fewest pods.
+    def _too_few(self, kind: Kind) -> Cause:
+        """Return that domains are short, by the one in which the next replica lacks fewest pods.
 
-        Rather one that could hold one more if nobody else were there.
+        Rather one that could hold one more if it were empty.
         """
         beside = self._with_head() if self._is_simple() else None
         sums = beside or self._sums
@@ -271,18 +280,19 @@ class _Allotment:
         empty = {shape: self._domains.when_empty(shape, columns) for shape, _ in kind.demand}
         hopeless = kind.fits(empty) <= fits
         at = int(np.lexsort((np.arange(len(fits)), -left, hopeless))[0])
-        short = domain_refusals.ReplicasShort(
-            tuple(dict.fromkeys(pod_set for pod_set, _ in kind.names)),
-            len(kind.names),
-            int(fits.sum()),
-            sum(count for _, count in kind.demand),
-            int(left[at]),
-            self._domains.names[at],
-            tuple(others) if beside else (),
+        return ReplicasShort(
+            groups=self._gang.minimum,
+            keys=self._domains.keys,
+            room=self._room,
+            pod_sets=tuple(dict.fromkeys(pod_set for pod_set, _ in kind.names)),
+            wanted=len(kind.names),
+            fit=int(fits.sum()),
+            pods=sum(count for _, count in kind.demand),
+            some=int(left[at]),
+            name=self._domains.names[at],
+            beside=tuple(others) if beside else (),
+            about=self._all_in(at, kind),
         )
-        keys, minimum = self._domains.keys, self._gang.minimum
-        refusal = domain_refusals.replicas_short(minimum, keys, short, self._room)
-        return Ruling(refusal, self._room, about=self._all_in(at, kind))
 
     def _all_in(self, at: int, kind: Kind) -> tuple[Group, ...]:
         """Return the replicas of a kind as if all of them were held to one domain."""
@@ -293,12 +303,12 @@ class _Allotment:
         )
         return tuple(each for each in held.minimum if (each.pod_set, each.replica) in mine)
 
-    def _refusal(self, refused: Sequence[Refusal]) -> Refusal:
-        minimum, keys, room = self._gang.minimum, self._domains.keys, self._room
-        unsure = any(each.reason == Reason.UNDECIDED for each in refused)
-        if unsure or not self._is_small():
-            return refusals.undecided(minimum, room)
-        return domain_refusals.replicas_crowded(minimum, keys, room)
+    def _cause(self, causes: Sequence[Cause]) -> Cause:
+        """Return why no way that was tried places the gang; that is final where all were."""
+        minimum, room = self._gang.minimum, self._room
+        if any(map(is_open, causes)) or not self._is_small():
+            return SearchEnded(minimum, room)
+        return ReplicasCrowded(minimum, self._domains.keys, room)
 
 
 def _tightest(fits: Amounts) -> Positions:

@@ -1,8 +1,9 @@
-"""Refusals of gangs that belong in one domain of a label, or whose replicas do."""
+"""Writes refusals of gangs whose workers, or replicas, must be inside one domain of a label."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from scheduling.diagnosis.causes import Domain, NoDomain, ReplicasShort
 from scheduling.diagnosis.shortfall import listed, numbers_alone, wanted_pods
 from scheduling.diagnosis.wording import bounded
 from scheduling.filters.free_capacity import FreeCapacity
@@ -13,74 +14,57 @@ from scheduling.model.verdict import Reason, Refusal
 _DOMAINS_NAMED = 3
 
 WORKERS = "the workers"
-"""Whom a topology binds."""
+"""The pods that a gang's topology holds to a domain, in messages."""
 
 
-def closest_domain(
-    keys: Sequence[str], name: Sequence[str], refusal: Refusal, whom: str = WORKERS
-) -> Refusal:
-    """Explain that no domain takes the pods, by what stops them in the best one."""
-    said = f"no single {_joined(keys)} holds {whom}; {_joined(name)} comes closest"
-    return _introduced(said, refusal)
+def in_domain(domain: Domain, refusal: Refusal) -> Refusal:
+    """Name the domain that a refusal is about."""
+    where = f"{_joined(domain.keys)} {_joined(domain.name)}"
+    return _introduced(f"{domain.pods} must be in {where}", refusal)
 
 
-def in_domain(
-    keys: Sequence[str], name: Sequence[str], refusal: Refusal, whom: str = WORKERS
-) -> Refusal:
-    """Say which domain a refusal speaks of."""
-    return _introduced(f"{whom} belong in {_joined(keys)} {_joined(name)}", refusal)
+def no_domain(cause: NoDomain, refusal: Refusal) -> Refusal:
+    """Name the domain that a refusal is about, unless it is about other pods or all nodes."""
+    short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
+    if refusal.reason is Reason.NEVER_FITS or (short and not short & {*cause.pod_sets}):
+        return refusal
+    if cause.is_given or refusal.reason is Reason.UNDECIDED:
+        return in_domain(cause.domain, refusal)
+    keys, name = _joined(cause.domain.keys), _joined(cause.domain.name)
+    return _introduced(f"no single {keys} holds {cause.domain.pods}; {name} comes closest", refusal)
 
 
-def no_label(keys: Sequence[str], whom: str = WORKERS) -> Refusal:
+def no_label(keys: Sequence[str], pods: str) -> Refusal:
     """Explain that no node is in any domain."""
-    said = f"no node has the label {_joined(keys)}, by which {whom} are to be together"
+    said = f"no node has the label {_joined(keys)}, of which {pods} must share one value"
     return Refusal(Reason.NO_FEASIBLE_NODE, said)
 
 
-def nowhere_together(whom: str) -> Refusal:
-    """Explain that nobody says from where volumes are reached, and no one node takes the pods."""
-    said = f"no one node holds {whom}, and nothing says from which others the volume is reached"
+def reach_unknown(pods: str) -> Refusal:
+    """Explain that no node takes all pods that share a volume whose reach is not known."""
+    said = f"no single node holds {pods}, and it is not known which others reach the volume"
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({BIND_IT})")
 
 
 def scattered(keys: Sequence[str], names: Sequence[Sequence[str]]) -> Refusal:
     """Explain that pods of the gang are in several domains already, or in none."""
     named = ", ".join(_joined(name) for name in names[:_DOMAINS_NAMED]) or "none"
-    said = f"the workers are to be in one {_joined(keys)}, but those that have room are in {named}"
+    said = f"the workers must be in one {_joined(keys)}, but those placed already are in {named}"
     more = len(names) - _DOMAINS_NAMED
     said += f" and {more} more" if more > 0 else ""
     return Refusal(Reason.NO_FEASIBLE_NODE, said)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasShort:
-    """How replicas of some pod sets stand whose `pods` pods are to be in one domain.
-
-    `fit` of the `wanted` find one, `beside` other pod sets; for the next there is room for `some`
-    of its pods in `domain`.
-    """
-
-    pod_sets: tuple[str, ...]
-    wanted: int
-    fit: int
-    pods: int
-    some: int
-    domain: Sequence[str]
-    beside: tuple[str, ...] = ()
-
-
-def replicas_short(
-    groups: Iterable[Group], keys: Sequence[str], short: ReplicasShort, room: FreeCapacity
-) -> Refusal:
+def replicas_short(short: ReplicasShort) -> Refusal:
     """Explain that there is room for all pods, but not for whole replicas inside domains."""
     noun, verb = ("replica", "fits") if short.wanted == 1 else ("replicas", "fit")
     beside = f" beside {listed(short.beside)}" if short.beside else ""
     said = (
         f"{short.fit} of {short.wanted} {noun} of {', '.join(short.pod_sets)} {verb}{beside}: "
-        f"each needs {short.pods} pods inside one {_joined(keys)}; the next finds room for "
-        f"{short.some} in {_joined(short.domain)}"
+        f"each needs {short.pods} pods inside one {_joined(short.keys)}; the next finds room for "
+        f"{short.some} in {_joined(short.name)}"
     )
-    numbers = numbers_alone(wanted_pods(groups), room)
+    numbers = numbers_alone(wanted_pods(short.groups), short.room)
     if len(short.pod_sets) == 1:
         most = short.fit * short.pods
         mine = (each.pod_set in short.pod_sets for each in numbers)
@@ -92,10 +76,10 @@ def replicas_short(
 
 
 def replicas_crowded(groups: Iterable[Group], keys: Sequence[str], room: FreeCapacity) -> Refusal:
-    """Explain that replicas would find their domains, but not beside the other pods of the gang."""
+    """Explain that replicas find their domains, but not beside the other pods of the gang."""
     wanted = wanted_pods(groups)
     names = ", ".join(dict.fromkeys(pod_set for pod_set, _, _ in wanted))
-    said = f"{names} fit alone but not together with each replica inside one {_joined(keys)}"
+    said = f"{names} fit separately, but not together with each replica inside one {_joined(keys)}"
     return Refusal(Reason.INSUFFICIENT_RESOURCES, bounded([said], ""), numbers_alone(wanted, room))
 
 

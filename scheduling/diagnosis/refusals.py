@@ -1,16 +1,17 @@
-"""Words why a gang does not fit, in numbers that its user can act on.
+"""Writes refusals of gangs that do not fit, or cannot be judged.
 
 "2 of 4 w fit beside headgroup: each needs 1 cpu on one node, the gang 5 in all; 3 are free, and
-those that fit leave 0": as much of the gang is placed as finds room (`partial_fit`), and the
-amounts are those of the nodes that the predicates allow. What could not run on empty nodes either
-(`never_fits`) is said in another way, for it does not help to wait. A message depends on nothing
-but the gang and the room, so it stays the same while they do.
+those that fit leave 0": as much of the gang is placed as fits (`partial_fit`), and the amounts are
+those of the feasible nodes. Pods that would not fit on empty nodes either (`never_fits`) have other
+words, since waiting does not help. A message depends on nothing but the gang and the room, so it
+stays the same while they do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from scheduling.diagnosis import never_fits
+from scheduling.diagnosis.device_classes import allocated_otherwise
 from scheduling.diagnosis.partial_fit import (
     Wanted,
     attempted,
@@ -25,83 +26,78 @@ from scheduling.diagnosis.shortfall import (
     wanted_pods,
 )
 from scheduling.diagnosis.wording import bounded, shown
-from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack, Stop
 from scheduling.model.constraints import SpreadConstraint
-from scheduling.model.gang import Group, PendingGang
+from scheduling.model.gang import Group
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import PodSetRefusal, Reason, Refusal
 from scheduling.placement.independent import in_order
 
 MOST_KINDS = 256
-MOST_MINDING = 64
-"""How many kinds of pods (pod set and shape) a gang may have, and where they mind each other."""
+MOST_CONSTRAINED_KINDS = 64
+"""How many kinds of pods (pod set and shape) a gang may have, and where they have inter-pod
+constraints."""
+
+_MAY_CONFLICT = (
+    "capacity suffices, but affinity or spread between the gang's own pods may be unsatisfiable"
+)
 
 MOST_PORTS = 128
 """How many host ports all kinds of pods of a gang may ask for; one on an address counts twice."""
 
 
-_ALL_FIT_BUT = "there is room for all, but what they mind of each other may leave no way"
-
-
-def unsupported(groups: Iterable[Group]) -> Refusal | None:
-    """Refuse a gang with pods that the core cannot judge; None where it can judge all."""
+def not_modelled(groups: Iterable[Group]) -> Refusal:
+    """Name the constraints of the groups that the core does not judge."""
     asked: dict[str, set[str]] = {}
     for group in in_order(groups):
         if group.shape.unsupported:
             asked.setdefault(group.pod_set, set()).update(group.shape.unsupported)
-    if not asked:
-        return None
     said = [f"{pod_set}: {', '.join(sorted(names))}" for pod_set, names in asked.items()]
     return Refusal(Reason.UNSUPPORTED, bounded(["not supported by Muster", *said], "; "))
 
 
-def too_many_kinds(gang: PendingGang) -> Refusal | None:
-    """Refuse a gang with more kinds of pods than can be judged in a moment, none where it is fine.
+def too_many_kinds(kinds: int, *, are_constrained: bool) -> Refusal:
+    """Refuse a gang with more kinds of pods than can be judged in a moment.
 
-    Each kind costs a look at all nodes, and at all other kinds where they mind each other.
+    Each kind costs a look at all nodes, and at all other kinds where they have constraints.
     """
-    if 1 + len(gang.minimum) + sum(map(len, gang.surplus)) <= MOST_MINDING:
-        return None
-    kinds = {(group.pod_set, group.shape) for group in gang.groups()}
-    minding = any(shape.near or shape.apart or shape.spread for _, shape in kinds)
-    if len(kinds) <= (MOST_MINDING if minding else MOST_KINDS):
-        return None
-    said = f"{len(kinds)} kinds of pods, more than {MOST_KINDS}"
-    if minding:
-        said = f"{len(kinds)} kinds of pods that mind each other, more than {MOST_MINDING}"
-    remedy = "make the pods of a group equal, or have fewer groups"
+    what = " that have affinity or topology spread constraints" if are_constrained else ""
+    most = MOST_CONSTRAINED_KINDS if are_constrained else MOST_KINDS
+    said = f"{kinds} kinds of pods{what}, more than {most}"
+    remedy = "make the pods of a group equal, or use fewer groups"
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said} ({remedy})")
 
 
-def too_many_ports(gang: PendingGang) -> Refusal | None:
+def too_many_ports(ports: int) -> Refusal:
     """Refuse a gang that asks for more host ports than can be judged in a moment."""
-    ports = sum(len(shape.ports) for shape in {group.shape for group in gang.groups()})
-    if ports <= MOST_PORTS:
-        return None
-    said = f"{ports} host ports of all kinds of its pods, more than {MOST_PORTS} (use fewer)"
+    said = f"{ports} host ports in all kinds of its pods, more than {MOST_PORTS} (use fewer)"
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {said}")
 
 
-def counted_too_often(disks: Iterable[tuple[str, str]]) -> Refusal:
+def equal_pods_differ(problem: str) -> Refusal:
+    """Refuse a gang of which a selector matches some of a number of equal pods and not others."""
+    return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}")
+
+
+def shared_disks_counted(disks: Iterable[tuple[str, str]]) -> Refusal:
     """Refuse a gang that may fit only because of disks that its pods share, by driver and claim."""
     named = ", ".join(
         f'volume claim "{shown(claim)}" of {driver}' for driver, claim in sorted(disks)
     )
     said = (
-        "not supported by Muster; a shared disk counts for each pod that mounts it, and so too "
-        f"few can be attached (NodeVolumeLimits): {named} (let fewer pods mount it, or detach "
-        "other volumes of the driver)"
+        "not supported by Muster; a disk that several pods mount is counted once for each of them, "
+        f"and nodes can attach too few by that count (NodeVolumeLimits): {named} (let fewer pods "
+        "mount it, or detach other volumes of the driver)"
     )
     return Refusal(Reason.UNSUPPORTED, bounded([said], ""))
 
 
 def no_fit(groups: Iterable[Group], room: FreeCapacity, unit: Sequence[Group] = ()) -> Refusal:
-    """Explain that a gang certainly does not fit into the room, or not one `unit` of its surplus.
+    """Explain that the groups certainly do not fit, or not one more `unit` of a surplus.
 
-    Of a surplus only the unit must come at once, so never is only what even that could not.
+    Of a surplus only one unit is placed at once, so only what is too large for one never fits.
     """
     wanted = wanted_pods(groups)
     attempt = attempted(wanted, room)
@@ -120,7 +116,7 @@ def no_fit(groups: Iterable[Group], room: FreeCapacity, unit: Sequence[Group] = 
 def no_way(
     groups: Iterable[Group], lacks: Mapping[tuple[str, PodShape], Lack], room: FreeCapacity
 ) -> Refusal:
-    """Explain that what binds the pods of the gang leaves no way to place them all.
+    """Explain that the constraints between the pods of the gang leave no way to place them all.
 
     `lacks` says per pod set and shape what the best attempt left out.
     """
@@ -141,8 +137,8 @@ def no_way(
 def _why(lack: Lack) -> str:
     if lack.stop is None:
         return (
-            "required affinity between the pods of the gang and the room that is free leave no "
-            "node for more"
+            "required affinity between the gang's own pods, with the capacity that is free, leaves "
+            "no node for more"
         )
     return _stop(lack.stop)
 
@@ -152,13 +148,14 @@ def _stop(stop: Stop) -> str:
     constraint = stop.constraint
     most, key = stop.least + constraint.max_skew, constraint.counted.key
     nodes = "1 node" if stop.nodes == 1 else f"{stop.nodes} nodes"
-    said = f"topology spread over {key} (maxSkew {constraint.max_skew}) keeps more from {nodes}"
+    said = f"topology spread over {key} (maxSkew {constraint.max_skew}) rules out {nodes} for more"
+    limit = f"no {key} may hold more than {most}"
     if stop.name:
-        return f"{said}: {shown(stop.name)} holds {stop.least}, so that none may hold over {most}"
+        return f"{said}: {shown(stop.name)} holds {stop.least}, so {limit}"
     if stop.found < constraint.min_domains:
-        domains = f"{stop.found} of {constraint.min_domains} domains (minDomains) are there"
-        return f"{said}: {domains}, so that none may hold over {most}"
-    return f"{said}: none may hold over {most}"
+        domains = f"{stop.found} of {constraint.min_domains} domains (minDomains) exist"
+        return f"{said}: {domains}, so {limit}"
+    return f"{said}: {limit}"
 
 
 def _stopped(numbers: PodSetRefusal, lack: Lack) -> PodSetRefusal:
@@ -176,7 +173,7 @@ def _summed(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     return tuple(sums.items())
 
 
-def only_unpinned(groups: Iterable[Group]) -> Refusal:
+def fits_unpinned(groups: Iterable[Group]) -> Refusal:
     """Refuse a gang whose pods would fit as they came, but not each pinned to its node."""
     said = [
         f"{pod_set}: topologySpreadConstraints over {shown(constraint.counted.key)} with "
@@ -188,7 +185,7 @@ def only_unpinned(groups: Iterable[Group]) -> Refusal:
             if constraint.binds_pinned
         )
     ]
-    head = "not supported by Muster where the pods fit only before they are pinned to their nodes"
+    head = "not supported by Muster; the pods fit as created, but not once pinned to their nodes"
     return Refusal(Reason.UNSUPPORTED, bounded([head, *said], "; "))
 
 
@@ -198,12 +195,12 @@ def _what_binds(constraint: SpreadConstraint) -> str:
     return "nodeAffinityPolicy Ignore (use Honor)"
 
 
-def awaiting() -> Refusal:
+def awaits_binding() -> Refusal:
     """Put a gang off whose pods would disturb others that are not bound yet, or be refused."""
     return Refusal(
         Reason.UNDECIDED,
-        "topology spread constraints of released pods count pods of this gang, or its affinity "
-        "counts on them; it is decided once those are bound",
+        "waits until released pods are bound: their topology spread constraints count pods of this "
+        "gang, or the affinity of this gang depends on them",
     )
 
 
@@ -214,43 +211,18 @@ def _refusal(
     room: FreeCapacity,
     numbers: tuple[PodSetRefusal, ...],
 ) -> Refusal:
-    """Refuse for good, unless nodes could give by classes of devices what they lack otherwise."""
-    open_ways = _open_ways(wanted, room)
-    if open_ways:
-        said = ["not supported by Muster", *open_ways, *said]
+    """Refuse for good, unless nodes may give through a DeviceClass what they lack otherwise."""
+    otherwise = [*allocated_otherwise(wanted, room)]
+    if otherwise:
+        said = ["not supported by Muster", *otherwise, *said]
         return Refusal(Reason.UNSUPPORTED, bounded(said, "; "), numbers)
     return Refusal(reason, bounded(said, ". "), numbers)
-
-
-def _open_ways(wanted: Sequence[Wanted], room: FreeCapacity) -> list[str]:
-    """Name what nodes could give by classes of devices; mostly there are none."""
-    if not room.columns.claimable:
-        return []
-    return [way for pod_set, shape, _ in wanted if (way := _by_claim(pod_set, shape, room))]
-
-
-def _by_claim(pod_set: str, shape: PodShape, room: FreeCapacity) -> str:
-    """Name what a pod asks for and feasible nodes without any may give by a class of devices."""
-    names = [name for name, _ in shape.requests if name in room.columns.claimable]
-    lacking = [name for name in names if _is_lacking(name, shape, room)]
-    if not lacking:
-        return ""
-    remedy = "only devices in a node's status.allocatable are counted: add nodes with such"
-    return f"{pod_set}: {', '.join(lacking)} through a DeviceClass ({remedy})"
-
-
-def _is_lacking(resource: str, shape: PodShape, room: FreeCapacity) -> bool:
-    """Say whether some feasible node has none at all; kube-scheduler asks its devices then."""
-    row = room.columns.row.get(resource)
-    nodes = feasible(shape, room.columns)
-    lacking = nodes if row is None else nodes & (room.columns.allocatable[row] == 0)
-    return bool(lacking.any())
 
 
 def undecided(groups: Iterable[Group], room: FreeCapacity) -> Refusal:
     """Explain that the search for a placement was given up before it had an answer."""
     attempt = attempted(wanted_pods(groups), room)
     numbers = numbers_of(attempt)
-    said = ["no placement found within the bounded search; tried again when room changes"]
-    said += sentences(attempt, numbers) or [_ALL_FIT_BUT]
+    said = ["no placement found within the search limit; tried again when free capacity changes"]
+    said += sentences(attempt, numbers) or [_MAY_CONFLICT]
     return Refusal(Reason.UNDECIDED, bounded(said, ". "), numbers)

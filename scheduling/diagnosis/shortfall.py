@@ -1,4 +1,4 @@
-"""What each pod set lacks, in numbers and in a sentence."""
+"""Says what each pod set lacks, in numbers and in a sentence."""
 
 from collections.abc import Iterable, Sequence
 from typing import assert_never
@@ -21,14 +21,14 @@ from scheduling.model.verdict import PodSetRefusal
 from scheduling.placement.independent import in_order
 from scheduling.state.node_snapshot import NodeSnapshot
 
-_SPEAKS_AGAINST = {
+_WHY_INFEASIBLE = {
     Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
-    Predicate.AVOIDED: ("refused such a pod of late", "refused such pods of late"),
+    Predicate.AVOIDED: ("refused such a pod recently", "refused such pods recently"),
     Predicate.CORDON: ("is cordoned", "are cordoned"),
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
     Predicate.ADDED_AFFINITY: (
-        "does not match the affinity that the scheduler adds",
-        "do not match the affinity that the scheduler adds",
+        "does not match the scheduler's addedAffinity",
+        "do not match the scheduler's addedAffinity",
     ),
     Predicate.NODE_SELECTOR: ("does not match the node selector", "do not match the node selector"),
     Predicate.NODE_AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
@@ -37,17 +37,17 @@ _SPEAKS_AGAINST = {
         "are in no domain of a topology spread constraint",
     ),
     Predicate.COMPANY: (
-        "is ruled out by affinity between pods",
-        "are ruled out by affinity between pods",
+        "is ruled out by affinity or anti-affinity between pods",
+        "are ruled out by affinity or anti-affinity between pods",
     ),
     Predicate.FEATURES: (
-        "does not declare a feature that it needs",
-        "do not declare a feature that it needs",
+        "does not declare a feature that the pod needs",
+        "do not declare a feature that the pod needs",
     ),
 }
 
 _OTHERS_NAMED = 3
-NEW_NODE = "it waits until a node is added or changed"
+NEW_NODE = "the gang waits until a node is added or changed"
 
 
 def wanted_pods(groups: Iterable[Group]) -> tuple[Wanted, ...]:
@@ -87,7 +87,7 @@ def _alone(pod_set: str, shape: PodShape, count: int, room: FreeCapacity) -> Pod
 
 
 def _numbers_of(part: Part, attempt: Attempt) -> PodSetRefusal:
-    """Return what one more pod lacks beside the others; of a set that fits nothing is short."""
+    """Return what one more pod lacks beside the others; nothing of a set that fits."""
     short = attempt.shortage(part) if part.missing else NO_NODE
     counts = short.resource and not is_port(short.resource)
     return PodSetRefusal(
@@ -140,9 +140,9 @@ def _sentence(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
 
 
 def _at_most(part: Part) -> str:
-    """Fewer may fit where pods mind where the others of the gang are."""
-    minds = part.shape.near or part.shape.apart or part.shape.spread
-    return "at most " if part.fit and minds else ""
+    """Fewer may fit where pods have inter-pod constraints."""
+    constrained = part.shape.near or part.shape.apart or part.shape.spread
+    return "at most " if part.fit and constrained else ""
 
 
 def _beside(others: Sequence[Part]) -> str:
@@ -164,9 +164,9 @@ def listed(names: Sequence[str]) -> str:
 def _stops(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
     barred = _barred(part.shape, attempt.before)
     if not numbers.resource:
-        whom = "it" if part.wanted == 1 else "them"
+        pods = "it" if part.wanted == 1 else "them"
         nodes = number_of_nodes(attempt.before)
-        said = f"no node is feasible for {whom} ({nodes}{': ' if barred else ''}{barred})"
+        said = f"no node is feasible for {pods} ({nodes}{': ' if barred else ''}{barred})"
         return "; ".join(filter(None, (said, unmatched(part.shape, attempt.before.columns.traits))))
     needs = "it needs" if part.wanted == 1 else "each needs"
     aside = f" (left out: {barred})" if barred else ""
@@ -200,7 +200,7 @@ def _are(resource: str, amount: int) -> str:
 
 
 def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> str:
-    """Say why waiting does not help while the nodes are what they are."""
+    """Say why waiting does not help as long as the nodes stay as they are."""
     match cause:
         case TooMany(resource, needed, total):
             said = (
@@ -209,7 +209,7 @@ def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> st
             )
         case TooScattered(shape, count, fit):
             names = listed(_sets_of(shape, wanted))
-            said = f"only {fit} of {count} {names} would fit if the nodes were empty"
+            said = f"only {fit} of {count} {names} would fit if all nodes were empty"
         case TooLarge():
             said = _too_large(cause, wanted)
         case other:
@@ -239,13 +239,13 @@ def _sets_of(shape: PodShape, wanted: Sequence[Wanted]) -> list[str]:
 
 
 def _barred_for_long(shape: PodShape, room: FreeCapacity) -> str:
-    """Say which nodes are ruled out by what does not pass by itself."""
+    """Say which nodes are ruled out by conditions that do not pass by themselves."""
     lasting = never_fits.patient(shape)
     return _in_words(_unfit(lasting, room.columns).items(), lasting)
 
 
 def _barred(shape: PodShape, room: FreeCapacity) -> str:
-    """Say which nodes the predicates rule out, room left aside."""
+    """Say which nodes the predicates rule out, free capacity aside."""
     counts = [each for each in _rejections(shape, room) if each[0] != Predicate.RESOURCES]
     return _in_words(((Predicate(name), number) for name, number in counts), shape)
 
@@ -260,9 +260,9 @@ def _in_words(counts: Iterable[tuple[Predicate, int]], shape: PodShape) -> str:
 
 
 def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
-    """Say what a predicate has against one node, and against several."""
-    if predicate in _SPEAKS_AGAINST:
-        return _SPEAKS_AGAINST[predicate]
+    """Say why a predicate rules out a node, and why several."""
+    if predicate in _WHY_INFEASIBLE:
+        return _WHY_INFEASIBLE[predicate]
     claims = dict.fromkeys(each.claim for each in shape.reach if each.predicate == predicate)
     by = f"ruled out by {predicate}: {' and '.join(claims)}"
     return f"is {by}", f"are {by}"

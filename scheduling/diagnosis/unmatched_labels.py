@@ -22,7 +22,7 @@ SHOWN = 63
 def unmatched(shape: PodShape, traits: NodeAttributes) -> str:
     """Name what of the node selector and the required node affinity no node matches, if anything.
 
-    It is about all nodes, whatever else speaks against them.
+    It is about all nodes, whatever else rules them out.
     """
     asked = shape.node_selector, shape.node_affinity
     if not traits.names or asked == ((), None):
@@ -65,11 +65,11 @@ def _of_term(term: NodeTerm, traits: NodeAttributes) -> str:
 
 
 def _named(part: NodeTerm, traits: NodeAttributes) -> str:
-    """Say what is asked for, and which values of the label there are."""
+    """Say what is asked for, and which values of the label exist."""
     if not part.labels or part.labels[0].key == NODE_NAME:
         return _spoken(part)
     there = sorted(value for value in traits.label(part.labels[0].key).values if value is not None)
-    has = f"there is {_listed(there)}" if there else "no node has this label"
+    has = f"existing values: {_listed(there)}" if there else "no node has this label"
     return f"{_spoken(part)} ({has})"
 
 

@@ -25,8 +25,8 @@ class ToldApartError(Exception):
     """A selector picks some pods of a unit and not others."""
 
     def __init__(self, pod_set: str) -> None:
-        said = "affinity between pods that tells equal pods apart"
-        remedy = "select by labels that all pods of a group have alike"
+        said = "a pod affinity or spread selector matches some of its equal pods and not others"
+        remedy = "select by labels that all pods of a group have in common"
         super().__init__(f"{pod_set}: {said} ({remedy})")
 
 
@@ -268,7 +268,7 @@ def _hears(term: PodTerm, namespace: str) -> bool:
 
     To decide that, it asks the namespace selector without the namespace's labels
     (isSchedulableAfterPodChange of plugin InterPodAffinity): most selectors then pick nothing, and
-    the pod waits five minutes for the next general turn.
+    the pod waits up to five minutes, until all unschedulable pods are tried again.
     """
     selector = term.namespace_selector
     return namespace in term.namespaces or (selector is not None and selects(selector, {}))

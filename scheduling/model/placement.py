@@ -1,5 +1,6 @@
 """A placement: which pods of a gang go to which node, counted."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -8,8 +9,8 @@ class Assignment:
     """Where the pods of one shape (and replica) of a pod set go: node name -> number of pods.
 
     `requests` are those of the shape, so that the room stays reserved even when no pod of the
-    shape exists for the moment. The pods are released in their `turn`: once all pods of the gang
-    that have an earlier one are bound.
+    shape exists for the moment. The pods are released in their `wave`: once all pods of the gang
+    in earlier waves are bound.
     """
 
     pod_set: str
@@ -17,7 +18,7 @@ class Assignment:
     shape: str
     requests: tuple[tuple[str, int], ...]
     nodes: tuple[tuple[str, int], ...]
-    turn: int = 0
+    wave: int = 0
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -28,3 +29,12 @@ class Placement:
     """
 
     assignments: tuple[Assignment, ...] = field(default=())
+
+    @classmethod
+    def of(cls, assignments: Iterable[Assignment]) -> "Placement":
+        """Return the placement of these, sorted by name and by wave."""
+        return cls(tuple(sorted(assignments, key=_place)))
+
+
+def _place(each: Assignment) -> tuple[str, str, str, int]:
+    return each.pod_set, each.replica, each.shape, each.wave

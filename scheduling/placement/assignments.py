@@ -1,7 +1,7 @@
-"""Hands the nodes that a shape was given out to pod sets and replicas.
+"""Assigns the nodes found for a shape to pod sets and replicas.
 
-Shapes are placed, groups are promised: pods of one shape are handed out to the groups that want
-them in order of name, node after node, so that the pods of a replica stay close together.
+Searches place pods by shape; a placement is by pod set and replica. Pods of one shape go to its
+groups in order of name, node after node, so that the pods of a replica stay close together.
 """
 
 from collections import defaultdict
@@ -15,8 +15,8 @@ from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import in_order
 from scheduling.state.node_snapshot import NodeSnapshot
 
-TurnOf = Callable[[str, PodShape, str], int]
-"""The turn of the pods of a pod set and shape on a node."""
+RoundOf = Callable[[str, PodShape, str], int]
+"""The round in which the pods of a pod set and shape on a node are bound."""
 
 
 class Assignments:
@@ -43,27 +43,25 @@ class Assignments:
         nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
         return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))
 
-    def placement(self, turn_of: TurnOf | None = None) -> Placement:
-        """Return all that was handed out, sorted by name, with its turns; else all at once."""
-        found = [
-            Assignment(pod_set, replica, shape.key, shape.requests, nodes, turn)
+    def placement(self, round_of: RoundOf | None = None) -> Placement:
+        """Return all that was handed out, in the given rounds or all at once."""
+        return Placement.of(
+            Assignment(pod_set, replica, shape.key, shape.requests, nodes, each)
             for (pod_set, replica, shape), on in self._taken.items()
-            for turn, nodes in _in_turns(pod_set, shape, on, turn_of)
-        ]
-        found.sort(key=lambda each: (each.pod_set, each.replica, each.shape, each.turn))
-        return Placement(tuple(found))
+            for each, nodes in _by_round(pod_set, shape, on, round_of)
+        )
 
 
-def _in_turns(
-    pod_set: str, shape: PodShape, on: Mapping[str, int], turn_of: TurnOf | None
+def _by_round(
+    pod_set: str, shape: PodShape, on: Mapping[str, int], round_of: RoundOf | None
 ) -> Iterable[tuple[int, tuple[tuple[str, int], ...]]]:
-    """Return the nodes of one shape of a pod set by turn, sorted by name."""
-    if turn_of is None:
+    """Return the nodes of one shape of a pod set by round, sorted by name."""
+    if round_of is None:
         return [(0, tuple(sorted(on.items())))] if on else []
-    turns: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    rounds: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
     for node, count in sorted(on.items()):
-        turns[turn_of(pod_set, shape, node)].append((node, count))
-    return [(turn, tuple(nodes)) for turn, nodes in turns.items()]
+        rounds[round_of(pod_set, shape, node)].append((node, count))
+    return [(each, tuple(nodes)) for each, nodes in rounds.items()]
 
 
 def _dealt(stock: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:

@@ -73,7 +73,7 @@ def test_a_gang_of_the_second_scheduler_runs_where_that_one_lets_it(plot: Plot) 
         NodeSpec("other", cpus=64, memory="512Gi"),
     )
     plot.create(on_second("large", 4, SCORING))
-    said = "1 does not match the affinity that the scheduler adds"
+    said = "1 does not match the scheduler's addedAffinity"
     plot.wait_phase("large", "Queued", "NeverFits", said)
     assert all(is_held(pod) for pod in plot.wait_pods("large", 5))
     plot.create(on_second("small", 2, SCORING))

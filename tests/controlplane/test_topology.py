@@ -95,7 +95,7 @@ def test_a_lost_worker_comes_back_in_the_zone_of_the_others(plot: Plot) -> None:
     victim, where = next(iter(plot.bound("stays", "worker").items()))
     plot.patch_node(where, {"spec": {"unschedulable": True}})
     plot.delete("Pod", victim)
-    plot.wait_message("stays", f"the workers belong in {ZONE} zone-a: 0 of 1 workers fits")
+    plot.wait_message("stays", f"the workers must be in {ZONE} zone-a: 0 of 1 workers fits")
     plot.add_nodes(NodeSpec("zone-a-3", 1, labels={ZONE: "zone-a"}))
     plot.wait_running("stays", 3)
     assert domains(plot, "stays") == {"zone-a": 2}

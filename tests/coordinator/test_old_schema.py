@@ -7,14 +7,14 @@ import pytest
 from coordinator.messages.actions import WriteGangStatus
 from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import Json, gang_of, node
-from tests.coordinator.test_turns import apart, in_zones
+from tests.coordinator.test_release_waves import apart, in_zones
 from tests.coordinator.world import World
 
 MINUTE = 60.0
 
 
 class OldApi(Api):
-    """Knows neither turns nor how many decisions there were."""
+    """Knows neither waves nor how many decisions there were."""
 
     def _store(self, key: Key, obj: Json) -> Json:
         return super()._store(key, {**obj, "status": _pruned(obj.get("status", {}))})
@@ -23,7 +23,7 @@ class OldApi(Api):
 def _pruned(value: Any) -> Any:
     match value:
         case dict():
-            return {k: _pruned(v) for k, v in value.items() if k not in ("turn", "decided")}
+            return {k: _pruned(v) for k, v in value.items() if k not in ("wave", "decided")}
         case list():
             return [_pruned(each) for each in value]
         case _:

@@ -431,7 +431,7 @@ class Walk(RuleBasedStateMachine):
     def nobody_waits_who_could_start(self) -> None:
         state = self.world.leader.state
         asked = [v.asked for v in state.views.values() if isinstance(v.asked, PendingGang)]
-        for decision in run_cycle(asked, state.cache.columns(), company=state._company()):
+        for decision in run_cycle(asked, state.cache.columns(), existing=state._company()):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 

@@ -99,7 +99,7 @@ def only_unpinned() -> str:
 
 def only_unpinned_by_policy() -> str:
     constraint = replace(spread(), heeds_affinity=False)
-    return refused((refusals.only_unpinned([group("w", 1, spreading(constraint))]),))
+    return refused((refusals.fits_unpinned([group("w", 1, spreading(constraint))]),))
 
 
 def by_device_class() -> str:
@@ -109,7 +109,7 @@ def by_device_class() -> str:
     return refused(run_cycle([gang("g", group("w", 1, shape(gpu=1)))], world))
 
 
-def told_apart_by_affinity() -> str:
+def equal_pods_differ() -> str:
     apart = minding(apart=[term("w-0")])
     members = tuple(Member("w", apart, (("app", f"w-{at}"),)) for at in range(2))
     asked = replace(gang("g", group("w", 2, apart)), members=members)
@@ -118,7 +118,7 @@ def told_apart_by_affinity() -> str:
 
 def named_by_the_pod() -> str:
     named = shape(unsupported=(f"resourceClaims ({SPECS['resourceClaims'][1]})",))
-    return refused((refusals.unsupported([Group("w", "", named, 1)]),))
+    return refused((refusals.not_modelled([Group("w", "", named, 1)]),))
 
 
 def without_replica() -> str:
@@ -135,20 +135,22 @@ def without_replica() -> str:
 
 
 CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
-    "refusals.unsupported": ((named_by_the_pod, "ask for the extended resource of"),),
-    "refusals.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or have fewer"),),
+    "refusals.not_modelled": ((named_by_the_pod, "ask for the extended resource of"),),
+    "refusals.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or use fewer"),),
     "refusals.too_many_ports": ((too_many_ports, "use fewer"),),
-    "refusals.only_unpinned": (
+    "refusals.fits_unpinned": (
         (only_unpinned, "leave minDomains out"),
         (only_unpinned_by_policy, "use Honor"),
     ),
-    "refusals._refusal": ((by_device_class, "add nodes with such"),),
-    "gang._decided_among": ((told_apart_by_affinity, "select by labels that all pods of a group"),),
+    "refusals._refusal": ((by_device_class, "add nodes that list them"),),
+    "refusals.equal_pods_differ": (
+        (equal_pods_differ, "select by labels that all pods of a group"),
+    ),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""
 
-OF_VOLUMES = {"domain_refusals.nowhere_together", "refusals.counted_too_often"}
+OF_VOLUMES = {"domain_refusals.reach_unknown", "refusals.shared_disks_counted"}
 
 
 @pytest.mark.parametrize("where", CASES)

@@ -93,7 +93,7 @@ def test_surplus_and_lost_members_stay_in_the_zone() -> None:
     world.scale("one", 3)
     world.settle(seconds=5)
     assert homes(world, "one") == {"a": 2}
-    assert world.status("one")["message"].startswith(f"the workers belong in {ZONE} a: 0 of 1 ")
+    assert world.status("one")["message"].startswith(f"the workers must be in {ZONE} a: 0 of 1 ")
 
     world.create(*zoned("a", 4, 1, 2)[2:])
     world.settle(seconds=5)
@@ -134,7 +134,7 @@ def test_another_zone_label_than_that_of_the_running_pods_is_said() -> None:
     world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=marks))
     world.scale("one", 5)
     world.settle(seconds=5)
-    assert world.status("one")["message"].endswith("but those that have room are in a, b")
+    assert world.status("one")["message"].endswith("but those placed already are in a, b")
 
 
 def test_each_replica_is_promised_and_started_in_one_rack() -> None:

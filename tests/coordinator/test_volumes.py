@@ -121,7 +121,7 @@ def test_a_claim_for_one_pod_is_kept_for_a_pod_that_is_on_its_way() -> None:
     world.create(ray_cluster("second", head=template(**mounts())))
     world.settle(seconds=1)
     assert len(world.leader.releases()) == 1
-    assert 'volume claim "data" is kept for another pod' in world.status("second")["message"]
+    assert 'volume claim "data" is reserved for another pod' in world.status("second")["message"]
 
 
 def test_disks_that_are_attached_or_promised_leave_no_place_for_more() -> None:
@@ -238,7 +238,7 @@ def test_pods_that_share_a_claim_to_be_bound_wait_for_those_on_the_first_node() 
     world.create(ray_cluster("r", group("workers", 3, **mounts())))
     world.settle(seconds=1)
     sharing = [name for name, _ in world.leader.releases() if "workers" in name]
-    assert world.status("r")["message"].endswith("in 2 turns")
+    assert world.status("r")["message"].endswith("in 2 waves")
     assert len(sharing) == 2
     world.schedule = schedule  # type: ignore[method-assign]
     world.settle(seconds=1)

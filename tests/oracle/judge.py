@@ -59,7 +59,7 @@ def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
         yield from each.faults(gang, scene)
     now, waiting = scene, list(gang)
     while waiting:
-        now, left = _turn(now, waiting)
+        now, left = _pass(now, waiting)
         if len(left) == len(waiting):
             if not _has_order(scene, list(gang), set()):
                 yield from _told(now, left)
@@ -88,7 +88,7 @@ def _has_order(now: Scene, waiting: list[Bound], tried: set[frozenset[str]]) -> 
     )
 
 
-def _turn(now: Scene, waiting: list[Bound]) -> tuple[Scene, list[Bound]]:
+def _pass(now: Scene, waiting: list[Bound]) -> tuple[Scene, list[Bound]]:
     """Bind who is accepted, one after the other; return the scene then and who is left."""
     left = []
     for pod, node in waiting:

@@ -22,14 +22,14 @@ from tests.oracle.model import Json, World, name_of, pod_set_of
 
 @dataclass(frozen=True)
 class Yes:
-    """The gang is admitted: its pods turn by turn, as they are released, each with its node."""
+    """The gang is admitted: its pods wave by wave, as they are released, each with its node."""
 
-    turns: tuple[tuple[tuple[Json, str], ...], ...]
+    waves: tuple[tuple[tuple[Json, str], ...], ...]
 
     @property
     def pods(self) -> tuple[tuple[Json, str], ...]:
         """All pods in the order of their release."""
-        return tuple(chain.from_iterable(self.turns))
+        return tuple(chain.from_iterable(self.waves))
 
 
 def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
@@ -46,7 +46,7 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
     company, volumes = ExistingPods(cache.company), Volumes(cache.storage)
-    [decision] = run_cycle([gang], cache.columns(), company=company, volumes=volumes)
+    [decision] = run_cycle([gang], cache.columns(), existing=company, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
@@ -93,16 +93,16 @@ def _shape(pod: Json, cache: ClusterCache) -> PodShape:
 def _released(
     shapes: list[tuple[Json, PodShape]], admitted: Admitted
 ) -> tuple[tuple[tuple[Json, str], ...], ...]:
-    """Hand the seats of a placement to the pods, the head first in its turn."""
+    """Hand the seats of a placement to the pods, the head first in its wave."""
     seats: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for each in admitted.placement.assignments:
         for node, count in each.nodes:
-            seats[each.pod_set, each.shape] += [(each.turn, node)] * count
-    turns: defaultdict[int, list[tuple[Json, str]]] = defaultdict(list)
+            seats[each.pod_set, each.shape] += [(each.wave, node)] * count
+    waves: defaultdict[int, list[tuple[Json, str]]] = defaultdict(list)
     for pod, shape in sorted(shapes, key=lambda it: (pod_set_of(it[0]) != "head", name_of(it[0]))):
-        turn, node = seats[pod_set_of(pod), shape.key].pop()
-        turns[turn].append((pod, node))
-    return tuple(tuple(turns[turn]) for turn in sorted(turns))
+        wave, node = seats[pod_set_of(pod), shape.key].pop()
+        waves[wave].append((pod, node))
+    return tuple(tuple(waves[wave]) for wave in sorted(waves))
 
 
 def _labels(pod: Json) -> tuple[tuple[str, str], ...]:

@@ -47,14 +47,14 @@ def safe(scene: Scene, gang: Sequence[Json], tries: int) -> bool | None:
     return found or (None if len(search.seen) > tries else False)
 
 
-def holds(scene: Scene, turns: Sequence[Sequence[Bound]]) -> bool:
-    """Say whether pods pinned to their nodes are all bound, each turn in whatever order."""
+def holds(scene: Scene, waves: Sequence[Sequence[Bound]]) -> bool:
+    """Say whether pods pinned to their nodes are all bound, each wave in whatever order."""
     now = _as_pinned(scene)
-    for turn in turns:
-        kinds = _kinds([pod for pod, _ in turn])
-        if not _ends_well(now, kinds, _ending(kinds, turn, scene.nodes)):
+    for wave in waves:
+        kinds = _kinds([pod for pod, _ in wave])
+        if not _ends_well(now, kinds, _ending(kinds, wave, scene.nodes)):
             return False
-        now = replace(now, bound=[*now.bound, *turn])
+        now = replace(now, bound=[*now.bound, *wave])
     return True
 
 
@@ -182,7 +182,7 @@ class _Search:
 
 
 def _last(row: Sequence[int]) -> int:
-    """Return the last node with pods: without an order those before it have had their turn."""
+    """Return the last node with pods: without an order those before it have been filled."""
     return max((at for at, count in enumerate(row) if count), default=0)
 
 

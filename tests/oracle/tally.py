@@ -17,7 +17,7 @@ class Outcome:
     everything found one; None where that took too long. `judge` says where the slow judgement
     and kube-scheduler are not of one mind, `unanswered` where kube-scheduler did not answer in
     time, `safe` whether a gang that was missed can be pinned so that all are bound whoever goes
-    first, `turns` in how many turns an admitted one was released, `deciders` are the ingredients
+    first, `waves` in how many waves an admitted one was released, `deciders` are the ingredients
     without which the answer had been another.
     """
 
@@ -27,7 +27,7 @@ class Outcome:
     possible: bool | None = None
     safe: bool | None = None
     alone: bool | None = None
-    turns: int = 0
+    waves: int = 0
     deciders: frozenset[str] = frozenset()
     unsound: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Tally:
         unanswered = sum(bool(o.unanswered) for o in self.outcomes)
         missed = f"missed: {len(self.incomplete)} refused, {len(self.undecided)} Undecided"
         in_any_order = len(self.possible) - len(self.delicate)
-        turns = Counter(each.turns for each in self.outcomes if each.turns > 1)
+        waves = Counter(each.waves for each in self.outcomes if each.waves > 1)
         speed = self.cases / max(self.seconds, 0.001)
         return [
             f"{self.cases} cases in {self.seconds:.0f} s ({speed:.1f} a second)",
@@ -95,8 +95,8 @@ class Tally:
             f"{_of(admitted, in_any_order)} that fit in any order of binding",
             f"{_of(admitted, len(self.possible))} that fit in some order of binding",
             f"{missed}; {len(self.delicate)} for the order of binding alone",
-            "released in turns: "
-            + (", ".join(f"{n} in {t}" for t, n in sorted(turns.items())) or "0"),
+            "released in waves: "
+            + (", ".join(f"{n} in {t}" for t, n in sorted(waves.items())) or "0"),
             f"{unsearched} refusals not searched through",
             f"{sum(alone)} placed whole by kube-scheduler alone, of {len(alone)} that it was given",
             f"{len(self.misjudged)} in which kube-scheduler and the oracle's judgement differ",

@@ -1,6 +1,6 @@
 """Does Muster's answer agree with what kube-scheduler does, and with trying everything?
 
-A yes is released as the product does it, turn by turn, head first and pinned, and every pod must be
+A yes is released as the product does it, wave by wave, head first and pinned, and every pod must be
 bound to its node. After a no the gang is released unpinned, for kube-scheduler to place pod by pod,
 and everything is tried: where either finds a way the no was wrong. What kube-scheduler does
 unpinned is also held against the oracle's own judgement, so that this can be believed where the pin
@@ -58,11 +58,11 @@ def _try_pinned(stage: Stage, stored: World, answer: Yes, outcome: Outcome) -> N
     nodes = {name_of(node): node for node in stored.nodes}
     before = scene(stored)
     outcome.unsound += faults([(pod, nodes[node]) for pod, node in answer.pods], before)
-    outcome.turns = len(answer.turns)
-    if not holds(before, [[(pod, nodes[node]) for pod, node in turn] for turn in answer.turns]):
-        outcome.unsound.append("not every order of binding within its turns succeeds")
+    outcome.waves = len(answer.waves)
+    if not holds(before, [[(pod, nodes[node]) for pod, node in wave] for wave in answer.waves]):
+        outcome.unsound.append("not every order of binding within its waves succeeds")
     wanted = {name_of(pod): node for pod, node in answer.pods}
-    pods = _in_turns(stage, stored, answer)
+    pods = _in_waves(stage, stored, answer)
     where = {name_of(pod): node_of(pod) for pod in pods}
     if all(map(node_of, pods)) or any(map(is_refused, pods)):
         outcome.unsound += [f"told {wanted}, bound {where}"] if where != wanted else []
@@ -71,13 +71,13 @@ def _try_pinned(stage: Stage, stored: World, answer: Yes, outcome: Outcome) -> N
     outcome.deciders = frozenset(_permitting(before, stored.gang, outcome.present))
 
 
-def _in_turns(stage: Stage, stored: World, answer: Yes) -> list[Json]:
-    """Release turn after turn, once all before it are bound; return the pods in the end."""
+def _in_waves(stage: Stage, stored: World, answer: Yes) -> list[Json]:
+    """Release wave after wave, once all before it are bound; return the pods in the end."""
     awaited: set[str] = set()
     pods = stored.gang
-    for turn in answer.turns:
-        stage.release(turn)
-        awaited |= {name_of(pod) for pod, _ in turn}
+    for wave in answer.waves:
+        stage.release(wave)
+        awaited |= {name_of(pod) for pod, _ in wave}
         pods = stage.settled(stored, partial(_are_bound, awaited))
         if not _are_bound(awaited, pods):
             break

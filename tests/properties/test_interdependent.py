@@ -18,7 +18,7 @@ from scheduling.model.verdict import Admitted, Reason
 from scheduling.placement.interdependent.exhaustive import is_impossible
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
 from scheduling.placement.interdependent.search import Ordered, place_interdependent
-from scheduling.placement.release_waves import MOST_TURNS
+from scheduling.placement.release_waves import MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import node_snapshot_of
 from scheduling.state.pod_index import ExistingPods, Kind, PodIndex
@@ -121,10 +121,10 @@ def possible(left: Sequence[Pod], nodes: Sequence[Node], bound: list[Bound]) -> 
     return False
 
 
-def follows(turns: Sequence[Sequence[Bound]], bound: list[Bound]) -> bool:
-    """Say whether pinned pods are all bound in the end, each turn once those before it are."""
-    for at, placed in enumerate(turns):
-        if not in_any_order(placed, [*bound, *(pair for turn in turns[:at] for pair in turn)]):
+def follows(waves: Sequence[Sequence[Bound]], bound: list[Bound]) -> bool:
+    """Say whether pinned pods are all bound in the end, each wave once those before it are."""
+    for at, placed in enumerate(waves):
+        if not in_any_order(placed, [*bound, *(pair for wave in waves[:at] for pair in wave)]):
             return False
     return True
 
@@ -189,15 +189,15 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         by_name = {node.name: node for node in nodes}
-        turns: list[list[Bound]] = [[] for _ in range(MOST_TURNS)]
+        waves: list[list[Bound]] = [[] for _ in range(MOST_WAVES)]
         for each in decision.verdict.placement.assignments:
             pod = gang[int(each.pod_set[1:])][0]
             assert each.shape == pod.shape.key
-            turns[each.turn] += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
-        everybody = [pair for turn in turns for pair in turn]
+            waves[each.wave] += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
+        everybody = [pair for wave in waves for pair in wave]
         assert len(everybody) == len(wanted)
-        assert follows(turns, scene.bound)
-        assert not turns[1] or not in_any_order(everybody, scene.bound)
+        assert follows(waves, scene.bound)
+        assert not waves[1] or not in_any_order(everybody, scene.bound)
     else:
         assert decision.verdict.reason is not Reason.UNDECIDED
         assert not possible(wanted, nodes, scene.bound)
@@ -221,7 +221,7 @@ def test_what_finds_its_place_was_not_impossible(
         np.zeros((len(wanted), len(nodes)), dtype=np.int64),
     )
     outcome = place_interdependent(
-        found.shapes, wanted, found.internal_constraints, room, standing, 10**6
+        found.shapes, wanted, found.internal_constraints, room, standing, 10**6, plan_release_waves
     )
     if isinstance(outcome, Ordered):
         assert not is_impossible(

@@ -138,9 +138,9 @@ def test_a_memory_minds_who_comes_and_goes(
             name = on[at % len(on)].name
             table.use(name, pod.shape.requests, sign)
             company.use(pod.kind, pod.shape.apart, name, sign)
-            fresh = run_cycle(pending, table.snapshot(), company=ExistingPods(company))
+            fresh = run_cycle(pending, table.snapshot(), existing=ExistingPods(company))
             decisions, memory = next_cycle(
-                pending, table.snapshot(), memory, company=ExistingPods(company)
+                pending, table.snapshot(), memory, existing=ExistingPods(company)
             )
             for ours, theirs in zip(decisions, fresh, strict=True):
                 assert told(ours) == told(theirs) or _both_wait(ours, theirs)

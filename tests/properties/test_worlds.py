@@ -116,6 +116,6 @@ def test_an_answer_agrees_with_trying_everything(seed: str) -> None:
     if isinstance(said, Yes):
         nodes = {name_of(node): node for node in asked.nodes}
         assert not list(faults([(pod, nodes[node]) for pod, node in said.pods], before))
-        assert holds(before, [[(pod, nodes[node]) for pod, node in turn] for turn in said.turns])
+        assert holds(before, [[(pod, nodes[node]) for pod, node in wave] for wave in said.waves])
     elif said.reason not in (Reason.UNDECIDED, Reason.UNSUPPORTED):
         assert not possible(before, asked.gang, drawn.present, TRIES)

@@ -1,14 +1,10 @@
 """Which seats does a placement keep, as its pods come and go?"""
 
-from dataclasses import replace
-
 import msgspec
 
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.objects import core as core_objects
 from kube.objects import names
-from reservation.edits import merged, without_turns
-from reservation.release_order import turn_due, turn_reached, turns_of
 from reservation.replicas import without_halves
 from reservation.slots import kind_of
 from reservation.unclaimed import without_unclaimed
@@ -88,72 +84,3 @@ def test_no_half_replica_of_pods_that_do_not_say_theirs_has_seats_given_up() -> 
     placement = seats(worker("one", replica=""), n1=4)
     assert claimed(placement, pods[:1], wanted=4, hosts=2) == placement
     assert claimed(placement, pods, wanted=4, hosts=2) == seats(worker("one", replica=""), n1=2)
-
-
-# ---- turns
-
-
-def in_turns(*turns: str) -> Placement:
-    """One seat on each of the nodes named, all of the turn at that place."""
-    kind = kind_of(worker("any"))
-    assert kind is not None
-    used = worker("any").used
-    return Placement(
-        tuple(
-            Assignment(*kind, used, tuple((node, 1) for node in nodes.split()), turn)
-            for turn, nodes in enumerate(turns)
-            if nodes
-        )
-    )
-
-
-def bound(*nodes: str) -> list[ObservedPod]:
-    return [worker(f"on-{node}", node) for node in nodes]
-
-
-def test_a_turn_is_due_once_all_before_it_are_bound() -> None:
-    placement = in_turns("n1 n2", "n3", "n4")
-    assert [turn_due(placement, bound(*on)) for on in ((), ("n1",), ("n1", "n3"))] == [0, 0, 0]
-    assert turn_due(placement, bound("n1", "n2")) == 1
-    assert turn_due(placement, bound("n1", "n2", "n3")) == 2
-    assert turn_due(placement, bound("n1", "n2", "n3", "n4")) == 2
-    assert turn_due(in_turns("n1"), []) == 0
-
-
-def test_a_pod_that_is_being_deleted_holds_up_the_turns_after_its_own() -> None:
-    leaving = [replace(each, terminating=True) for each in bound("n1")]
-    assert turn_due(in_turns("n1", "n2"), leaving) == 0
-
-
-def test_the_turn_that_was_reached_is_the_last_with_a_pod() -> None:
-    placement = in_turns("n1 n2", "n3")
-    assert turn_reached(placement, bound("n1")) == 0
-    assert turn_reached(placement, bound("n1", "n3")) == 1
-
-
-def test_what_is_vacant_of_turns_that_have_gone_by_is_given_up() -> None:
-    placement = in_turns("n1 n2", "n3 n4")
-    pods = bound("n1", "n3")
-    assert without_turns(placement, pods, 0) is placement
-    assert without_turns(placement, pods, 1) == in_turns("n1", "n3 n4")
-    assert without_turns(placement, pods, 2) == in_turns("n1", "n3")
-    assert without_turns(in_turns("n1 n2"), pods, 1) == in_turns("n1 n2")
-
-
-def test_what_is_decided_later_does_not_come_between_the_turns() -> None:
-    """With the last one, or after it while a pod of what was there is not bound."""
-    first = in_turns("n1", "n2")
-    assert merged(first, in_turns("n3"), bound("n1", "n2")) == in_turns("n1", "n2 n3")
-    assert merged(first, in_turns("n3"), bound("n1")) == in_turns("n1", "n2", "n3")
-    assert merged(first, in_turns("n3", "n4"), bound("n1")) == in_turns("n1", "n2", "n3", "n4")
-    assert merged(in_turns("n1"), in_turns("n2", "n3"), []) == in_turns("n1 n2", "n3")
-
-
-def test_a_second_pod_beside_one_of_its_kind_has_its_turn() -> None:
-    """Whatever lets the one in on a node lets in the other."""
-    both = merged(in_turns("n1", "n2"), in_turns("n1"), bound("n1", "n2"))
-    assert set(turns_of(both).values()) == {0, 1}
-    assert [(each.turn, each.nodes) for each in both.assignments] == [
-        (0, (("n1", 2),)),
-        (1, (("n2", 1),)),
-    ]

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduling.admission.gang_topology import decide_together
-from scheduling.admission.ruling import Ruling
+from scheduling.admission.domain_search import DomainSearch
+from scheduling.admission.question import Outcome, Question, Rejected
 from scheduling.cycle import Settings, run_cycle
-from scheduling.diagnosis.refusals import MOST_KINDS, MOST_MINDING
+from scheduling.diagnosis.causes import DoesNotFit
+from scheduling.diagnosis.domain_refusals import WORKERS
+from scheduling.diagnosis.refusals import MOST_CONSTRAINED_KINDS, MOST_KINDS
 from scheduling.filters import free_capacity
 from scheduling.filters.free_capacity import At, FreeCapacity
 from scheduling.model.amounts import Amounts
@@ -34,7 +36,7 @@ MODEST = asking(group("head", 1, shape(cpu=1)), name="modest")
 def verdict(*groups: Group, on: NodeSnapshot = WORLD) -> Verdict:
     """The verdict for a gang of these groups; a modest one behind it is admitted in any case."""
     first = asking(*groups, name="absurd")
-    decisions = run_cycle([first, MODEST], on, company=ExistingPods(PodIndex()))
+    decisions = run_cycle([first, MODEST], on, existing=ExistingPods(PodIndex()))
     found = {each.key.name: each.verdict for each in decisions}
     assert isinstance(found["modest"], Admitted)
     return found["absurd"]
@@ -77,15 +79,15 @@ def circle(kinds: int) -> list[Group]:
 
 def test_pod_sets_that_are_drawn_to_each_other_in_a_circle_get_a_verdict() -> None:
     """Nobody may begin."""
-    assert reason(*circle(MOST_MINDING)) == Reason.NO_FEASIBLE_NODE
+    assert reason(*circle(MOST_CONSTRAINED_KINDS)) == Reason.NO_FEASIBLE_NODE
 
 
 def test_more_kinds_of_pods_that_mind_each_other_than_can_be_judged_are_unsupported() -> None:
-    found = verdict(*circle(MOST_MINDING + 1))
+    found = verdict(*circle(MOST_CONSTRAINED_KINDS + 1))
     assert not isinstance(found, Admitted)
     assert found.reason is Reason.UNSUPPORTED
     assert found.message.startswith(
-        "not supported by Muster; 65 kinds of pods that mind each other, more than 64 ("
+        "not supported by Muster; 65 kinds of pods that have affinity or topology spread constraints, more than 64 ("
     )
 
 
@@ -149,7 +151,7 @@ def test_labels_that_no_term_reads_do_not_make_pods_different() -> None:
     table = CountingTable()
     for at in range(50):
         table.use(("team", (("app", f"x{at}"),)), (term(f"x{at}", HOST),), f"n{at:03}", +1)
-    [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, company=ExistingPods(table))
+    [decision] = run_cycle([unlike(1000, shape(cpu=1))], WORLD, existing=ExistingPods(table))
     assert isinstance(decision.verdict, Admitted)
     assert table.asked < 1000
 
@@ -176,7 +178,7 @@ def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None
     """Another gang that asks for their company looks at each kind a few times."""
     table, shunning = CountingTable(), minding([], [term("x", HOST)])
     gangs = [unlike(200, shape(cpu=33)), asking(group("v", 1, shunning), name="later")]
-    run_cycle(gangs, WORLD, company=ExistingPods(table))
+    run_cycle(gangs, WORLD, existing=ExistingPods(table))
     assert 200 <= table.asked < 2000
 
 
@@ -187,12 +189,13 @@ def tries(asked: PendingGang, steps: int) -> int:
     """Return in how many domains a gang is tried that none of them takes."""
     count = 0
 
-    def refuse(_: PendingGang, room: FreeCapacity, __: int) -> Ruling:
+    def reject(question: Question) -> Outcome:
         nonlocal count
         count += 1
-        return Ruling(Refusal(Reason.INSUFFICIENT_RESOURCES, "no"), room)
+        return Rejected(DoesNotFit(question.gang.minimum, question.room))
 
-    decide_together(asked, FreeCapacity.of(WORLD), steps, refuse)
+    question = Question(asked, FreeCapacity.of(WORLD), steps)
+    DomainSearch(question, ("w",), (ZONE,), WORKERS).run(reject)
     return count
 
 
@@ -262,5 +265,5 @@ def test_replicas_of_one_shape_in_other_domains_are_told_apart_when_refused() ->
         topology=Topology(("w",), replica=ZONE),
     )
     on = columns(node("n", cpu=5, labels={HOST: "n", ZONE: "a"}))
-    [decision] = run_cycle([asked], on, company=ExistingPods(PodIndex()))
+    [decision] = run_cycle([asked], on, existing=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Refusal)

@@ -125,7 +125,7 @@ def test_a_search_that_runs_out_is_undecided() -> None:
     [decision] = run_cycle([gang("a", *PAIRED)], columns(*PAIRING), Settings(search_steps=0))
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason == Reason.UNDECIDED
-    assert "bounded search" in decision.verdict.message
+    assert "search limit" in decision.verdict.message
 
 
 def paired(pool: str) -> PendingGang:

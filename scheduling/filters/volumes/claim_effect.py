@@ -51,10 +51,10 @@ class Effect:
 
 NOTHING = Effect()
 UNKNOWN = Effect(
-    unsupported=frozenset({"volumes of pods that are not known (wait until they are seen)"})
+    unsupported=frozenset({"volumes of pods that have not been seen yet (wait until they are)"})
 )
 
-BIND_IT = "bind it before, with a pod of its own, or let its class bind at once"
+BIND_IT = "bind the claim first with a pod of its own, or use a class that binds immediately"
 """What helps where pods share a claim that is not bound yet."""
 
 

@@ -110,7 +110,7 @@ class Mounting:
         for name, predicate in sorted(effect.single):
             said = spoken(Mount(name))
             if name in self._taken or name in self._promised:
-                why = f"{said} is kept for another pod"
+                why = f"{said} is reserved for another pod"
                 effect += Effect((VolumeNodeRestriction(predicate, why, ()),))
             elif pods[name, predicate] > 1 and not self._may_share(name, predicate):
                 effect += _shared(said, predicate, pods[name, predicate])

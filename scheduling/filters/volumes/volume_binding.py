@@ -163,7 +163,7 @@ class Volumes:
         """Work out one claim, in the order in which plugin VolumeBinding asks."""
         called = spoken(mount)
         if not self._table.is_seen:
-            return nowhere(called, "is not known, because volumes cannot be watched")
+            return nowhere(called, "cannot be judged, because volumes cannot be watched")
         if not mount.claim:
             return Effect(drivers=self._counted(mount.volume))
         claim = self._table.find(Claim, (namespace, mount.claim))
@@ -185,7 +185,7 @@ class Volumes:
         single = Effect(single=frozenset({(claim.name, Predicate.VOLUME_RESTRICTIONS)}))
         if not self._table.is_used(*claim.key):
             return single
-        why = f"{spoken(mount)} is ReadWriteOncePod and in use"
+        why = f"{spoken(mount)} is ReadWriteOncePod and in use by another pod"
         return single + Effect((VolumeNodeRestriction(Predicate.VOLUME_RESTRICTIONS, why, ()),))
 
     def _bound(self, claim: Claim, mount: Mount) -> Effect:
@@ -272,13 +272,13 @@ class Volumes:
         """
         called = spoken(mount)
         if claim.selected:
-            return nowhere(called, "was given a node, and nobody makes volumes of its class")
+            return nowhere(called, "has a selected node, but its class has no provisioner")
         kept = self._table.kept_for(claim)
         if not kept and not self._table.has_free(claim.storage_class):
             return nowhere(called, f'finds no free volume of storage class "{claim.storage_class}"')
         if not kept:
             name = f'{called} of storage class "{claim.storage_class}", which has no provisioner'
-            also = "" if mount.volume else ", or bind the claim before"
+            also = "" if mount.volume else ", or bind the claim first"
             return Effect(unsupported=frozenset({f"{name} (use a class that has one{also})"}))
         terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
         return Effect(

@@ -8,39 +8,55 @@ bound of steps.
 Without spread constraints the order of pods within a unit does not matter: keeping apart is mutual,
 and a pod that is drawn goes where the terms hold already, so it opens no new place for the next.
 With them it does, and where units are drawn to each other the order of units does: then everything
-is tried pod by pod (`exhaustive`). Where not every order of binding succeeds, what is found is
-released in turns (`release_waves`); a part of the steps is spent on a way that has fewer of them.
+is tried pod by pod (`exhaustive`). A placement is worth something only if its pods can be bound: an
+`Objective` says in how many rounds, and a part of the steps is spent on a way that needs fewer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import InternalConstraints
+from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
 from scheduling.filters.pod_topology_spread import Lack
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import OutOfSteps
 from scheduling.placement.interdependent.exhaustive import is_impossible, steps_from
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
-from scheduling.placement.release_waves import plan_release_waves
+from scheduling.state.node_snapshot import NodeAttributes
 
 HOMES = 64
 """In how many places a series is begun in a sweep."""
 
-FEWER_TURNS = 8
-"""Which share of the steps left is spent on a way with fewer turns than that which is found."""
+FEWER_ROUNDS = 8
+"""Which share of the steps left is spent on a way with fewer rounds than that which is found."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BindOrder:
+    """The round in which each cell (units x nodes) is bound, whatever the order within a round.
+
+    Without any rounds (`count` is 0) no order is known in which all pods can be bound. `steps` is
+    what it took to say so.
+    """
+
+    of: Amounts
+    count: int
+    steps: int
+
+
+Objective = Callable[[Amounts, Sequence[Attraction], NodeAttributes], BindOrder]
+"""Rates what is placed (units x nodes) by how it can be bound: the fewer rounds the better."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ordered:
-    """A spread per unit, and the turns of all pods by unit and node, `count` in number."""
+    """A spread per unit, and the order in which all pods are bound, also those that stood."""
 
     spreads: tuple[Distribution, ...]
-    turns: Amounts
-    count: int
+    order: BindOrder
     steps: int
 
 
@@ -59,22 +75,22 @@ def place_interdependent(
     room: FreeCapacity,
     standing: Amounts,
     steps: int,
+    objective: Objective,
 ) -> Ordered | NoWay | OutOfSteps:
-    """Place so many pods of each unit beside those that stand (units x nodes), or nobody.
+    """Place so many pods of each unit beside those that stand (units x nodes), or none.
 
-    The pods that stand have their turns among the others.
+    The order of binding is for all of them, those that stand included.
     """
-    attempt = _Attempt(
-        PartialPlacement(shapes, counts, internal_constraints, room, standing), steps
-    )
+    walk = PartialPlacement(shapes, counts, internal_constraints, room, standing)
+    attempt = _Attempt(walk, steps, objective)
     return attempt.sweeps() or attempt.everything()
 
 
 class _Attempt:
     """One gang, its walk, the best placement so far, and the best sweep until there is one."""
 
-    def __init__(self, walk: PartialPlacement, steps: int) -> None:
-        self._walk, self._steps = walk, steps
+    def __init__(self, walk: PartialPlacement, steps: int, objective: Objective) -> None:
+        self._walk, self._steps, self._objective = walk, steps, objective
         self._units = range(len(walk.counts))
         self._order = sorted(self._units, key=self._rank)
         self._lacks = tuple(Lack(count) for count in walk.counts)
@@ -92,16 +108,16 @@ class _Attempt:
         return near is not None and near.may_begin
 
     def _offer(self) -> bool:
-        """Keep what is placed if it has the fewest turns so far; say whether it has only one."""
+        """Keep what is placed if it is bound in the fewest rounds so far; say whether in one."""
         walk = self._walk
-        plan = plan_release_waves(walk.everyone, walk.internal_constraints.near, walk.traits)
-        walk.spent += plan.steps
-        if not plan.count:
+        order = self._objective(walk.everyone, walk.internal_constraints.near, walk.traits)
+        walk.spent += order.steps
+        if not order.count:
             self._unordered = True
-        elif self._best is None or plan.count < self._best.count:
-            self._best = Ordered(walk.spreads(), plan.of, plan.count, walk.spent)
-            self._steps = min(self._steps, walk.spent + (self._steps - walk.spent) // FEWER_TURNS)
-        return plan.count == 1
+        elif self._best is None or order.count < self._best.order.count:
+            self._best = Ordered(walk.spreads(), order, walk.spent)
+            self._steps = min(self._steps, walk.spent + (self._steps - walk.spent) // FEWER_ROUNDS)
+        return order.count == 1
 
     def _or_best(self, otherwise: NoWay | OutOfSteps) -> Ordered | NoWay | OutOfSteps:
         """Return the best placement with all the steps that were spent, or what is said without."""
@@ -110,7 +126,7 @@ class _Attempt:
     # ---- one sweep
 
     def sweeps(self) -> Ordered | NoWay | OutOfSteps | None:
-        """Try one sweep per home and order; None where none found a way in one turn."""
+        """Try one sweep per home and order; None where none found a way in one round."""
         for order in self._orders():
             for home in self._homes():
                 if self._walk.spent > self._steps:
@@ -148,7 +164,7 @@ class _Attempt:
             yield which == at
 
     def _sweep(self, order: Sequence[int], home: Mask | None) -> bool:
-        """Fill unit after unit in packing order; say whether all found their place in one turn.
+        """Fill unit after unit in packing order; say whether all are placed, for one round.
 
         One that is stuck may go on once others are placed, whose pods lift what it is held to.
         """

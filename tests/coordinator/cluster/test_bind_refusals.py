@@ -58,7 +58,7 @@ def test_it_waits_and_says_what_kube_scheduler_said_where_there_is_no_other() ->
     assert deletions(world) == 3
     status = world.status("a")
     assert (status["phase"], status["reason"]) == ("Queued", "NoFeasibleNode")
-    assert "1 refused such a pod of late" in status["message"]
+    assert "1 refused such a pod recently" in status["message"]
     assert "kube-scheduler refuses a-" in status["message"]
     assert "on n1, which is avoided now: 0 nodes available" in status["message"]
     assert "placement" not in status

@@ -171,17 +171,17 @@ def test_a_pod_that_vanishes_on_its_way_has_the_gang_looked_at_at_once(
     assert counted["a"] == 1
 
 
-@pytest.mark.parametrize(("turns", "waits"), [(1, False), (2, True)])
-def test_only_a_next_turn_waits_for_the_last_bind(turns: int, *, waits: bool) -> None:
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_only_a_next_wave_waits_for_the_last_bind(*, in_steps: bool) -> None:
     world = head_released()
     world.leader.act_all()
     one_by_one(world)
     view = world.leader.state.views[key("a")]
     [before, *_] = world.leader.state.cache.members(key("a"), view.cluster_uid)
     course = Course(writing=set())
-    course.begin(view.standing, turns)
+    course.begin(view.standing, in_steps=in_steps)
     course.binding = {before.uid}
-    assert course.is_last(before, replace(before, node="n1", holds="n1")) is waits
+    assert course.is_last(before, replace(before, node="n1", holds="n1")) is in_steps
 
 
 def test_pods_that_come_one_by_one_cost_one_look_when_the_minimum_is_there(

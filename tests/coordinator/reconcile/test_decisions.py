@@ -10,7 +10,7 @@ from kube.api.errors import Forbidden
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
-from tests.coordinator.test_turns import apart, in_zones
+from tests.coordinator.test_release_waves import apart, in_zones
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()
@@ -99,7 +99,7 @@ def test_surplus_and_replacements_are_admitted_without_a_wait_of_their_gang() ->
     assert sum(each.pods for each in lines_of(world, "pods released")) == 2
 
 
-def test_each_turn_of_a_gang_has_its_line() -> None:
+def test_each_wave_of_a_gang_has_its_line() -> None:
     """The workers are drawn to any pod of their cluster, so they are bound before the head."""
     world = in_zones()
     world.create(apart(2))

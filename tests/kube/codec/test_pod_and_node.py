@@ -719,7 +719,7 @@ assignments = st.builds(
     shape=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
     requests=amounts,
     nodes=counts,
-    turn=st.integers(0, 3),
+    wave=st.integers(0, 3),
 )
 
 
@@ -775,11 +775,11 @@ def test_what_a_placement_looks_like() -> None:
     }
 
 
-def test_a_turn_is_written_where_it_is_not_the_first() -> None:
-    """So a placement without turns looks as it did before there were any."""
-    turns = [Assignment("gpu", "", "0123456789ab", (), (("n1", 2),), turn) for turn in (0, 1)]
-    [pod_set] = placement_to_status(Placement(tuple(turns)), 7)["podSets"]
-    assert [each.get("turn") for each in pod_set["assignments"]] == [None, 1]
+def test_a_wave_is_written_where_it_is_not_the_first() -> None:
+    """So a placement without waves looks as it did before there were any."""
+    waves = [Assignment("gpu", "", "0123456789ab", (), (("n1", 2),), wave) for wave in (0, 1)]
+    [pod_set] = placement_to_status(Placement(tuple(waves)), 7)["podSets"]
+    assert [each.get("wave") for each in pod_set["assignments"]] == [None, 1]
 
 
 @pytest.mark.parametrize(
@@ -790,8 +790,8 @@ def test_a_turn_is_written_where_it_is_not_the_first() -> None:
         ({"nodes": {"n1": 2**20 + 1}}, "status.placement of gpu nodes[n1]"),
         ({"nodes": {"n1": 2}, "requests": {"memory": "7E"}}, "status.placement of gpu nodes[n1]"),
         ({"requests": {"cpu": "lots"}}, "status.placement of gpu requests[cpu]"),
-        ({"turn": -1}, "status.placement of gpu turn"),
-        ({"turn": 2**31 + 1}, "status.placement of gpu turn"),
+        ({"wave": -1}, "status.placement of gpu wave"),
+        ({"wave": 2**31 + 1}, "status.placement of gpu wave"),
     ],
 )
 def test_a_placement_edited_into_nonsense_is_named(edited: Json, field: str) -> None:

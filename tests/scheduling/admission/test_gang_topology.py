@@ -133,7 +133,7 @@ def test_what_no_node_could_ever_hold_is_not_blamed_on_a_domain() -> None:
 def test_a_label_that_no_node_has_is_said() -> None:
     found = refusal(decided(zoned("a", 8, 8), 2, required("block")))
     assert found.reason == Reason.NO_FEASIBLE_NODE
-    assert found.message == "no node has the label block, by which the workers are to be together"
+    assert found.message == "no node has the label block, of which the workers must share one value"
 
 
 def test_a_node_without_the_label_is_in_no_domain() -> None:
@@ -149,7 +149,7 @@ def test_pods_that_are_there_leave_no_choice() -> None:
     nodes = [*zoned("a", 8, 8, 8), *zoned("b", 8)]
     assert where(decided(nodes, 1, required(ZONE, "a-2"), head=0)) == {"a-0": 1}
     found = refusal(decided(nodes, 2, required(ZONE, "b-0"), head=0))
-    assert found.message.startswith(f"the workers belong in {ZONE} b: 1 of 2 workers fit: ")
+    assert found.message.startswith(f"the workers must be in {ZONE} b: 1 of 2 workers fit: ")
 
 
 def test_nodes_that_are_gone_leave_the_choice() -> None:
@@ -159,9 +159,9 @@ def test_nodes_that_are_gone_leave_the_choice() -> None:
 def test_pods_in_two_domains_are_a_refusal_of_their_own() -> None:
     nodes = [*zoned("a", 8, 8), *zoned("b", 8)]
     found = refusal(decided(nodes, 1, required(ZONE, "a-0", "b-0"), head=0))
-    assert found.message.endswith("but those that have room are in a, b")
+    assert found.message.endswith("but those placed already are in a, b")
     bare = refusal(decided([*nodes, node("bare")], 1, required(ZONE, "bare"), head=0))
-    assert bare.message.endswith("but those that have room are in none")
+    assert bare.message.endswith("but those placed already are in none")
 
 
 def test_surplus_stays_in_the_domain_of_the_minimum() -> None:

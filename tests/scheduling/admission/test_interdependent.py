@@ -75,10 +75,10 @@ def zones_of(verdict: Verdict, pod_set: str) -> set[str]:
 
 
 def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
-    """The minimum runs and asks for nothing: what is left has nobody of it to plan turns for."""
+    """The minimum runs and asks for nothing: what is left has nobody of it to plan waves for."""
     worker = minding(near=[term("w")])
     wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
-    [decision] = run_cycle([wanted], ZONES, company=ExistingPods(PodIndex()))
+    [decision] = run_cycle([wanted], ZONES, existing=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Admitted)
     assert decision.verdict.units == (0, 1)
 
@@ -94,7 +94,7 @@ def test_a_pod_that_keeps_ours_away_closes_its_domain() -> None:
     assert zones_of(verdict, "w") == {"b", "c"}
     refused = decide(group("w", 13, minding()), table=table)
     assert isinstance(refused, Refusal)
-    assert "left out: 2 are ruled out by affinity between pods" in refused.message
+    assert "left out: 2 are ruled out by affinity or anti-affinity between pods" in refused.message
 
 
 def test_ours_keep_away_from_pods_that_stand() -> None:
@@ -112,7 +112,7 @@ def test_ours_go_where_the_pods_are_that_they_want() -> None:
     refused = decide(group("w", 1, worker), table=standing(c="web"))
     assert isinstance(refused, Refusal)
     assert refused.reason is Reason.NO_FEASIBLE_NODE
-    assert "5 are ruled out by affinity between pods" in refused.message
+    assert "5 are ruled out by affinity or anti-affinity between pods" in refused.message
 
 
 def test_all_affinity_terms_must_pick_the_same_pod() -> None:
@@ -170,7 +170,7 @@ def test_workers_that_keep_apart_get_a_domain_each() -> None:
     assert nodes_of(decide(group("w", 5, apart)), "w") == dict.fromkeys(ZONES.names, 1)
     refused = decide(group("w", 6, apart))
     assert isinstance(refused, Refusal)
-    assert refused.message.startswith("5 of 6 w fit: required affinity between the pods")
+    assert refused.message.startswith("5 of 6 w fit: required affinity between the gang's own pods")
     by_zone = decide(group("w", 6, minding(apart=[term("w")])))
     assert nodes_of(by_zone, "w")["c"] == 4
 
@@ -254,7 +254,7 @@ def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     [decision] = run_cycle([torn], ZONES)
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason is Reason.UNSUPPORTED
-    assert "w: affinity between pods that tells equal pods apart" in decision.verdict.message
+    assert "w: a pod affinity or spread selector matches some of its equal pods" in decision.verdict.message
 
 
 @pytest.mark.parametrize("steps", [0, 5000, 50_000])

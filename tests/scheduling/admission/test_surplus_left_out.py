@@ -73,7 +73,7 @@ def test_surplus_that_keeps_apart_says_so() -> None:
     asked = asking(group("w", 3, apart), surplus=((group("w", 1, apart),),) * 4)
     found = refusal(asked, ZONES)
     assert found.reason is Reason.NO_FEASIBLE_NODE
-    assert found.message.startswith("0 of 1 w fits: required affinity between the pods")
+    assert found.message.startswith("0 of 1 w fits: required affinity between the gang's own pods")
 
 
 def test_surplus_that_is_held_to_a_domain_names_it() -> None:
@@ -84,10 +84,10 @@ def test_surplus_that_is_held_to_a_domain_names_it() -> None:
     assert refusal(asked, nodes).message.startswith("no node has the label rack")
     asked = replace(asked, topology=required(ZONE, "a-0"))
     found = refusal(asked, nodes)
-    assert found.message.startswith(f"the workers belong in {ZONE} a: 0 of 1 workers fit")
+    assert found.message.startswith(f"the workers must be in {ZONE} a: 0 of 1 workers fit")
     full = columns(*zoned("a", 8), *zoned("b", 8, 8, 8), used={"a-0": {GPU: 8}})
     found = refusal(asked, full)
-    assert found.message.startswith(f"the workers belong in {ZONE} a: 0 of 3 workers fit")
+    assert found.message.startswith(f"the workers must be in {ZONE} a: 0 of 3 workers fit")
 
 
 def test_replicas_that_no_domain_holds_say_so() -> None:

@@ -163,7 +163,7 @@ def test_of_what_no_node_could_ever_hold_no_holder_is_blamed() -> None:
     found = world.refusal(gang("g", group("workers", 1, GPUS)))
     assert found.message == (
         "workers needs 4 nvidia.com/gpu on one node; the largest node that could run it, b, has 3 "
-        "in all: it waits until a node is added or changed"
+        "in all: the gang waits until a node is added or changed"
     )
     assert found.pod_sets[0].held is None
 

@@ -29,16 +29,16 @@ def term(*labels: Requirement) -> NodeTerm:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (shape(selector={"pool": "blu"}), "no node has pool=blu (there is blue, green)"),
+        (shape(selector={"pool": "blu"}), "no node has pool=blu (existing values: blue, green)"),
         (shape(selector={"pol": "blue"}), "no node has pol=blue (no node has this label)"),
         (
             shape(selector={"pool": "red", "size": "8"}),
-            "no node has pool=red (there is blue, green), size=8 (there is 4)",
+            "no node has pool=red (existing values: blue, green), size=8 (existing values: 4)",
         ),
         (shape(selector={"pool": "blue", "size": "4"}), ""),
         (
             affine(term(require("pool", "In", "red", "black"))),
-            "no node has pool in (red, black) (there is blue, green)",
+            "no node has pool in (red, black) (existing values: blue, green)",
         ),
         (
             affine(term(require("gpu", "Exists"))),
@@ -46,12 +46,12 @@ def term(*labels: Requirement) -> NodeTerm:
         ),
         (
             affine(term(require("size", "DoesNotExist"))),
-            "no node has size unset (there is 4)",
+            "no node has size unset (existing values: 4)",
         ),
-        (affine(term(require("size", "Gt", "4"))), "no node has size above 4 (there is 4)"),
+        (affine(term(require("size", "Gt", "4"))), "no node has size above 4 (existing values: 4)"),
         (
             affine(term(require("pool", "NotIn", "blue", "green"))),
-            "no node has pool not in (blue, green) (there is blue, green)",
+            "no node has pool not in (blue, green) (existing values: blue, green)",
         ),
         (
             affine(term(require("pool", "In", "blue"), require("size", "In", "4", "5"))),
@@ -61,7 +61,7 @@ def term(*labels: Requirement) -> NodeTerm:
             affine(NodeTerm(fields=(require("metadata.name", "In", "gone"),))),
             "no node has metadata.name=gone",
         ),
-        (affine(term(require("size", "Near", "4"))), "no node has size Near (4) (there is 4)"),
+        (affine(term(require("size", "Near", "4"))), "no node has size Near (4) (existing values: 4)"),
         (affine(NodeTerm()), "a term of the node affinity is empty, which matches no node"),
         (
             affine(term(require("pool", "In", "red")), term(require("pool", "In", "blue"))),
@@ -69,7 +69,7 @@ def term(*labels: Requirement) -> NodeTerm:
         ),
         (
             affine(term(require("pool", "In", "x")), term(require("pool", "In", "y"))),
-            "no node has pool=x (there is blue, green); no node has pool=y (there is blue, green)",
+            "no node has pool=x (existing values: blue, green); no node has pool=y (existing values: blue, green)",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_waiting_gang_is_told_also_where_taints_speak_first() -> None:
     world = columns(node("a", labels={"pool": "gpu"}, taints=(taint("x"),)), node("b"))
     assert message(world, {"pool": "gpuu"}) == (
         "0 of 2 w fit: no node is feasible for them (2 nodes: 1 has an untolerated taint, "
-        "1 does not match the node selector); no node has pool=gpuu (there is gpu)"
+        "1 does not match the node selector); no node has pool=gpuu (existing values: gpu)"
     )
     assert "no node has" not in message(world, {"pool": "gpu"})
 
@@ -102,7 +102,7 @@ def test_what_is_named_is_bounded() -> None:
     """Tenants write selectors, and a cluster has thousands of host names."""
     nodes = [node(f"n{at:04}", labels={"host": f"n{at:04}"}) for at in range(1000)]
     assert said(shape(selector={"host": "x"}), nodes) == (
-        "no node has host=x (there is n0000, n0001, n0002 and 997 more)"
+        "no node has host=x (existing values: n0000, n0001, n0002 and 997 more)"
     )
     long = affine(*(term(require(f"{'k' * 300}{at}", "In", *["v" * 63] * 50)) for at in range(50)))
     assert len(said(long, nodes)) < MESSAGE_LIMIT

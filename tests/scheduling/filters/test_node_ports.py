@@ -145,7 +145,7 @@ def test_a_gang_asks_for_so_many_ports_at_most(count: int) -> None:
         assert isinstance(decision.verdict, Refusal)
         assert decision.verdict.reason is Reason.UNSUPPORTED
         assert decision.verdict.message == (
-            "not supported by Muster; 130 host ports of all kinds of its pods, more than 128 "
+            "not supported by Muster; 130 host ports in all kinds of its pods, more than 128 "
             "(use fewer)"
         )
 

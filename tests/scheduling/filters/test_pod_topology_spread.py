@@ -33,7 +33,7 @@ def decide(
     on: NodeSnapshot = ZONES,
     surplus: tuple[tuple[Group, ...], ...] = (),
 ) -> Verdict:
-    [decision] = run_cycle([asking(*groups, surplus=surplus)], on, company=company)
+    [decision] = run_cycle([asking(*groups, surplus=surplus)], on, existing=company)
     return decision.verdict
 
 
@@ -75,8 +75,8 @@ def test_the_full_domain_stops_all_others_and_the_refusal_says_so() -> None:
     verdict = refused(decide(group("w", 6, spreading(spread())), on=on))
     assert verdict.reason is Reason.NO_FEASIBLE_NODE
     assert verdict.message == (
-        "5 of 6 w fit: topology spread over zone (maxSkew 1) keeps more from 1 node: a holds 2, "
-        "so that none may hold over 3"
+        "5 of 6 w fit: topology spread over zone (maxSkew 1) rules out 1 node for more: a holds "
+        "2, so no zone may hold more than 3"
     )
     [numbers] = verdict.pod_sets
     assert numbers.fit == 5
@@ -216,7 +216,7 @@ def test_too_few_domains_are_said() -> None:
     worker = spreading(spread(skew=2, least=3))
     assert by_zone(decide(group("w", 4, worker), on=on)) == {"a": 2, "b": 2}
     verdict = refused(decide(group("w", 5, worker), on=on))
-    assert "2 of 3 domains (minDomains) are there, so that none may hold over 2" in verdict.message
+    assert "2 of 3 domains (minDomains) exist, so no zone may hold more than 2" in verdict.message
 
 
 def test_min_domains_hold_on_each_node_once_pods_are_pinned() -> None:
@@ -272,7 +272,7 @@ def test_gangs_wait_for_pods_whose_count_they_would_move() -> None:
     company = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", strict=(counted,))])
     verdict = refused(decide(group("w", 1, shape(cpu=1)), company=company))
     assert verdict.reason is Reason.UNDECIDED
-    assert "once those are bound" in verdict.message
+    assert "waits until released pods are bound" in verdict.message
     assert isinstance(decide(group("x", 1, shape(cpu=1)), company=company), Admitted)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduling.filters.inter_pod_affinity import Attraction
-from scheduling.placement.release_waves import MOST_STEPS, MOST_TURNS, plan_release_waves
+from scheduling.placement.release_waves import MOST_STEPS, MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, node
 
@@ -22,7 +22,7 @@ def drawn(
 def plan(
     pods: Mapping[tuple[int, int], int], *near: Attraction, on: NodeSnapshot = ZONES
 ) -> dict[tuple[int, int], int] | None:
-    """Return the turn of each cell (unit, node); None where there is no plan."""
+    """Return the wave of each cell (unit, node); None where there is no plan."""
     placed = np.zeros((1 + max(unit for unit, _ in pods), len(on.names)), dtype=np.int64)
     for cell, count in pods.items():
         placed[cell] = count
@@ -40,7 +40,7 @@ def test_where_nobody_is_placed_there_is_nothing_to_wait_for() -> None:
     assert plan_release_waves(nobody[:, :0], [drawn(0, 0)], columns().traits).count == 1
 
 
-def test_a_series_in_one_place_needs_no_turns() -> None:
+def test_a_series_in_one_place_needs_no_waves() -> None:
     """Whoever comes first begins, and holds the others."""
     assert plan({(0, 0): 3, (1, 0): 2}, drawn(0, 0, 1), drawn(1, 0, 1)) == {(0, 0): 0, (1, 0): 0}
 
@@ -49,7 +49,7 @@ def test_who_begins_comes_before_those_who_would_spoil_it() -> None:
     assert plan({(0, 0): 1, (1, 1): 1}, drawn(1, 0, 1)) == {(1, 1): 0, (0, 0): 1}
 
 
-def test_whom_the_later_turn_holds_comes_with_it() -> None:
+def test_whom_the_later_wave_holds_comes_with_it() -> None:
     """Pods of the unit that begins find company in a second place only there."""
     assert plan({(1, 1): 2, (0, 0): 1, (1, 0): 1}, drawn(1, 0, 1)) == {
         (1, 1): 0,
@@ -63,14 +63,14 @@ def test_who_spoils_nothing_does_not_wait() -> None:
     assert plan({(0, 0): 1, (1, 1): 1, (2, 2): 4}, drawn(1, 0, 1))[2, 2] == 0  # type: ignore[index]
 
 
-def test_beginnings_that_spoil_each_other_have_a_turn_each() -> None:
+def test_beginnings_that_spoil_each_other_have_a_wave_each() -> None:
     """Who minds the most others begins first; where two mind each other neither can."""
     near = drawn(0, 0), drawn(1, 0, 1), drawn(2, 0, 1, 2)
     assert plan({(0, 0): 1, (1, 1): 1, (2, 2): 1}, *near) == {(2, 2): 0, (1, 1): 1, (0, 0): 2}
     assert plan({(0, 0): 1, (1, 1): 1}, drawn(0, 0, 1), drawn(1, 0, 1)) is None
 
 
-def test_beginnings_that_have_nothing_to_do_with_each_other_share_a_turn() -> None:
+def test_beginnings_that_have_nothing_to_do_with_each_other_share_a_wave() -> None:
     assert plan({(0, 0): 1, (1, 1): 1, (2, 2): 1}, drawn(0, 0, 2), drawn(1, 1, 2)) == {
         (0, 0): 0,
         (1, 1): 0,
@@ -89,14 +89,14 @@ def test_the_deaf_come_after_those_they_need() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_no_more_turns_than_can_be_waited_for(more: int) -> None:
-    units = MOST_TURNS + more
+def test_no_more_waves_than_can_be_waited_for(more: int) -> None:
+    units = MOST_WAVES + more
     near = [drawn(unit, unit - 1, is_not_requeued=True) for unit in range(1, units)]
     found = plan(dict.fromkeys(((unit, 0) for unit in range(units)), 1), *near)
     assert (found is None) is bool(more)
 
 
-def test_circles_that_nobody_may_begin_have_no_turns() -> None:
+def test_circles_that_nobody_may_begin_have_no_waves() -> None:
     assert plan({(0, 0): 1, (1, 0): 1}, drawn(0, 1), drawn(1, 0)) is None
 
 

@@ -32,7 +32,7 @@ def admitted(
     pending = gang("g", asked)
     members = (Member(asked.pod_set, asked.shape, (("app", asked.pod_set),)),)
     whole = replace(pending, members=members, pod_priority=priority)
-    [decision] = run_cycle([whole], on, company=ExistingPods(table))
+    [decision] = run_cycle([whole], on, existing=ExistingPods(table))
     return isinstance(decision.verdict, Admitted)
 
 
@@ -84,7 +84,7 @@ def test_once_a_bound_pod_minds_it_the_expected_ones_do_too() -> None:
     pending = gang("g", group("head", 1, shape(cpu=1)))
     members = (Member("head", pending.minimum[0].shape, (("app", "head"),)),)
     whole = replace(pending, members=members)
-    [decision] = run_cycle([whole], ZONE, company=ExistingPods(table))
+    [decision] = run_cycle([whole], ZONE, existing=ExistingPods(table))
     assert not isinstance(decision.verdict, Admitted)
 
 

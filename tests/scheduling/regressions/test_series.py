@@ -29,14 +29,14 @@ def decide(on: NodeSnapshot, *groups: Group, table: PodIndex | None = None) -> V
     asked = gang("g", *groups)
     members = tuple(Member(g.pod_set, g.shape, (("set", g.pod_set),)) for g in groups)
     whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
-    [decision] = run_cycle([whole], on, company=ExistingPods(table or PodIndex()))
+    [decision] = run_cycle([whole], on, existing=ExistingPods(table or PodIndex()))
     return decision.verdict
 
 
-def turns_of(verdict: Verdict) -> dict[str, int]:
-    """Return the turn of each pod set."""
+def waves_of(verdict: Verdict) -> dict[str, int]:
+    """Return the wave of each pod set."""
     assert isinstance(verdict, Admitted), verdict
-    return {each.pod_set: each.turn for each in verdict.placement.assignments}
+    return {each.pod_set: each.wave for each in verdict.placement.assignments}
 
 
 def test_a_member_without_the_key_does_not_begin_the_series() -> None:
@@ -61,7 +61,7 @@ def test_a_member_with_one_of_two_keys_keeps_others_from_beginning() -> None:
     )
     near = [PodTerm(key, MEMBERS, ("team",)) for key in ("zone", "host")]
     verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, shape(cpu=1, near=near)))
-    assert turns_of(verdict) == {"a": 1, "b": 0}
+    assert waves_of(verdict) == {"a": 1, "b": 0}
 
 
 def test_members_that_are_drawn_to_nobody_hold_a_series() -> None:
@@ -83,7 +83,7 @@ def test_what_only_one_order_allows_is_released_in_that_order() -> None:
     """
     on = columns(*(node(name, cpu=1, labels={"zone": name}) for name in HOSTS[:2]))
     verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, drawn("zone")))
-    assert turns_of(verdict) == {"a": 1, "b": 0}
+    assert waves_of(verdict) == {"a": 1, "b": 0}
 
 
 def test_a_series_that_holds_by_itself_holds_others_too() -> None:
@@ -104,7 +104,7 @@ def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: b
     """Oracle 9/721: the head, refused before the worker beside it was bound, stayed refused.
 
     Its term finds the namespace by labels, without which kube-scheduler looks when it decides whom
-    to try again. It was said to be bound sooner or later. Its turn is after the worker's.
+    to try again. It was said to be bound sooner or later. Its wave is after the worker's.
     """
     table = PodIndex()
     table.put_namespace("team", {"ray": "yes"})
@@ -116,7 +116,7 @@ def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: b
     )
     head, worker = group("head", 1, shape(cpu=2, near=[near])), group("worker", 2, shape(cpu=1))
     verdict = decide(on, head, worker, table=table)
-    assert turns_of(verdict) == {"head": 0 if known else 1, "worker": 0}
+    assert waves_of(verdict) == {"head": 0 if known else 1, "worker": 0}
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
@@ -131,5 +131,5 @@ def test_it_waits_for_those_who_are_due(known: bool) -> None:
     due = AssumedPods(frozenset({("team", (("app", "other"),))}), "n0")
     on = columns(node("n0", cpu=4, labels={"host": "n0"}))
     whole = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
-    [decision] = run_cycle([whole], on, company=ExistingPods(table, [due]))
+    [decision] = run_cycle([whole], on, existing=ExistingPods(table, [due]))
     assert isinstance(decision.verdict, Admitted if known else Refusal)

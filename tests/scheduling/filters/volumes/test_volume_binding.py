@@ -203,7 +203,7 @@ def test_what_is_not_modelled_is_named(facts: tuple[Fact, ...], said: str) -> No
 def test_without_sight_of_volumes_only_those_wait_that_mount_any() -> None:
     known = table(bound(), Volume("pv"))
     known.lose_sight(Volume)
-    assert "is not known, because volumes cannot be watched" in why(decide(known, HEAD))
+    assert "cannot be judged, because volumes cannot be watched" in why(decide(known, HEAD))
     assert where(decide(known, group("w", 1, shape(cpu=1))))
     known.see(Volume)
     assert where(decide(known, HEAD))
@@ -294,10 +294,10 @@ def on_all(*keys: str) -> list[Limits]:
 
 
 def together(verdict: Verdict) -> list[tuple[int, str, int]]:
-    """Return turn, node and number of pods."""
+    """Return wave, node and number of pods."""
     assert isinstance(verdict, Admitted), verdict
     placed = verdict.placement.assignments
-    return sorted((each.turn, node, count) for each in placed for node, count in each.nodes)
+    return sorted((each.wave, node, count) for each in placed for node, count in each.nodes)
 
 
 def test_pods_that_share_a_claim_go_where_the_first_of_them_leaves_them() -> None:
@@ -324,9 +324,9 @@ def test_where_nothing_is_known_of_the_driver_they_share_a_node() -> None:
     ]  # fmt: skip
     told = why(decide(known, HEAD, group("w", 4, mounting("data"))))
     assert told == (
-        "Unsupported: not supported by Muster; no one node holds the pods that share volume claim "
-        '"data", and nothing says from which others the volume is reached (bind it before, with a '
-        "pod of its own, or let its class bind at once)"
+        "Unsupported: not supported by Muster; no single node holds the pods that share volume claim "
+        '"data", and it is not known which others reach the volume (bind the claim first with a pod '
+        "of its own, or use a class that binds immediately)"
     )
 
 
@@ -335,7 +335,7 @@ def test_a_free_volume_may_be_taken_instead_of_a_new_one() -> None:
     free = Volume("v", "wait", open=True, terms=IN_B)
     known = table(waiting(), WAITING, free, *on_all())
     assert together(decide(known, group("w", 4, mounting("data"))))[0][2] == 4
-    assert "no one node holds" in why(decide(known, group("w", 5, mounting("data"))))
+    assert "no single node holds" in why(decide(known, group("w", 5, mounting("data"))))
 
 
 def test_what_a_driver_took_over_keeps_to_the_zone_too() -> None:
@@ -353,7 +353,7 @@ def test_what_a_driver_took_over_keeps_to_the_zone_too() -> None:
 def test_claims_shared_by_different_pods_are_named() -> None:
     known = table(waiting(), waiting("more"), WAITING, *on_all())
     told = why(decide(known, HEAD, group("w", 2, mounting("data", "more"))))
-    assert 'volume claim "data", not bound yet and mounted by 3 pods (bind it before, ' in told
+    assert 'volume claim "data", not bound yet and mounted by 3 pods (bind the claim first ' in told
     alike = decide(known, group("w", 3, mounting("data", "more")))
     assert isinstance(alike, Admitted)
 
@@ -361,7 +361,7 @@ def test_claims_shared_by_different_pods_are_named() -> None:
 def test_a_claim_that_is_on_its_way_is_kept_for_that_pod() -> None:
     known = table(waiting(), WAITING)
     told = why(decide(known, HEAD, promised=[(TEAM, "data")]))
-    assert 'VolumeBinding: volume claim "data" is kept for another pod' in told
+    assert 'VolumeBinding: volume claim "data" is reserved for another pod' in told
     assert where(decide(known, HEAD, promised=[("others", "data")]))
 
 
@@ -386,7 +386,7 @@ def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
     verdict = decide(known, HEAD, surplus=more)
     assert isinstance(verdict, Admitted)
     assert verdict.units == ()
-    assert "is kept for another pod" in why(decide(known, HEAD, promised=[(TEAM, "data")]))
+    assert "is reserved for another pod" in why(decide(known, HEAD, promised=[(TEAM, "data")]))
     known.use(TEAM, [Mount("data")], "a1", +1)
     assert "is ReadWriteOncePod and in use" in why(decide(known, HEAD))
     known.use(TEAM, [Mount("data")], "a1", -1)
@@ -398,7 +398,7 @@ def test_of_two_gangs_in_one_cycle_one_gets_a_claim_for_one_pod() -> None:
     gangs = [with_members(gang(name, HEAD)) for name in ("g", "h")]
     first, second = run_cycle(gangs, columns(*NODES), volumes=Volumes(known))
     assert where(first.verdict)
-    assert "is kept for another pod" in why(second.verdict)
+    assert "is reserved for another pod" in why(second.verdict)
 
 
 # ---- ephemeral volumes
@@ -529,8 +529,9 @@ def test_a_disk_that_pods_share_counts_for_each_and_is_no_refusal_for_good() -> 
     known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(2, 2, 0))
     assert where(decide(known, group("w", 4, mounting("data")))) == {"a1", "a2"}
     assert why(decide(known, group("w", 5, mounting("data")))) == (
-        "Unsupported: not supported by Muster; a shared disk counts for each pod that mounts it, "
-        'and so too few can be attached (NodeVolumeLimits): volume claim "data" of disk.example '
+        "Unsupported: not supported by Muster; a disk that several pods mount is counted once "
+        "for each of them, and nodes can attach too few by that count (NodeVolumeLimits): "
+        'volume claim "data" of disk.example '
         "(let fewer pods mount it, or detach other volumes of the driver)"
     )
     roomy = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(4, 4, 4))
@@ -544,7 +545,7 @@ def test_a_disk_that_is_on_a_full_node_already_is_no_refusal_for_good() -> None:
     known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 0, 0))
     assert where(decide(known, HEAD)) == {"a1"}
     known.put(Attachment("1", "a1", DISK, "pv"))
-    assert "too few can be attached" in why(decide(known, HEAD))
+    assert "attach too few" in why(decide(known, HEAD))
     known.put(Attachment("1", "a1", DISK, "other"))
     known.put(Volume("other", driver=DISK, handle="2"))
     assert why(decide(known, HEAD)).startswith("InsufficientResources")
@@ -596,7 +597,7 @@ def test_a_claim_on_volumes_that_no_claim_has_yet_is_named_with_a_remedy() -> No
         known = table(waiting(size=5), STATIC, *free)
         assert why(decide(known, HEAD, nodes=HOSTS)) == (
             'Unsupported: not supported by Muster; head: volume claim "data" of storage class '
-            '"wait", which has no provisioner (use a class that has one, or bind the claim before)'
+            '"wait", which has no provisioner (use a class that has one, or bind the claim first)'
         )
     own = waiting("w-0-s", owner="u", size=5)
     mounts = {"w": [Mount(own.name, "s", own.owner)]}
@@ -617,7 +618,7 @@ def test_free_volumes_of_a_class_are_known_while_they_are_there() -> None:
 
 def test_a_claim_that_was_given_a_node_finds_nobody_to_make_its_volume() -> None:
     known = table(waiting(selected="a1"), STATIC, by_hand(open=True, claim=None))
-    assert "was given a node, and nobody makes volumes" in why(decide(known, HEAD))
+    assert "has a selected node, but its class has no provisioner" in why(decide(known, HEAD))
 
 
 # ---- kinds that drivers took over

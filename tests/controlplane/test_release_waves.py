@@ -31,9 +31,9 @@ def lose(plot: Plot, pod: Json) -> None:
     plot.cluster.kubectl("delete", "pod", name, "-n", plot.name, "--grace-period=0", "--force")
 
 
-def turns(plot: Plot) -> dict[str, int]:
+def waves(plot: Plot) -> dict[str, int]:
     sets = plot.status("apart")["placement"]["podSets"]
-    return {each["name"]: each["assignments"][0].get("turn", 0) for each in sets}
+    return {each["name"]: each["assignments"][0].get("wave", 0) for each in sets}
 
 
 def test_the_head_waits_for_workers_that_could_not_begin_after_it(plot: Plot) -> None:
@@ -41,7 +41,7 @@ def test_the_head_waits_for_workers_that_could_not_begin_after_it(plot: Plot) ->
     add_zones(plot)
     plot.create(apart(workers=2))
     pods = plot.wait_running("apart", 3)
-    assert turns(plot) == {names.RAY_HEAD_GROUP: 1, "workers": 0}
+    assert waves(plot) == {names.RAY_HEAD_GROUP: 1, "workers": 0}
     nodes = [plot.node("blue-1"), plot.node("blue-1"), plot.node("red-1")]
     assert sorted(pin(pod)[0] for pod in pods) == nodes
 

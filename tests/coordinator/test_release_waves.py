@@ -42,10 +42,10 @@ def in_zones(**more: int) -> World:
     return World(zone("h1"), zone("w1", **more))
 
 
-def turns(world: World) -> dict[str, int]:
-    """The turn of each pod set in the placement that is written down."""
+def waves(world: World) -> dict[str, int]:
+    """The wave of each pod set in the placement that is written down."""
     sets = world.status("a")["placement"]["podSets"]
-    return {each["name"]: each["assignments"][0].get("turn", 0) for each in sets}
+    return {each["name"]: each["assignments"][0].get("wave", 0) for each in sets}
 
 
 def order_of_binding(world: World) -> list[str]:
@@ -80,10 +80,10 @@ def test_who_must_be_bound_first_is_released_first() -> None:
     world.settle(seconds=5)
     assert world.status("a")["phase"] == "Running"
     assert order_of_binding(world) == [WORKERS, WORKERS, HEAD]
-    assert turns(world) == {HEAD: 1, WORKERS: 0}
+    assert waves(world) == {HEAD: 1, WORKERS: 0}
 
 
-def test_the_next_turn_waits_for_all_of_the_last() -> None:
+def test_the_next_wave_waits_for_all_of_the_last() -> None:
     """One of two workers is not bound yet: the head keeps its gate."""
     world = in_zones()
     world.create(apart(2))
@@ -99,29 +99,29 @@ def test_the_next_turn_waits_for_all_of_the_last() -> None:
         assert released(world) == expected
 
 
-def test_a_gang_that_any_order_binds_has_one_turn() -> None:
+def test_a_gang_that_any_order_binds_has_one_wave() -> None:
     """Nothing of it is written down."""
     world = in_zones()
     world.create(ray_cluster("a", group(WORKERS, 2)))
     world.settle(seconds=5)
-    assert "turn" not in str(world.status("a"))
+    assert "wave" not in str(world.status("a"))
     assert world.status("a")["phase"] == "Running"
 
 
-def test_the_message_says_that_there_are_turns() -> None:
+def test_the_message_says_that_there_are_waves() -> None:
     world = in_zones()
     world.create(apart())
     decided(world)
-    assert world.status("a")["message"] == "2 pods placed on 2 nodes in 2 turns"
+    assert world.status("a")["message"] == "2 pods placed on 2 nodes in 2 waves"
 
 
 @pytest.mark.parametrize("sent", [0, 1])
 def test_the_minimum_does_not_wait_for_surplus_that_never_comes(sent: int) -> None:
-    """One worker is enough; the other is lost in its turn, and a quota forbids to make it again."""
+    """One worker is enough; the other is lost in its wave, and a quota forbids to make it again."""
     world = in_zones(cpu=3)
     world.create(apart(2, annotations={names.MIN_REPLICAS: f"{WORKERS}=1"}))
     decided(world)
-    assert turns(world) == {HEAD: 1, WORKERS: 0}
+    assert waves(world) == {HEAD: 1, WORKERS: 0}
     for _ in range(sent):
         world.leader.act()
     lost = next(pod for pod in of_set(world, WORKERS) if is_gated(pod))
@@ -152,8 +152,8 @@ def test_the_minimum_does_not_wait_for_surplus_that_others_hold_back() -> None:
 
 
 @pytest.mark.parametrize("acts", range(4))
-def test_another_leader_goes_on_with_the_turn_that_is_due(acts: int) -> None:
-    """Killed before, in and after the first turn; what is written down tells whose turn it is."""
+def test_another_leader_goes_on_with_the_wave_that_is_due(acts: int) -> None:
+    """Killed before, in and after the first wave; what is written down tells whose wave it is."""
     world = World(zone("h1"), zone("w1"), replicas=2)
     world.create(apart(2))
     decided(world)
@@ -172,8 +172,8 @@ def test_another_leader_goes_on_with_the_turn_that_is_due(acts: int) -> None:
     validate(new.state)
 
 
-def test_a_gang_whose_record_is_deleted_between_turns_is_completed() -> None:
-    """The pins tell of the first turn; the head is decided anew, beside those that are bound."""
+def test_a_gang_whose_record_is_deleted_between_waves_is_completed() -> None:
+    """The pins tell of the first wave; the head is decided anew, beside those that are bound."""
     world = in_zones()
     world.create(apart(2))
     decided(world)
@@ -187,11 +187,11 @@ def test_a_gang_whose_record_is_deleted_between_turns_is_completed() -> None:
     assert world.status("a")["phase"] == "Running"
 
 
-# ---- a turn that does not come to its end
+# ---- a wave that does not come to its end
 
 
-def test_a_turn_that_is_never_bound_gives_the_room_back() -> None:
-    """Somebody took the room of the first turn: the deadline of the repair ends the wait."""
+def test_a_wave_that_is_never_bound_gives_the_room_back() -> None:
+    """Somebody took the room of the first wave: the deadline of the repair ends the wait."""
     world = in_zones()
     world.create(apart())
     decided(world)
@@ -206,7 +206,7 @@ def test_a_turn_that_is_never_bound_gives_the_room_back() -> None:
     assert world.status("a")["phase"] == "Running"
 
 
-def test_a_beginner_that_is_lost_between_turns_begins_again() -> None:
+def test_a_beginner_that_is_lost_between_waves_begins_again() -> None:
     """Nobody was bound after it: its seat is as good as it was."""
     world = in_zones()
     world.create(apart())
@@ -306,7 +306,7 @@ def test_who_is_lost_with_those_it_needs_waits_for_them() -> None:
     assert released(world) == [WORKERS]
 
 
-def test_more_workers_come_after_the_turns_before_them() -> None:
+def test_more_workers_come_after_the_waves_before_them() -> None:
     """What is decided later is released later, and beside what is bound."""
     world = in_zones(cpu=4)
     world.create(apart(1))
