@@ -305,7 +305,9 @@ def test_a_pod_that_keeps_ours_away_closes_its_node() -> None:
     world.create(gang_of("a", 1))
     world.settle(seconds=5)
     assert world.status("a")["reason"] == "NoFeasibleNode"
-    assert "1 is ruled out by affinity or anti-affinity between pods" in world.status("a")["message"]
+    assert (
+        "1 is ruled out by affinity or anti-affinity between pods" in world.status("a")["message"]
+    )
     world.api.remove(Key("pods", "others", "loner"))
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 2}

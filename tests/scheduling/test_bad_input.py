@@ -1,4 +1,4 @@
-"""Does every gang get a verdict, however absurd, and does the next one get its turn?"""
+"""Every gang gets a verdict, however absurd, and so does the next one."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -82,12 +82,13 @@ def test_pod_sets_that_are_drawn_to_each_other_in_a_circle_get_a_verdict() -> No
     assert reason(*circle(MOST_CONSTRAINED_KINDS)) == Reason.NO_FEASIBLE_NODE
 
 
-def test_more_kinds_of_pods_that_mind_each_other_than_can_be_judged_are_unsupported() -> None:
+def test_more_kinds_of_constrained_pods_than_can_be_judged_are_unsupported() -> None:
     found = verdict(*circle(MOST_CONSTRAINED_KINDS + 1))
     assert not isinstance(found, Admitted)
     assert found.reason is Reason.UNSUPPORTED
     assert found.message.startswith(
-        "not supported by Muster; 65 kinds of pods that have affinity or topology spread constraints, more than 64 ("
+        "not supported by Muster; 65 kinds of pods that have affinity or topology spread "
+        "constraints, more than 64 ("
     )
 
 

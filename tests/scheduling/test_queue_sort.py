@@ -1,10 +1,10 @@
-"""The order of turns."""
+"""The order in which gangs are decided."""
 
 from scheduling.queue_sort import in_order
 from tests.builders import gang
 
 
-def test_gangs_take_turns_by_priority_then_age_then_name() -> None:
+def test_gangs_are_ordered_by_priority_then_age_then_name() -> None:
     """The order is total, so it never depends on the order of arrival."""
     gangs = [
         gang("late", created=2),

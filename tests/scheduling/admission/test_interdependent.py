@@ -1,4 +1,4 @@
-"""Gangs whose pods mind who else is where."""
+"""Gangs with inter-pod constraints, towards existing pods and among their own."""
 
 from collections.abc import Iterable
 
@@ -83,7 +83,7 @@ def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
     assert decision.verdict.units == (0, 1)
 
 
-# ---- what pods around mean
+# ---- existing pods
 
 
 def test_a_pod_that_keeps_ours_away_closes_its_domain() -> None:
@@ -129,7 +129,7 @@ def test_a_key_in_the_placement_does_not_depend_on_who_is_around() -> None:
     assert verdict.placement.assignments[0].shape == worker.key
 
 
-# ---- what members mean to each other
+# ---- pods of the gang
 
 
 TWO_ZONES = columns(*(zoned(name, name[0]) for name in ("a1", "a2", "b1", "b2")))
@@ -170,7 +170,7 @@ def test_workers_that_keep_apart_get_a_domain_each() -> None:
     assert nodes_of(decide(group("w", 5, apart)), "w") == dict.fromkeys(ZONES.names, 1)
     refused = decide(group("w", 6, apart))
     assert isinstance(refused, Refusal)
-    assert refused.message.startswith("5 of 6 w fit: required affinity between the gang's own pods")
+    assert refused.message.startswith("5 of 6 w fit: required affinity or anti-affinity between")
     by_zone = decide(group("w", 6, minding(apart=[term("w")])))
     assert nodes_of(by_zone, "w")["c"] == 4
 
@@ -254,18 +254,26 @@ def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     [decision] = run_cycle([torn], ZONES)
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason is Reason.UNSUPPORTED
-    assert "w: a pod affinity or spread selector matches some of its equal pods" in decision.verdict.message
+    assert (
+        "w: a pod affinity or spread selector matches some of its equal pods"
+        in decision.verdict.message
+    )
 
 
-@pytest.mark.parametrize("steps", [0, 5000, 50_000])
-def test_running_out_of_steps_is_said(steps: int) -> None:
-    """It is never taken for a no."""
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        (0, Reason.UNDECIDED),
+        (5000, Reason.UNDECIDED),
+        (50_000, Reason.UNDECIDED),
+        (4_000_000, Reason.NO_FEASIBLE_NODE),
+    ],
+)
+def test_running_out_of_steps_is_never_taken_for_a_no(steps: int, reason: Reason) -> None:
     groups = [group(name, 4, minding(apart=[term("b", HOST)], cpu=2)) for name in "ab"]
     verdict = decide(*groups, on=ZONES, steps=steps)
-    if isinstance(verdict, Refusal):
-        assert verdict.reason in (Reason.UNDECIDED, Reason.NO_FEASIBLE_NODE)
-    if not steps and isinstance(verdict, Refusal):
-        assert verdict.reason is Reason.UNDECIDED
+    assert isinstance(verdict, Refusal)
+    assert verdict.reason is reason
 
 
 def test_a_thousand_workers_apart_on_a_thousand_nodes() -> None:

@@ -61,7 +61,10 @@ def term(*labels: Requirement) -> NodeTerm:
             affine(NodeTerm(fields=(require("metadata.name", "In", "gone"),))),
             "no node has metadata.name=gone",
         ),
-        (affine(term(require("size", "Near", "4"))), "no node has size Near (4) (existing values: 4)"),
+        (
+            affine(term(require("size", "Near", "4"))),
+            "no node has size Near (4) (existing values: 4)",
+        ),
         (affine(NodeTerm()), "a term of the node affinity is empty, which matches no node"),
         (
             affine(term(require("pool", "In", "red")), term(require("pool", "In", "blue"))),
@@ -69,7 +72,10 @@ def term(*labels: Requirement) -> NodeTerm:
         ),
         (
             affine(term(require("pool", "In", "x")), term(require("pool", "In", "y"))),
-            "no node has pool=x (existing values: blue, green); no node has pool=y (existing values: blue, green)",
+            (
+                "no node has pool=x (existing values: blue, green); "
+                "no node has pool=y (existing values: blue, green)"
+            ),
         ),
     ],
 )

@@ -324,9 +324,9 @@ def test_where_nothing_is_known_of_the_driver_they_share_a_node() -> None:
     ]  # fmt: skip
     told = why(decide(known, HEAD, group("w", 4, mounting("data"))))
     assert told == (
-        "Unsupported: not supported by Muster; no single node holds the pods that share volume claim "
-        '"data", and it is not known which others reach the volume (bind the claim first with a pod '
-        "of its own, or use a class that binds immediately)"
+        "Unsupported: not supported by Muster; no single node holds the pods that share volume "
+        'claim "data", and it is not known which others reach the volume (bind the claim first '
+        "with a pod of its own, or use a class that binds immediately)"
     )
 
 

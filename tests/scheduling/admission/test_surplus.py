@@ -1,8 +1,14 @@
-"""Why does the surplus of a gang wait that was admitted, or runs already?"""
+"""Which units of a surplus are placed, and why the others wait."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
+import pytest
+
+from scheduling.admission.surplus import Stopped, Unit, place_surplus
 from scheduling.cycle import Settings, next_cycle, run_cycle
+from scheduling.diagnosis.causes import AwaitsBinding, Cause
+from scheduling.diagnosis.explain import explain
 from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.holder import Holder
 from scheduling.model.node import Node
@@ -12,19 +18,64 @@ from scheduling.state.holder_index import HolderIndex, Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, gang, group, node, shape
-from tests.scheduling.admission.test_gang_topology import (
-    RACKED,
-    WORKER,
-    ZONE,
-    racked,
-    replicas,
-    required,
-    zoned,
-)
+from tests.scheduling.admission.test_gang_topology import WORKER, ZONE, required, zoned
 from tests.scheduling.admission.test_interdependent import HOST, ZONES, asking, minding, term
+from tests.scheduling.admission.test_replica_topology import RACKED, racked, replicas
 from tests.scheduling.placement.test_independent import PAIRED, PAIRING
 
 CPU = shape(cpu=1)
+
+
+# ---- the loop
+
+
+class Slots:
+    """Places units of each pod set as long as it has slots, `most` at once; notes the attempts."""
+
+    def __init__(self, most: int, **slots: int) -> None:
+        self.most, self.left = most, slots
+        self.attempts: list[tuple[str, int]] = []
+
+    def kind(self, unit: Unit) -> Hashable:
+        return unit[0].pod_set
+
+    def at_once(self, _: Unit, most: int) -> int:
+        return min(most, self.most)
+
+    def place(self, units: Sequence[Unit]) -> Cause | None:
+        name = units[0][0].pod_set
+        self.attempts.append((name, len(units)))
+        if self.left[name] < len(units):
+            return AwaitsBinding()
+        self.left[name] -= len(units)
+        return None
+
+
+def units(names: str) -> tuple[Unit, ...]:
+    return tuple((group(name, 1, CPU),) for name in names)
+
+
+def test_equal_neighbours_are_placed_at_once_and_else_half_as_many() -> None:
+    slots = Slots(8, a=3, b=1)
+    found = place_surplus(units("aaaab"), slots)
+    assert found.units == (0, 1, 2, 4)
+    assert found.stopped == Stopped(units("a")[0], AwaitsBinding())
+    assert slots.attempts == [("a", 4), ("a", 2), ("a", 2), ("a", 1), ("a", 1), ("b", 1)]
+
+
+def test_a_kind_of_which_one_does_not_fit_is_not_tried_again() -> None:
+    slots = Slots(1, a=1, b=2)
+    found = place_surplus(units("aabab"), slots)
+    assert found.units == (0, 2, 4)
+    assert slots.attempts == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+
+
+def test_nothing_is_said_of_a_surplus_that_is_placed_whole() -> None:
+    assert place_surplus(units("ab"), Slots(1, a=1, b=1)) == ((0, 1), None)
+    assert place_surplus((), Slots(1)) == ((), None)
+
+
+# ---- why units wait
 
 
 def grows(units: int, of: PodShape = CPU, name: str = "g") -> PendingGang:
@@ -73,7 +124,7 @@ def test_surplus_that_keeps_apart_says_so() -> None:
     asked = asking(group("w", 3, apart), surplus=((group("w", 1, apart),),) * 4)
     found = refusal(asked, ZONES)
     assert found.reason is Reason.NO_FEASIBLE_NODE
-    assert found.message.startswith("0 of 1 w fits: required affinity between the gang's own pods")
+    assert found.message.startswith("0 of 1 w fits: required affinity or anti-affinity between")
 
 
 def test_surplus_that_is_held_to_a_domain_names_it() -> None:
@@ -127,6 +178,29 @@ def test_a_reason_is_kept_while_gang_and_nodes_are_the_same() -> None:
     more, _ = next_cycle([grows(2, name="g")], table.snapshot(), memory)
     assert isinstance(more[0].verdict, Admitted)
     assert more[0].verdict.left_out is None
+
+
+@pytest.mark.parametrize("topology", [None, required(ZONE), Topology(("workers",), replica=ZONE)])
+def test_surplus_that_waits_is_explained_once_and_not_in_each_cycle(
+    topology: Topology | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(cause: Cause) -> Refusal:
+        asked.append(type(cause).__name__)
+        return explain(cause)
+
+    monkeypatch.setattr("scheduling.cycle.explain", counted)
+    table = NodeTable()
+    for each in zoned("a", 8):
+        table.put_node(each)
+    unit = (group("workers", 1, shape(gpu=9)),)
+    gangs = [replace(gang(f"g{at}", surplus=(unit,)), topology=topology) for at in range(3)]
+    _, memory = next_cycle(gangs, table.snapshot(), None)
+    assert len(asked) == 3
+    decisions, _ = next_cycle(gangs, table.snapshot(), memory)
+    assert len(asked) == 3
+    assert all(isinstance(each.verdict, Admitted) for each in decisions)
 
 
 def test_those_who_hold_the_room_are_named() -> None:
