@@ -380,7 +380,7 @@ class CoordinatorState:
         return decisions
 
     def _remembered(self, moment: Moment) -> Memory | None:
-        """What is known of the last cycle, but of the gangs whose turn it is to be decided anew."""
+        """What is known of the last cycle, but not of the gangs to be decided anew now."""
         waiting = self._memory.waiting() if self._memory else ()
         due = self._renewals.due(waiting, moment.now, self._quiet)
         return self._memory.without(due) if self._memory else None

@@ -39,7 +39,7 @@ from extender.wire.protocol import (
 )
 from extender.wire.streamed_request import Reading, reading
 from runtime.http_server import BadBody, read_body
-from runtime.slicing import SLICE, TURNS
+from runtime.slicing import ITERATIONS, SLICE
 
 log = structlog.get_logger(__name__)
 
@@ -248,7 +248,7 @@ async def _in_slices(steps: Reading) -> Question:
     try:
         while True:
             _take_for_a_slice(steps)
-            for _ in range(TURNS):
+            for _ in range(ITERATIONS):
                 await asyncio.sleep(0)
     except StopIteration as done:
         question: Question = done.value

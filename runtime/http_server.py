@@ -173,7 +173,7 @@ class Health:
         return application
 
     async def livez(self, _: web.Request) -> web.Response:
-        """Say that the event loop turns."""
+        """Say that the event loop runs."""
         return web.Response(text="ok\n")
 
     async def readyz(self, _: web.Request) -> web.Response:

@@ -12,15 +12,15 @@ SLICE = 0.002
 """Seconds of a list that are read without a pause: so long it may keep a call from being answered
 in the same event loop, where 50,000 objects take a second."""
 
-TURNS = 6
-"""Turns of the event loop between two slices: a call takes a few from its first byte to the last
-of its answer, and would have to wait for a slice in each."""
+ITERATIONS = 6
+"""Iterations of the event loop between two slices: a call takes a few from its first byte to the
+last of its answer, and would have to wait for a slice in each."""
 
 
 async def in_slices(one: Callable[[], bool]) -> None:
     """Work until nothing is left; a server that is faster than we are must not keep the loop."""
     while one():
-        for _ in range(TURNS):
+        for _ in range(ITERATIONS):
             await asyncio.sleep(0)
     await asyncio.sleep(0)
 

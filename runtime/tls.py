@@ -96,7 +96,7 @@ class HotCertificate:
             await asyncio.sleep(seconds)
 
     def _refuse(self, stamp: object, reason: str) -> None:
-        # Tried again at each turn (a file may be written within one tick of its clock), told once.
+        # Tried again each time (a file may be written within one tick of its clock), told once.
         self._loaded = None
         if self._refused != (stamp, reason):
             self._refused = (stamp, reason)

@@ -1,4 +1,4 @@
-"""Orders the waiting gangs: setbacks, priority, arrival, name."""
+"""Orders the waiting gangs: by setbacks, priority, creation and name (as a QueueSort plugin)."""
 
 from collections.abc import Iterable
 
@@ -6,9 +6,9 @@ from scheduling.model.gang import PendingGang
 
 
 def in_order(pending: Iterable[PendingGang]) -> list[PendingGang]:
-    """Return the gangs by falling priority, then first come, then by namespace and name.
+    """Return the gangs by falling priority, then the oldest first, then by namespace and name.
 
-    Whoever had room of late and could not make use of it comes after all others.
+    A gang that had room recently and gave it back without having run comes after all others.
     """
     return sorted(pending, key=_place)
 

@@ -94,7 +94,7 @@ class Follower:
         self._synced.set()
 
     def _watch(self) -> None:
-        """Follow until the stream ends; an error in it makes the next turn list again."""
+        """Follow until the stream ends; an error in it makes the next round list again."""
         for line in self._lines():
             change = json.loads(line)
             kind, item = change["type"], change["object"]

@@ -1,7 +1,7 @@
 """What does a node look like, and how do many of them come up fast?
 
 The nodes are born Ready, as kwok would make them a moment later: the controller manager then takes
-the `not-ready` taint off at its first look, and nothing waits for kwok's turn.
+the `not-ready` taint off at its first look, and nothing waits for kwok.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Telling:
         return found
 
     def _offer(self, event: EmitEvent, now: float) -> None:
-        """Keep what happened for its turn, unless its user knows."""
+        """Keep what happened until there is budget for it, unless its user knows."""
         told = self._told.get(event.reason)
         if told is None or told.event != event or now >= told.at + self._renewal:
             self.passing[event.reason] = event

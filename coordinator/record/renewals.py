@@ -2,7 +2,7 @@
 
 A gang that goes on waiting keeps the reason of the cycle that refused it, with the numbers of that
 time. Once per quiet time all of them are decided anew, so many in each cycle that no cycle is long
-and that none waits for its turn for long.
+and that none waits for long.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ AT_ONCE = 100
 """Gangs that one cycle decides anew; some 0.2 ms each on 5,000 nodes."""
 
 ROUNDS = 30
-"""In so many cycles all have had their turn, however many there are."""
+"""In so many cycles all are decided anew, however many there are."""
 
 PAUSE = 1.0
 """Seconds from one cycle to the next where nothing else asks for one."""
@@ -22,14 +22,14 @@ PAUSE = 1.0
 
 @dataclass
 class Renewals:
-    """The gangs whose turn is still to come since the last quiet time ended."""
+    """The gangs still to be decided anew since the last quiet time ended."""
 
     began: float = float("-inf")
     _left: list[GangKey] = field(default_factory=list)
     _share: int = AT_ONCE
 
     def due(self, waiting: Iterable[GangKey], now: float, quiet: float) -> frozenset[GangKey]:
-        """Return those whose turn it is; `waiting` are all, the first in the queue first."""
+        """Return those to decide anew now; `waiting` are all, the first in the queue first."""
         if now >= self.began + quiet:
             self.began, self._left = now, list(waiting)
             self._share = max(AT_ONCE, -(-len(self._left) // ROUNDS))
@@ -37,5 +37,5 @@ class Renewals:
         return frozenset(due)
 
     def next_at(self, now: float, quiet: float) -> float:
-        """Return when the next have their turn, if numbers are old by then."""
+        """Return when the next are decided anew, if numbers are old by then."""
         return now + PAUSE if self._left else self.began + quiet

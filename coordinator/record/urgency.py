@@ -26,7 +26,7 @@ UNSAID = ("", "")
 COMING = (Reason.PENDING, Reason.GANG_INCOMPLETE)
 
 LASTING = (Reason.NEVER_FITS, Reason.UNSUPPORTED)
-"""Verdicts that no room that comes free turns."""
+"""Verdicts that no freed capacity changes."""
 
 Status = dict[str, Any]
 
@@ -69,7 +69,7 @@ class Urgency:
     ) -> float | None:
         """When the status is to be written; None where the record says the same already.
 
-        `refused`: it tells of a verdict, which the next cycle may turn.
+        `refused`: it tells of a verdict, which the next cycle may change.
         """
         if _says_the_same(status, written):
             self.since, self.said = None, UNSAID

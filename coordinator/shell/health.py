@@ -8,14 +8,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from coordinator import metrics
 from coordinator.shell.app import Coordinator
 
-STALLED = 30.0  # seconds without a turn of the loop; it turns once a second when idle
+STALLED = 30.0  # seconds without a step of the loop; it takes one each second when idle
 
 
 def application(coordinator: Coordinator) -> web.Application:
     """The plain-HTTP endpoints: /livez, /readyz and /metrics."""
 
     async def livez(_: web.Request) -> web.Response:
-        lag = time.monotonic() - coordinator.loop.last_turn
+        lag = time.monotonic() - coordinator.loop.last_step
         return _answer(lag < STALLED, f"the loop has not turned for {lag:.0f} s")
 
     async def readyz(_: web.Request) -> web.Response:

@@ -32,7 +32,7 @@ class Loop:
 
     def __init__(self, state: CoordinatorState, debounce: float) -> None:
         self.state = state
-        self.last_turn = time.monotonic()
+        self.last_step = time.monotonic()
         self._actor: tuple[int, Submit] | None = None
         self._debounce = debounce
         self._inbox: deque[Event] = deque()
@@ -61,11 +61,11 @@ class Loop:
         while True:
             await self._sleep()
             self._wake.clear()
-            self._turn()
+            self._step()
             await asyncio.sleep(0)
 
-    def _turn(self) -> None:
-        self.last_turn = now = time.monotonic()
+    def _step(self) -> None:
+        self.last_step = now = time.monotonic()
         events: list[Event] = []
         while self._inbox and len(events) < BATCH:
             events.append(self._inbox.popleft())

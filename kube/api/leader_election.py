@@ -246,7 +246,7 @@ class Election:
                     self._term = term
                     self._log.info("leading", epoch=term.epoch)
                     return term
-            await asyncio.sleep(self._turn())
+            await asyncio.sleep(self._next_try())
 
     async def _take(self) -> Term | None:
         exists = await self._read(self._timing.retry_period)
@@ -265,7 +265,7 @@ class Election:
         deadline = start + self._timing.renew_deadline
         return Term(epoch, self._identity, deadline, self._clock, clean=clean)
 
-    def _turn(self) -> float:
+    def _next_try(self) -> float:
         """Return the wait before the next try: to the moment the Lease is free, if that is near."""
         left = free_at(self._seen, self._identity, self._timing.lease_duration) - self._clock()
         pause = self._pause()

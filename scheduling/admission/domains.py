@@ -27,7 +27,7 @@ STEPS_PER_POD = 400
 """What one try costs for each pod of the gang."""
 
 ELSEWHERE = -1
-"""Where a node is that is in no domain."""
+"""The position of a node that is in no domain."""
 
 MOST = 2**31
 """Pods per domain are cut off here, so that shares of them can be compared in 64 bits."""
@@ -43,7 +43,7 @@ class Domains:
 
     @classmethod
     def by(cls, keys: Keys, traits: NodeAttributes) -> "Domains":
-        """Return the domains that the labels make of these nodes; they are worked out once."""
+        """Return the domains of these labels on the nodes; they are worked out once."""
         return traits.remembered(("domains", keys), lambda: cls._found(keys, traits))
 
     @classmethod
@@ -67,18 +67,18 @@ class Domains:
         return np.minimum(sums, MOST).astype(np.int64)
 
     def when_empty(self, shape: PodShape, columns: NodeSnapshot) -> Amounts:
-        """Return how many pods of a shape each domain would hold if nobody were there."""
+        """Return how many pods of a shape each domain would hold if its nodes were empty."""
         fitting = pods_per_node(shape.counted, columns.row, columns.allocatable)
         if shape.ports:
             np.minimum(fitting, 1, out=fitting)
         return self.sums(fitting * feasible(shape, columns))
 
     def around(self, nodes: Iterable[str], index: Mapping[str, int]) -> set[int]:
-        """Return in which domains those of the nodes are that are there."""
+        """Return the domains of the named nodes, as far as they exist."""
         return {int(self.of[index[node]]) for node in nodes if node in index}
 
     def requirements(self, at: int) -> tuple[Requirement, ...]:
-        """Return what holds pods to a domain; to none at all where it is ELSEWHERE."""
+        """Return what holds pods to a domain; for ELSEWHERE, what no node meets."""
         if at == ELSEWHERE:
             return tuple(Requirement(key, "In", ()) for key in self.keys)
         pairs = zip(self.keys, self.names[at], strict=True)
@@ -86,7 +86,7 @@ class Domains:
 
 
 def _whole(values: Iterable[tuple[str | None, ...]]) -> Iterable[Keys]:
-    """Return those without a gap."""
+    """Return those with a value of every label."""
     for each in values:
         found = tuple(value for value in each if value is not None)
         if len(found) == len(each):

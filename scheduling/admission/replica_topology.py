@@ -1,10 +1,10 @@
 """Admits a gang each of whose multi-host replicas must be inside one domain of a label.
 
-Exact where all replicas ask for one shape alike and stand beside one pod at most, the head: a
-domain holds as many as their pods fit into it, divided by the pods of one, and the head goes where
-it costs the fewest replicas. Anything else is tried: replicas to the tightest domains, then to the
-roomiest, then, where there are few domains, in every way; each try is decided as a gang whose
-replicas are held to their domains.
+Exact where all replicas have one shape and there is at most one pod besides, the head: a domain
+holds as many replicas as their pods fit into it, divided by the pods of one, and the head goes
+where it costs the fewest replicas. Anything else is tried: replicas to the tightest domains, then
+to the roomiest, then, where there are few domains, in every way. Each try asks for the gang with
+its replicas held to their domains.
 """
 
 from collections import defaultdict
@@ -47,14 +47,14 @@ Sums = dict[PodShape, Amounts]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Replicas that ask for the same, by name; `home` is where a part of each is already."""
+    """Replicas of equal demand, by name; `home` is the domain where a part of each is already."""
 
     demand: Demand
     home: int | None
     names: tuple[Replica, ...]
 
     def fits(self, sums: Sums) -> Amounts:
-        """Return how many such replicas each domain holds, if nothing else comes."""
+        """Return how many such replicas each domain holds, if nothing else is placed."""
         fits: Amounts = np.minimum.reduce([sums[shape] // count for shape, count in self.demand])
         if self.home is None:
             return fits

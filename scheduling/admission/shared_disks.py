@@ -1,4 +1,4 @@
-"""Whether a gang may be short only because shared disks are counted for each pod."""
+"""Says whether a gang may be refused only because shared disks are counted once per pod."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,10 +13,10 @@ from scheduling.placement.independent import cannot_fit, demand_of
 
 
 def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: FreeCapacity) -> bool:
-    """Say whether it may be only by counting shared disks for each pod that groups do not fit.
+    """Say whether the groups may not fit only because shared disks are counted once per pod.
 
-    It is not where they do not fit with none of those counted, or where all that could go to a node
-    can be counted there.
+    They do not fit in any case where they do not with none of these disks counted, and the count
+    does no harm where every node has enough of them for all pods that could go there.
     """
     pairs = [(group, _without(group, shared)) for group in groups]
     if cannot_fit(demand_of(bare for _, bare in pairs), room):
@@ -26,7 +26,7 @@ def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: FreeC
 
 
 def _without(group: Group, shared: SharedDisks) -> Group:
-    """Return pods that do not take what they share."""
+    """Return a group whose pods do not take the disks that they share."""
     unit, amounts = (group.pod_set, group.shape.key), dict(group.shape.requests)
     for disk in (disk for disk, units in shared.items() if unit in units):
         amounts[attach_row(disk.driver)] -= 1
@@ -34,7 +34,7 @@ def _without(group: Group, shared: SharedDisks) -> Group:
 
 
 def _may_be_short(row: str, pairs: Iterable[tuple[Group, Group]], room: FreeCapacity) -> bool:
-    """Say whether the pods that could go to some node are counted for more than is left there."""
+    """Say whether pods that could go to some node take more by this count than is left."""
     needed = np.zeros(len(room.columns.names), dtype=np.int64)
     for group, bare in pairs:
         amount = dict(group.shape.requests).get(row, 0)

@@ -1,4 +1,4 @@
-"""Adds to a refusal who holds what is short, with the largest shares."""
+"""Adds to a refusal the holders of the resource that is short, the largest shares first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,13 +16,13 @@ from scheduling.model.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refus
 from scheduling.state.holder_index import Holders
 
 MOST_HOLDERS = 3
-"""How many of those who hold what is short are named."""
+"""How many holders of a resource are named."""
 
 
 def with_holders(
     refusal: Refusal, groups: Iterable[Group], room: FreeCapacity, holders: Holders
 ) -> Refusal:
-    """Add who holds the room that is short, with the largest shares, as far as the limit allows."""
+    """Add the holders of what is short, with the largest shares, as far as the limit allows."""
     if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
         return refusal
     wanted = wanted_pods(groups)
@@ -43,9 +43,9 @@ def with_holders(
 def _held(
     each: PodSetRefusal, wanted: Sequence[Wanted], room: FreeCapacity, holders: Holders
 ) -> Held | None:
-    """Return who holds what is short; None where no node has it, or it is made up (ports).
+    """Return the holders of what is short; None where no node has it, or it is a host port.
 
-    The pods were judged with what their volumes take beside what they ask for themselves.
+    The shapes that were judged also ask for what their volumes take.
     """
     asked = set(each.requests)
     mine = (
@@ -65,7 +65,7 @@ def _held(
 
 
 def _first_of_devices(numbers: Iterable[PodSetRefusal]) -> list[str]:
-    """Say who holds one of the short resources: a device if there is one, for people ask for it."""
+    """Name the holders of one of the short resources: of a device where one is short."""
     told = [(each.resource, each.held) for each in numbers if each.held and each.held.shares]
     told.sort(key=lambda pair: not is_device(pair[0]))
     return [_holders_said(*pair) for pair in told[:1]]

@@ -1,9 +1,9 @@
 """Finds what the nodes could not hold even if they were empty.
 
-Asked of the nodes that could run a pod, which are those that nothing lasting keeps it from: a
-cordon passes, and what Kubernetes itself taints nodes with, and so do other pods, volumes, and the
-domain that a gang is tried in. What is made up beside the resources of nodes (ports, disks,
-volumes) is left aside. So what is said here stays true until a node is added or changed.
+The nodes that could run a pod are those that no lasting condition rules out: a cordon is not
+lasting, nor are Kubernetes' own taints, other pods, volumes, or the domain that a gang is tried in.
+Synthetic resources (ports, disks, volumes) are ignored. So an answer stays true until a node is
+added or changed.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ PASSING = tuple(
         "kubernetes.io/unschedulable",
     )
 )
-"""What tolerates the taints that Kubernetes puts on nodes, and takes off again."""
+"""Tolerations of the taints that Kubernetes puts on nodes and takes off again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class TooMany:
 
 @dataclass(frozen=True, slots=True)
 class TooScattered:
-    """Of one shape only so many pods find room, for nodes cannot share the load of a pod."""
+    """Of one shape only so many pods fit, since a pod cannot be split between nodes."""
 
     shape: PodShape
     wanted: int
@@ -78,8 +78,8 @@ Never = TooLarge | TooMany | TooScattered
 def never(demand: Demand, columns: NodeSnapshot) -> tuple[Never, ...]:
     """Return why the pods could not even run on empty nodes; nothing where they might.
 
-    What speaks against one pod goes before what speaks against all of them. Nothing is certain of
-    resources that nodes may also give by classes of devices.
+    Causes that concern one pod go before those that concern all. Nothing is certain of resources
+    that nodes may also give through a DeviceClass.
     """
     if columns.claimable and any(_is_open(shape, columns) for shape, _ in demand):
         return ()
@@ -97,10 +97,10 @@ def _is_open(shape: PodShape, columns: NodeSnapshot) -> bool:
 
 
 def patient(shape: PodShape) -> PodShape:
-    """Return the shape without all that passes by itself, and that is no resource of nodes."""
+    """Return the shape without conditions that pass by themselves and synthetic resources."""
     return replace(
         shape,
-        requests=tuple(each for each in shape.requests if not _is_made_up(each[0])),
+        requests=tuple(each for each in shape.requests if not _is_synthetic(each[0])),
         tolerations=(*shape.tolerations, *PASSING),
         spread=(),
         bounds=(),
@@ -110,12 +110,12 @@ def patient(shape: PodShape) -> PodShape:
     )
 
 
-def _is_made_up(resource: str) -> bool:
+def _is_synthetic(resource: str) -> bool:
     return is_port(resource) or is_attach(resource)
 
 
 def _able(shape: PodShape, columns: NodeSnapshot) -> Mask:
-    """Return the nodes that could run pods of the shape; shared, not yours."""
+    """Return the nodes that could run pods of the shape; shared, never to be written."""
     return columns.traits.remembered(
         ("able", shape.scheduling_key), lambda: feasible(patient(shape), columns)
     )
@@ -135,7 +135,7 @@ def _counted(shape: PodShape, columns: NodeSnapshot) -> int:
 
 
 def _too_large(shape: PodShape, columns: NodeSnapshot) -> TooLarge:
-    """Name the resource of which no node has enough, rather a device."""
+    """Name the resource of which no node has enough, preferably a device."""
     able = _able(shape, columns)
     found = [
         _largest(shape, resource, each, columns, able) for resource, each in patient(shape).requests
@@ -164,13 +164,13 @@ def _too_many(demand: Demand, columns: NodeSnapshot) -> TooMany | None:
         total = columns.traits.remembered(
             ("total when empty", resource, able), partial(_total, resource, demand, columns)
         )
-        if total < amount and not _is_made_up(resource):
+        if total < amount and not _is_synthetic(resource):
             short.append(TooMany(resource, amount, total))
     return min(short, key=_told_first, default=None)
 
 
 def _told_first(cause: TooMany) -> tuple[bool, bool, str]:
-    """Tell people of devices rather than of anything else, and of pod slots last."""
+    """Order causes: devices first, pod slots last."""
     return cause.resource == PODS, not is_device(cause.resource), cause.resource
 
 

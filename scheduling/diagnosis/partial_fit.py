@@ -1,9 +1,9 @@
 """Works out how much would fit of a gang that does not fit whole.
 
-Placed pod set after pod set, as the gang would be: single pods first, for a gang does not start
-without its head, each where it costs the others least; then groups, each as often as it fits
-beside those before it. So the numbers that are told could start if they were asked for. Where all
-sets fit alone several orders are tried, and the one counts that leaves out the least.
+Pod sets are placed one after the other: single pods first, because a gang does not start without
+its head, each where it costs the others least; then groups, each as often as it fits beside those
+before it. So the pods that are said to fit would start if only they were asked for. Where all sets
+fit alone several orders are tried, and the one that leaves out the least counts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +20,13 @@ from scheduling.model.pod import PodShape
 from scheduling.placement.independent import displaced, filled, greedy_orders
 
 FEW = 16
-"""So many nodes are looked at one by one, which costs less than to remember what was seen."""
+"""Up to so many nodes are looked at one by one, which costs less than remembering the result."""
 
 HEEDED = 8
-"""The most other kinds of pods for which a single pod makes way: each costs a pass over nodes."""
+"""The most other kinds of pods that a single pod makes way for: each costs a pass over nodes."""
 
 PAIRED = 8
-"""Of so many kinds of pods each pair is looked at and remembered, of more all nodes they take."""
+"""Up to so many kinds of pods are looked at pair by pair; of more, all nodes that they take."""
 
 Wanted = tuple[str, PodShape, int]
 """A pod set, one shape in it, and how many pods of that shape."""
@@ -171,11 +171,11 @@ def _attempt(wanted: Sequence[Wanted], order: Sequence[int], room: FreeCapacity)
     parts: dict[int, Part] = {}
     left, is_short, many = room, False, len(wanted) > PAIRED
     touched = np.zeros(len(room.columns.names), dtype=np.int64) if many else None
-    for turn, at in enumerate(order):
+    for place, at in enumerate(order):
         pod_set, shape, count = wanted[at]
         now = left if _meet(shape, parts.values(), touched, room) else room
         fit = min(now.total(shape), count)
-        others = [wanted[each][1] for each in order[turn + 1 :]]
+        others = [wanted[each][1] for each in order[place + 1 :]]
         spread = _spread(shape, count, others, now)
         parts[at] = Part(pod_set, shape, count, fit, spread, _nodes_of(shape, room))
         if touched is not None:
@@ -237,7 +237,7 @@ def _cheapest(shape: PodShape, others: Sequence[PodShape], room: FreeCapacity) -
 
 
 def _full(shape: PodShape, room: FreeCapacity) -> Mask:
-    """Return the nodes that take no pod of the shape; shared, not yours."""
+    """Return the nodes that take no pod of the shape; shared, never to be written."""
     return room.remembered(("full", shape.fitting), lambda: room.counts(shape) == 0)
 
 
@@ -248,7 +248,7 @@ def _displaced(shape: PodShape, head: PodShape, nodes: Positions, room: FreeCapa
 
 
 def _severity(attempt: Attempt) -> tuple[int, int, int]:
-    """Return how bad it is: single pods missing, all pods missing, the worst share of a set."""
+    """Return single pods missing, all pods missing, the worst share of a set: less is better."""
     missing = [(part.missing, part.wanted) for part in attempt.parts]
     single = sum(each for each, wanted in missing if wanted == 1)
     shares = (1000 * each // wanted for each, wanted in missing)

@@ -137,8 +137,8 @@ def no_way(
 def _why(lack: Lack) -> str:
     if lack.stop is None:
         return (
-            "required affinity or anti-affinity between the gang's own pods leaves no node with room "
-            "for more"
+            "required affinity or anti-affinity between the gang's own pods leaves no node with "
+            "room for more"
         )
     return _stop(lack.stop)
 

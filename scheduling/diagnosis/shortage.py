@@ -19,8 +19,8 @@ from scheduling.model.pod import PodShape
 class Shortage:
     """Of the shortest resource: what one pod needs, what is left in all and at most on one node.
 
-    `resource` is empty where no node is feasible. Of a host port a pod needs one, and a node has it
-    or not.
+    `resource` is empty where no node is feasible. Of a host port a pod needs one, and a node has
+    one or none.
     """
 
     resource: str
@@ -35,8 +35,8 @@ NO_NODE = Shortage("", 0, 0, 0)
 def shortage(shape: PodShape, room: FreeCapacity) -> Shortage:
     """Return what stops the next pod of the shape, once all that fit have been placed.
 
-    The best explanation stops the most nodes, then leaves room for the fewest pods in sum; of
-    equal ones a device is the one people look for.
+    That is the resource that is short on the most nodes, then the one that leaves room for the
+    fewest pods in sum; of equal ones a device.
     """
     return room.remembered(("shortage", shape.fitting), lambda: _shortage(shape, room))
 

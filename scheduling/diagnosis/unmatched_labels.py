@@ -1,7 +1,7 @@
-"""Names the label that a pod asks of its node and that no node has.
+"""Names the label that a pod requires and that no node has.
 
-A node selector with a typing error matches no node at all, and then it is worth more to name what
-no node has, and what nodes have instead, than to count the nodes.
+A node selector with a typing error matches no node at all. Then the missing label and the existing
+values help more than a count of nodes.
 """
 
 from collections.abc import Iterable, Sequence

@@ -36,7 +36,7 @@ def amount_down(resource: str, amount: int) -> str:
 
 
 def written(resource: str, amount: int, *, up: int) -> str:
-    """Write an amount as people do: cpu in whole or milli, bytes in Gi or Mi, devices plain."""
+    """Write an amount in usual units: cpu in whole or milli, bytes in Gi or Mi, devices plain."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if not _is_in_bytes(resource):

@@ -151,7 +151,7 @@ def displaced(shape: PodShape, head: PodShape, nodes: Positions, room: FreeCapac
 def _placed_greedily(demand: Demand, room: FreeCapacity) -> Placed | None:
     """Fill one shape after the other, in several orders; finding nothing proves nothing."""
     for order in greedy_orders(demand, room):
-        placed = _placed_in_turn([demand[at] for at in order], room)
+        placed = _placed_one_by_one([demand[at] for at in order], room)
         if placed is not None:
             back = np.argsort(order)
             return Placed(tuple(placed.spreads[at] for at in back), placed.room)
@@ -192,7 +192,7 @@ def _placed_apart(demand: Demand, room: FreeCapacity, taken_from: FreeCapacity) 
     return Placed(spreads, left)
 
 
-def _placed_in_turn(demand: Sequence[tuple[PodShape, int]], room: FreeCapacity) -> Placed | None:
+def _placed_one_by_one(demand: Sequence[tuple[PodShape, int]], room: FreeCapacity) -> Placed | None:
     """Fill the shapes one after the other; None as soon as one of them does not fit."""
     spreads = []
     for shape, count in demand:

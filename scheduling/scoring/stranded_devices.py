@@ -293,7 +293,7 @@ def _use_beside(kind: int, beside: Sequence[int], room: FreeCapacity) -> Uses:
 def sample(nodes: int) -> Positions:
     """Return up to SAMPLE positions out of so many, spread evenly and in no rhythm.
 
-    Multiples of the golden section of a circle are: names often follow a rhythm, racks by turns.
+    Multiples of the golden section of a circle are: names often follow a rhythm, racks alternating.
     """
     if nodes <= SAMPLE:
         return np.arange(nodes, dtype=np.intp)

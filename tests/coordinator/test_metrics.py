@@ -179,9 +179,9 @@ async def test_muster_cycle_seconds_moves() -> None:
 def test_muster_inbox_events_moves() -> None:
     loop = Loop(CoordinatorState(), debounce=0.0)
     loop.feed([TimePassed()] * (BATCH + 5))
-    loop._turn()
+    loop._step()
     assert value("muster_inbox_events") == 5
-    loop._turn()
+    loop._step()
     assert value("muster_inbox_events") == 0
 
 

@@ -302,7 +302,7 @@ class PartialPlacement:
 def _filled(
     stages: Sequence[Sequence[Limit]], nodes: Positions, caps: Amounts, wanted: int
 ) -> Amounts:
-    """Fill the nodes in turn as far as the limits of each stage allow, stage after stage."""
+    """Fill the nodes in order as far as the limits of each stage allow, stage after stage."""
     pods = np.zeros_like(caps)
     for limits in stages:
         more = caps - pods

@@ -23,20 +23,20 @@ def keys(count: int) -> list[GangKey]:
     return [GangKey("team", f"g{at:05}") for at in range(count)]
 
 
-def test_all_have_one_turn_in_the_order_of_the_queue() -> None:
+def test_all_are_decided_anew_once_in_the_order_of_the_queue() -> None:
     renewals, waiting = Renewals(), keys(2 * AT_ONCE + 1)
-    turns = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(4)]
+    found = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(4)]
     shares = waiting[:AT_ONCE], waiting[AT_ONCE : 2 * AT_ONCE], waiting[2 * AT_ONCE :]
-    assert turns == [*map(frozenset, shares), frozenset()]
+    assert found == [*map(frozenset, shares), frozenset()]
 
 
 def test_nobody_waits_for_more_than_so_many_cycles_however_many_there_are() -> None:
     renewals, waiting = Renewals(), keys(50 * AT_ONCE * ROUNDS + 7)
-    turns = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(ROUNDS)]
-    assert frozenset().union(*turns) == frozenset(waiting)
+    found = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(ROUNDS)]
+    assert frozenset().union(*found) == frozenset(waiting)
 
 
-def test_the_next_turn_is_soon_while_some_are_left_and_else_when_the_quiet_time_is_over() -> None:
+def test_the_next_are_due_soon_while_some_are_left_and_else_when_the_quiet_time_is_over() -> None:
     renewals = Renewals()
     renewals.due(keys(AT_ONCE + 1), 5.0, QUIET)
     assert renewals.next_at(5.0, QUIET) == 5.0 + PAUSE
@@ -46,7 +46,7 @@ def test_the_next_turn_is_soon_while_some_are_left_and_else_when_the_quiet_time_
     assert renewals.due(keys(3), 5.0 + QUIET, QUIET) == frozenset(keys(3))
 
 
-def test_who_comes_in_the_meantime_has_numbers_already_and_a_turn_in_the_next_quiet_time() -> None:
+def test_who_comes_in_the_meantime_has_numbers_already_and_is_due_in_the_next_quiet_time() -> None:
     renewals, waiting = Renewals(), keys(AT_ONCE + 1)
     renewals.due(waiting, 0.0, QUIET)
     assert renewals.due([*keys(3), *waiting], PAUSE, QUIET) == frozenset(waiting[-1:])
@@ -98,7 +98,7 @@ def test_all_who_wait_have_numbers_of_now_soon_after_their_quiet_time(
     assert sum(anew) == GANGS, "where nothing changes nothing is renewed"
 
 
-def test_pods_that_come_put_no_turn_off(world: World, anew: list[int]) -> None:
+def test_pods_that_come_put_no_renewal_off(world: World, anew: list[int]) -> None:
     for _ in range(60):
         world.settle(seconds=PAUSE / 2)
         if sum(anew):

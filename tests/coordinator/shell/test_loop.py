@@ -52,7 +52,7 @@ def rest_after(clock: Clock, seconds: float, events: int, debounce: float = 0.0)
     """How long the loop means to rest after a look of so many seconds."""
     loop = Loop(Slow(clock, seconds), debounce=debounce)
     loop.feed([TimePassed()] * events)
-    loop._turn()
+    loop._step()
     return loop._look_at - clock.now
 
 
@@ -78,7 +78,7 @@ async def test_the_rest_is_bounded_and_what_came_meanwhile_is_handled_together(
     loop.feed([TimePassed()] * 5)
     async with asyncio.timeout(20.0):
         await loop._sleep()
-    loop._turn()
+    loop._step()
     assert state.batches == [5]
 
 

@@ -28,7 +28,7 @@ from kube.api.watch_events import (
     Unreadable,
     WatchEvent,
 )
-from runtime.slicing import TURNS, settle_heap
+from runtime.slicing import ITERATIONS, settle_heap
 from tests.kube.fake_api import (
     INITIAL_END,
     FakeApi,
@@ -243,7 +243,7 @@ async def test_pages_make_one_list(fake: FakeApi, client: Client) -> None:
         assert len(running.mirror.batches) == 1
 
 
-async def test_others_have_their_turn_while_a_list_is_read(
+async def test_other_tasks_run_while_a_list_is_read(
     either: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.slicing.SLICE", 0.0)  # each object then takes longer than a slice
@@ -251,12 +251,12 @@ async def test_others_have_their_turn_while_a_list_is_read(
         either.put("pods", f"p{number:03}")
     read: list[str] = []
     reflector = Reflector(client, PODS, Pod, Mirror(), project=noting(read), pace=FAST)
-    running, turns = asyncio.create_task(reflector.run()), Counter[int]()
+    running, iterations = asyncio.create_task(reflector.run()), Counter[int]()
     while not reflector.synced:
-        turns[len(read)] += 1
+        iterations[len(read)] += 1
         await asyncio.sleep(0)
     running.cancel()
-    assert sum(count >= TURNS for count in turns.values()) > 200
+    assert sum(count >= ITERATIONS for count in iterations.values()) > 200
 
 
 async def test_what_is_told_is_what_is_kept_between_slices(
