@@ -6,11 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduling.admission.domain_search import DomainSearch
-from scheduling.admission.question import Outcome, Question, Rejected
 from scheduling.cycle import Settings, run_cycle
-from scheduling.diagnosis.causes import DoesNotFit
-from scheduling.diagnosis.domain_refusals import WORKERS
 from scheduling.diagnosis.refusals import MOST_CONSTRAINED_KINDS, MOST_KINDS
 from scheduling.filters import free_capacity
 from scheduling.filters.free_capacity import At, FreeCapacity
@@ -184,33 +180,6 @@ def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None
 
 
 IN_A_ZONE = Topology(("w",), required=ZONE)
-
-
-def tries(asked: PendingGang, steps: int) -> int:
-    """Return in how many domains a gang is tried that none of them takes."""
-    count = 0
-
-    def reject(question: Question) -> Outcome:
-        nonlocal count
-        count += 1
-        return Rejected(DoesNotFit(question.gang.minimum, question.room))
-
-    question = Question(asked, FreeCapacity.of(WORLD), steps)
-    DomainSearch(question, ("w",), (ZONE,), WORKERS).run(reject)
-    return count
-
-
-def test_what_fits_nowhere_is_not_tried_in_every_domain() -> None:
-    head = group("head", 1, shape(cpu=1, selector={ZONE: "nowhere"}))
-    asked = replace(asking(head, group("w", 1, shape(cpu=1))), topology=IN_A_ZONE)
-    assert tries(asked, 4_000_000) == 1
-    assert tries(replace(asked, minimum=asked.minimum[1:]), 4_000_000) == 9
-
-
-def test_a_try_of_many_pods_takes_more_of_the_steps() -> None:
-    """Each try makes the gang anew, pod by pod."""
-    asked = replace(unlike(1000, shape(cpu=1)), topology=IN_A_ZONE)
-    assert tries(asked, 1_000_000) <= 4
 
 
 @pytest.mark.parametrize("topology", [IN_A_ZONE, Topology(("w",), replica=ZONE)])
