@@ -1,4 +1,4 @@
-"""Turns the cause for which a gang is not placed into its refusal: a reason and a message."""
+"""Puts the cause for which a gang is not placed in words: a refusal with reason and message."""
 
 from typing import assert_never
 

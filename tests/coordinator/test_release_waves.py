@@ -1,7 +1,7 @@
-"""Gangs that only one order of binding satisfies: who is released when, and what if it goes wrong?
+"""Gangs that only one order of binding satisfies: the order of release, and what may go wrong.
 
-The workers are drawn to any pod of their cluster, and the head is not in their zone: a worker must
-begin before the head is bound.
+The workers have affinity to any pod of their cluster, and the head is not in their zone: a worker
+must be bound before the head.
 """
 
 from typing import Any

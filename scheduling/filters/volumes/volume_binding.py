@@ -300,7 +300,7 @@ class Volumes:
         if driver is not None and driver.tracks and claim.size is not None:
             terms = self._with_storage(of_class.name, claim.size)
             if terms is not None:
-                yield VolumeNodeRestriction(BINDING, f"{called}, by storage capacity", terms)
+                yield VolumeNodeRestriction(BINDING, f"{called} (storage capacity)", terms)
 
     def _with_storage(self, storage_class: str, size: int) -> tuple[NodeTerm, ...] | None:
         """Return the nodes that reach enough storage for one volume; None where all do."""

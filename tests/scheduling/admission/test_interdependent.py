@@ -38,7 +38,7 @@ ZONES = columns(zoned("a1", "a"), zoned("a2", "a"), zoned("b1", "b"), zoned("b2"
 
 
 def standing(**apps: str) -> PodIndex:
-    """Return pods that mind nobody: node -> app."""
+    """Return existing pods without constraints: node -> app."""
     table = PodIndex()
     for name, app in apps.items():
         table.use(("team", (("app", app),)), (), name, +1)
@@ -75,7 +75,7 @@ def zones_of(verdict: Verdict, pod_set: str) -> set[str]:
 
 
 def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
-    """The minimum runs and asks for nothing: what is left has nobody of it to plan waves for."""
+    """The minimum runs and asks for nothing: there is nothing of it to plan waves for."""
     worker = minding(near=[term("w")])
     wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
     [decision] = run_cycle([wanted], ZONES, existing=ExistingPods(PodIndex()))

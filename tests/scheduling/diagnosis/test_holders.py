@@ -24,7 +24,7 @@ GPUS = shape(cpu=1, gpu=4)
 
 
 class World:
-    """Nodes, and who holds what on them."""
+    """Nodes, and the holders of what is used on them."""
 
     def __init__(self, *nodes: Node) -> None:
         self.table, self.holders = NodeTable(), HolderIndex()

@@ -232,7 +232,7 @@ def test_a_driver_that_says_where_it_has_storage_is_believed() -> None:
         replace(enough, selector=None),
     ):
         told = why(decide(table(claim, WAITING, tracks, poor), HEAD))
-        assert 'VolumeBinding: volume claim "data", by storage capacity' in told
+        assert 'VolumeBinding: volume claim "data" (storage capacity)' in told
     there = [replace(enough, name=z, selector=(require(ZONE, "In", z),)) for z in "abc"]
     odd = replace(enough, name="odd", selector=(require(ZONE, "Exists"), require("x", "Exists")))
     for each in NODES:
@@ -263,14 +263,14 @@ def test_storage_counts_where_there_is_enough_of_it(size: int, zones: str) -> No
 def test_storage_that_comes_and_goes_counts_at_once() -> None:
     known = table(waiting(size=10), WAITING, Driver(DISK, tracks=True))
     enough = Capacity("k", "1", "wait", 10, (require(ZONE, "In", "b"),))
-    assert "by storage capacity" in why(decide(known, HEAD))
+    assert "(storage capacity)" in why(decide(known, HEAD))
     known.put(enough)
     assert where(decide(known, HEAD)) == {"b1"}
     known.put(replace(enough, size=9))
-    assert "by storage capacity" in why(decide(known, HEAD))
+    assert "(storage capacity)" in why(decide(known, HEAD))
     known.put(enough)
     known.drop(enough)
-    assert "by storage capacity" in why(decide(known, HEAD))
+    assert "(storage capacity)" in why(decide(known, HEAD))
 
 
 def test_as_many_alternatives_as_nodes_are_hashed_once() -> None:

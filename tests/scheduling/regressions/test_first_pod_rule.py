@@ -1,8 +1,8 @@
-"""Gangs in which pods may begin a series: what the oracle and trying everything have taught.
+"""The first-pod rule: what the oracle and trying everything have taught.
 
-A pod whose required affinity picks itself may begin where it likes, as long as nobody in the
-cluster whom its terms pick stands on a node with one of their keys. Whether it does begin, or must
-join, then depends on who is bound first, and kube-scheduler takes pods in an order of its own.
+A pod whose required affinity matches itself may be bound on any node with the keys, as long as no
+matching pod is bound on a node with one of them. Whether it is the first, or must join others, then
+depends on the order of binding, and kube-scheduler takes pods in an order of its own.
 """
 
 import pytest
@@ -20,8 +20,8 @@ MEMBERS = (require("set", "Exists"),)
 HOSTS = tuple(f"n{at}" for at in range(5))
 
 
-def drawn(key: str) -> PodShape:
-    """Return a shape that wants to be near any member of a gang."""
+def attracted(key: str) -> PodShape:
+    """Return a shape with affinity to any pod of a gang."""
     return shape(cpu=1, near=[PodTerm(key, MEMBERS, ("team",))])
 
 
@@ -39,19 +39,19 @@ def waves_of(verdict: Verdict) -> dict[str, int]:
     return {each.pod_set: each.wave for each in verdict.placement.assignments}
 
 
-def test_a_member_without_the_key_does_not_begin_the_series() -> None:
+def test_a_pod_on_a_node_without_the_key_is_no_first_pod() -> None:
     """Oracle 8/47: kube-scheduler bound the head to a node without zone, the worker to a zone.
 
-    The head counts in no domain, so the worker may begin, before or after it. The number of
+    The head counts in no domain, so the worker may be first, before or after it. The number of
     places was taken to be two, "no zone" being one of them, and the gang was Undecided.
     """
     on = columns(node("n0", cpu=1), node("n1", cpu=1, labels={"zone": "x"}))
-    head, worker = group("head", 1, shape(cpu=1)), group("worker", 1, drawn("zone"))
+    head, worker = group("head", 1, shape(cpu=1)), group("worker", 1, attracted("zone"))
     assert isinstance(decide(on, head, worker), Admitted)
 
 
-def test_a_member_with_one_of_two_keys_keeps_others_from_beginning() -> None:
-    """Trying everything: bound first, it counts in the zone, and the other has nobody on its host.
+def test_a_pod_on_a_node_with_one_of_two_keys_leaves_no_first_pod() -> None:
+    """Trying everything: bound first, it counts in the zone, and the other has no partner on its host.
 
     Both were said to be in one place, and to be bound in any order.
     """
@@ -64,47 +64,47 @@ def test_a_member_with_one_of_two_keys_keeps_others_from_beginning() -> None:
     assert waves_of(verdict) == {"a": 1, "b": 0}
 
 
-def test_members_that_are_drawn_to_nobody_hold_a_series() -> None:
+def test_pods_without_affinity_are_partners_of_the_others() -> None:
     """Oracle 8/230 and 8/292: others of the gang stood elsewhere too, and the gang was Undecided.
 
-    Wherever a drawn pod goes, a member stands that will be bound in any case; who comes first
-    does not matter.
+    Wherever a pod with affinity goes there is one that is bound in any case; the order does not
+    matter.
     """
     on = columns(*(node(name, cpu=4, pods=2, labels={"host": name}) for name in HOSTS))
-    free, near = group("b", 5, shape(cpu=1)), group("a", 3, drawn("host"))
+    free, near = group("b", 5, shape(cpu=1)), group("a", 3, attracted("host"))
     assert isinstance(decide(on, free, near), Admitted)
 
 
 def test_what_only_one_order_allows_is_released_in_that_order() -> None:
-    """Trying everything: the drawn pod must begin before the other is bound, each in its zone.
+    """Trying everything: the pod with affinity must be bound before the other, each in its zone.
 
-    It was said to be impossible, later Undecided; kube-scheduler, taking the drawn pod first, binds
+    It was said to be impossible, later Undecided; kube-scheduler, taking that pod first, binds
     both.
     """
     on = columns(*(node(name, cpu=1, labels={"zone": name}) for name in HOSTS[:2]))
-    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, drawn("zone")))
+    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, attracted("zone")))
     assert waves_of(verdict) == {"a": 1, "b": 0}
 
 
-def test_a_series_that_holds_by_itself_holds_others_too() -> None:
-    """Oracle 8/779: workers begin a series in the only zone, the head stands beside one of them.
+def test_pods_with_affinity_to_each_other_are_partners_of_others_too() -> None:
+    """Oracle 8/779: workers share the only zone, the head is on the node of one of them.
 
     Whether the head or a worker is bound first, the worker at its side will be bound as well. The
-    gang was Undecided, for only members that are drawn to nobody were counted on.
+    gang was Undecided, for only pods without affinity were counted on.
     """
     on = columns(*(node(name, cpu=2, labels={"host": name, "zone": "x"}) for name in HOSTS[:3]))
     worker = PodTerm("zone", (require("set", "In", "worker"),), ("team",))
     workers = group("worker", 3, shape(cpu=1, near=[worker]))
-    head = group("head", 1, drawn("host"))
+    head = group("head", 1, attracted("host"))
     assert isinstance(decide(on, head, workers), Admitted)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
-def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: bool) -> None:
+def test_a_pod_that_is_not_requeued_comes_after_its_partners(known: bool) -> None:
     """Oracle 9/721: the head, refused before the worker beside it was bound, stayed refused.
 
-    Its term finds the namespace by labels, without which kube-scheduler looks when it decides whom
-    to try again. It was said to be bound sooner or later. Its wave is after the worker's.
+    Its term finds the namespace by labels, without which kube-scheduler looks when it decides which
+    pods to try again. It was said to be bound sooner or later. Its wave is after the worker's.
     """
     table = PodIndex()
     table.put_namespace("team", {"ray": "yes"})
@@ -120,8 +120,8 @@ def test_a_pod_that_would_not_be_tried_again_comes_after_those_it_needs(known: b
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["by its labels", "by its name"])
-def test_it_waits_for_those_who_are_due(known: bool) -> None:
-    """What it is drawn to has room and is not bound yet: refused now, it would stay refused."""
+def test_a_pod_that_is_not_requeued_waits_for_assumed_partners(known: bool) -> None:
+    """Its partner has room and is not bound yet: refused now, the pod would stay refused."""
     table = PodIndex()
     table.put_namespace("team", {"ray": "yes"})
     selector = (require("ray", "In", "yes"),)
