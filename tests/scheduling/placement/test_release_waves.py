@@ -115,7 +115,7 @@ def test_a_pod_on_a_node_with_one_of_two_keys_bars_a_first_pod() -> None:
 
 
 def test_a_thousand_pods_with_a_node_each_are_planned_within_bounds() -> None:
-    """Each in a zone of its own, with affinity to the others: tried up to the bound, then given up."""
+    """Each in a zone of its own, with affinity to the others: tried up to the bound."""
     on = columns(*(node(f"n{at:04}", labels={"zone": f"z{at}"}) for at in range(1000)))
     pods = np.ones((1, 1000), dtype=np.int64)
     found = plan_release_waves(pods, [affinity(0, 0)], on.traits)

@@ -51,7 +51,7 @@ def test_a_pod_on_a_node_without_the_key_is_no_first_pod() -> None:
 
 
 def test_a_pod_on_a_node_with_one_of_two_keys_leaves_no_first_pod() -> None:
-    """Trying everything: bound first, it counts in the zone, and the other has no partner on its host.
+    """Trying everything: bound first, it counts in the zone, and the other has none on its host.
 
     Both were said to be in one place, and to be bound in any order.
     """
