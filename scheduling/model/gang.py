@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
+from scheduling.model.queue import DEFAULT_QUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class PendingGang:
     lower one is in their way. `members` are the waiting pods one by one: their labels and claims
     are asked only where they matter. `topology` is None where the pods may be anywhere. `setbacks`
     says how often of late the gang had room and gave it back without having run. `sharing` is no
-    part of the gang: it is what volumes mean to it at one moment (`shared_claims`).
+    part of the gang: it is what volumes mean to it at one moment (`shared_claims`). `queue` is the
+    one that it waits in.
     """
 
     key: GangKey
@@ -103,6 +105,7 @@ class PendingGang:
     topology: Topology | None = None
     setbacks: int = 0
     sharing: Sharing | None = None
+    queue: str = DEFAULT_QUEUE
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

@@ -1,0 +1,246 @@
+"""Simulates a cluster around the coordinator's state machine, in simulated time.
+
+Jobs come, their pods wait with a gate, and every action of the state machine is carried out at
+once: a write is stored and echoed, a released pod is bound and ready. A job ends so long after its
+last pod was bound. Nothing here decides; what is simulated is KubeRay, the API server, the
+scheduler that binds pinned pods, and the kubelet.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from coordinator.messages.actions import (
+    Action,
+    CreateGang,
+    DeleteGang,
+    PatchGangSpec,
+    ReleasePod,
+    WriteGangStatus,
+)
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
+    ClusterGone,
+    ClusterSeen,
+    CycleDue,
+    Event,
+    GangGone,
+    GangSeen,
+    NamespaceSeen,
+    NodeSeen,
+    PodGone,
+    PodPatchEnded,
+    PodSeen,
+    TermStarted,
+    WriteEnded,
+)
+from coordinator.state_machine import CoordinatorState
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.objects import names
+from kube.objects.base import ObjectMeta
+from kube.objects.core import Namespace, Node, Pod
+from kube.objects.gang import Gang
+from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey
+
+NAMESPACE = "team"
+GPU = "nvidia.com/gpu"
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One gang to come: seconds, and the requests of its workers."""
+
+    name: str
+    arrives: float
+    runs: float
+    workers: int
+    requests: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Course:
+    """What became of a job; `began` is None while it waits."""
+
+    job: Job
+    arrived: float
+    began: float | None = None
+    ended: float | None = None
+    pods: dict[str, ObservedPod] = field(default_factory=dict)
+    raw: dict[str, Pod] = field(default_factory=dict)
+
+
+class Simulation:
+    """The objects there are, and one leading coordinator."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.state = CoordinatorState()
+        self.now = 0.0
+        self.courses: dict[GangKey, Course] = {}
+        self._gangs: dict[GangKey, dict[str, Any]] = {}
+        self._version = 0
+        self._ends: list[tuple[float, GangKey]] = []
+        self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
+        self._tell([NodeSeen(node) for node in nodes])
+        self._tell([TermStarted(1, clean=True)])
+
+    def run(self, jobs: Sequence[Job]) -> list[Course]:
+        """Let the jobs come and go until all have ended; return what became of each."""
+        for job in jobs:
+            while self._ends and self._ends[0][0] <= job.arrives:
+                self._end_next()
+            self.now = job.arrives
+            self._arrive(job)
+        while self._ends:
+            self._end_next()
+        return list(self.courses.values())
+
+    # ---- what happens around the coordinator
+
+    def _arrive(self, job: Job) -> None:
+        key = GangKey(NAMESPACE, job.name)
+        cluster = _cluster(job, self.now)
+        course = self.courses[key] = Course(job, self.now)
+        for pod in _pods(job):
+            course.raw[pod.metadata.uid] = pod
+            course.pods[pod.metadata.uid] = observe(pod)
+        self._tell([ClusterSeen(cluster), *map(PodSeen, course.pods.values())])
+
+    def _end_next(self) -> None:
+        self.now, key = heapq.heappop(self._ends)
+        course = self.courses[key]
+        course.ended = self.now
+        gone: list[Event] = [ClusterGone(key, f"uid-{key.name}")]
+        gone += [PodGone(NAMESPACE, pod.name, uid) for uid, pod in course.pods.items()]
+        if self._gangs.pop(key, None) is not None:
+            gone.append(GangGone(key))
+        self._tell(gone)
+
+    def _bind(self, key: GangKey, uid: str, node: str) -> Iterator[Event]:
+        course = self.courses[key]
+        pod = _bound(course.raw[uid], node, self._next_version())
+        course.pods[uid] = observe(pod)
+        yield PodSeen(course.pods[uid])
+        yield PodPatchEnded(key, uid, None)
+        if all(each.node for each in course.pods.values()) and course.began is None:
+            course.began = self.now
+            heapq.heappush(self._ends, (self.now + course.job.runs, key))
+
+    def _store(self, key: GangKey, gang: dict[str, Any]) -> Iterator[Event]:
+        gang["metadata"]["resourceVersion"] = self._next_version()
+        self._gangs[key] = gang
+        yield GangSeen(msgspec.convert(gang, Gang))
+        yield WriteEnded(key, None)
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+    # ---- the coordinator at work
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        """Tell events, carry out what follows, and let it decide, until it rests."""
+        actions = deque(self._handle(events))
+        while actions or self.state.cycle_wanted:
+            if not actions:
+                actions.extend(self._handle([CycleDue()]))
+            else:
+                actions.extend(self._handle(list(self._carry_out(actions.popleft()))))
+
+    def _handle(self, events: Sequence[Event]) -> list[Action]:
+        wall = BEGIN + self.now
+        return self.state.handle(events, Moment(self.now, _stamp(wall), wall)) if events else []
+
+    def _carry_out(self, action: Action) -> Iterator[Event]:
+        match action:
+            case CreateGang(key, body):
+                meta = {**body["metadata"], "uid": f"gang-{key.name}"}
+                yield from self._store(key, {**body, "metadata": meta})
+            case PatchGangSpec(key=key, spec=spec):
+                yield from self._store(key, {**self._gangs[key], "spec": spec})
+            case WriteGangStatus(key=key, status=status):
+                yield from self._store(key, {**self._gangs[key], "status": status})
+            case DeleteGang(key=key):
+                self._gangs.pop(key, None)
+                yield GangGone(key)
+                yield WriteEnded(key, None)
+            case ReleasePod(gang=key, pod=pod, node=node):
+                yield from self._bind(key, pod.metadata.uid, node)
+
+
+def gpu_node(name: str, gpus: int) -> Node:
+    """Return a node with so many GPUs, and CPU and memory to match."""
+    offers = {"cpu": "96", "memory": "1Ti", GPU: str(gpus), "pods": "110"}
+    return msgspec.convert({"metadata": {"name": name}, "status": {"allocatable": offers}}, Node)
+
+
+def _stamp(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _cluster(job: Job, now: float) -> RayCluster:
+    group = {"groupName": "workers", "replicas": job.workers, "minReplicas": 0, "maxReplicas": 100}
+    metadata = {
+        "name": job.name,
+        "namespace": NAMESPACE,
+        "uid": f"uid-{job.name}",
+        "generation": 1,
+        "creationTimestamp": _stamp(BEGIN + now),
+        "labels": {names.OPT_IN: "true", **job.labels},
+        "annotations": dict(job.annotations),
+    }
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {"workerGroupSpecs": [group]}}, RayCluster
+    )
+
+
+def _pods(job: Job) -> Iterator[Pod]:
+    """Yield the head, which asks for CPU alone, and the workers."""
+    yield _pod(job, "head", names.RAY_HEAD_GROUP, {"cpu": "1", "memory": "4Gi"})
+    for at in range(job.workers):
+        yield _pod(job, f"worker-{at}", "workers", job.requests)
+
+
+def _pod(job: Job, suffix: str, group: str, requests: Mapping[str, str]) -> Pod:
+    name = f"{job.name}-{suffix}"
+    owner = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "name": job.name,
+        "uid": f"uid-{job.name}",
+        "controller": True,
+    }
+    metadata = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": f"uid-{name}",
+        "resourceVersion": "1",
+        "labels": {names.RAY_CLUSTER: job.name, names.RAY_GROUP: group},
+        "ownerReferences": [owner],
+    }
+    containers = [{"name": "ray", "resources": {"requests": dict(requests)}}]
+    spec = {"containers": containers, "schedulingGates": [{"name": names.GATE}]}
+    return msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
+
+
+def _bound(pod: Pod, node: str, version: str) -> Pod:
+    """The pod as the API server holds it once it is released, bound and ready."""
+    raw = msgspec.to_builtins(pod)
+    raw["metadata"]["resourceVersion"] = version
+    raw["spec"].update(nodeName=node, schedulingGates=[], affinity=_pin(node))
+    raw["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return msgspec.convert(raw, Pod)
+
+
+def _pin(node: str) -> dict[str, Any]:
+    pin = {"key": "metadata.name", "operator": "In", "values": [node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

@@ -1,0 +1,49 @@
+"""A queue: quota, limits on borrowing and lending, and the order of the gangs that wait in it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+DEFAULT_QUEUE = "default"
+"""The built-in queue: no quota, no guarantee; a GangQueue of this name replaces it."""
+
+
+class Ordering(StrEnum):
+    """What decides between the gangs of one queue, before their arrival does."""
+
+    PRIORITY = "Priority"
+    FIFO = "FIFO"
+
+
+class WhenBlocked(StrEnum):
+    """What becomes of the gangs behind one that cannot be admitted."""
+
+    STRICT = "Strict"
+    BEST_EFFORT = "BestEffort"
+    BACKFILL = "Backfill"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The rules of one queue.
+
+    `quota` is what its gangs may hold together, by resource (milli-CPU, bytes, devices); 0 means
+    none. A resource that neither the queue nor one above or below it names is unlimited.
+    `borrowing_limit` is how much may be held beyond the quota of the queue and those below it; a
+    resource that it does not name is bounded only by what others lend. `lending_limit` is how much
+    of that quota others may take while it is free; a resource that it does not name is lent whole.
+    """
+
+    name: str
+    parent: str = ""
+    quota: Mapping[str, int] = field(default_factory=dict)
+    borrowing_limit: Mapping[str, int] = field(default_factory=dict)
+    lending_limit: Mapping[str, int] = field(default_factory=dict)
+    ordering: Ordering = Ordering.PRIORITY
+    when_blocked: WhenBlocked = WhenBlocked.BEST_EFFORT
+
+    def named_resources(self) -> Iterator[str]:
+        """Yield the resources that the queue has a rule for, some of them several times."""
+        yield from self.quota
+        yield from self.borrowing_limit
+        yield from self.lending_limit

@@ -1,0 +1,1 @@
+"""Queues: which gang is next, and how much its queue may hold."""

@@ -1,0 +1,197 @@
+"""Which gang is decided next: across queues by share of quota, in a queue by its own order.
+
+One loop over all queues, with the same answer every time. A gang that its own queue's quota covers
+comes before one that borrows, and the latter before none: the queue `default` has no quota, so all
+its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
+(of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
+holds the smallest share of the cluster. Then priority, arrival and name decide.
+
+A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
+behind a blocked gang is.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.queue import WhenBlocked
+from scheduling.queueing.quota_tree import MOST, QuotaTree
+from scheduling.queueing.waiting import Lane, WaitingGangs
+
+Turn = tuple[int, bool, int, int, float, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Gangs of one queue, by position, that this cycle did not decide.
+
+    `behind` is the blocked gang that they may not pass; None where they wait for quota.
+    """
+
+    lane: Lane
+    positions: tuple[int, ...]
+    behind: GangKey | None = None
+
+
+class QueueOrder:
+    """One cycle's walk over the queues; what it hands out must be taken, blocked or passed over.
+
+    `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
+    of each resource.
+    """
+
+    def __init__(self, waiting: WaitingGangs, held: Amounts, cluster: Mapping[str, int]) -> None:
+        self._tree: QuotaTree = waiting.tree
+        self._held = held.copy()
+        self._cluster = np.maximum(1, self._tree.requests(cluster))
+        self._courses = {lane.queue.name: _Course(lane, waiting) for lane in waiting.lanes()}
+        self._entries: list[tuple[Turn, int, str]] = []
+        self._next_demands = np.zeros_like(held)
+        self._count()
+        for name, course in self._courses.items():
+            course.begin(self._allowance(name))
+            self._enter(name)
+
+    def __iter__(self) -> Iterator[PendingGang]:
+        """Yield the gangs that may be decided, each when those before it are."""
+        while self._entries:
+            turn, at, name = heapq.heappop(self._entries)
+            course = self._courses[name]
+            if course.is_at(at):
+                now = self._turn(course)
+                if now > turn:  # the share has grown since: perhaps another queue is before it
+                    heapq.heappush(self._entries, (now, at, name))
+                    continue
+                yield course.step()
+                self._enter(name)
+
+    def take(self, gang: PendingGang, amounts: Mapping[str, int]) -> None:
+        """Count what an admitted gang holds from now on, by resource."""
+        self._held[self._tree.index[gang.queue]] += self._tree.requests(amounts)
+        self._count()
+        over = (self._next_demands > np.maximum(self._available, 0)).any(axis=1)
+        for at in np.flatnonzero(over).tolist():
+            self._enter(self._tree.names[at])
+
+    def block(self, gang: PendingGang) -> None:
+        """Note that a gang found no room; in a Strict queue those behind it wait."""
+        if self._courses[gang.queue].lane.queue.when_blocked is WhenBlocked.STRICT:
+            self._courses[gang.queue].stop_behind(gang)
+
+    def _enter(self, name: str) -> None:
+        """Let the next gang of a queue that its quota covers take part; none if there is none."""
+        course, row = self._courses[name], self._tree.index[name]
+        if course.find(self._allowance(name)):
+            self._next_demands[row] = course.demand
+            heapq.heappush(self._entries, (self._turn(course), course.at, name))
+        else:
+            self._next_demands[row] = 0
+
+    def available(self, queue: str) -> Amounts:
+        """Return what a queue may still take, by column of the tree."""
+        return self._allowance(queue)
+
+    def held_back(self) -> Iterator[HeldBack]:
+        """Yield the gangs that were not decided, with the reason, once all others are."""
+        for course in self._courses.values():
+            yield from course.held_back()
+
+    def _count(self) -> None:
+        self._used = self._tree.used(self._held)
+        self._available = self._tree.available(self._used)
+        self._shares = self._tree.shares(self._used)
+
+    def _allowance(self, name: str) -> Amounts:
+        row: Amounts = self._available[self._tree.index[name]]
+        return row
+
+    def _turn(self, course: "_Course") -> Turn:
+        """Return what orders the next gang of a queue among those of the others."""
+        at = self._tree.index[course.lane.queue.name]
+        setbacks, _, created, namespace, name = course.lane.places[course.at]
+        borrows = self._borrows(at, course.demand)
+        share = self._share_of_cluster(at) if borrows else int(self._shares[at])
+        priority = -course.lane.gangs[course.at].priority
+        return setbacks, borrows, share, priority, created, namespace, name
+
+    def _borrows(self, at: int, demand: Amounts) -> bool:
+        """Say whether a queue would use more than its own quota, or has none."""
+        limited = self._tree.limited[at]
+        beyond = self._used[at] + demand > self._tree.subtree[at]
+        return not limited.any() or bool((beyond & limited & (demand > 0)).any())
+
+    def _share_of_cluster(self, at: int) -> int:
+        holds = np.minimum(np.maximum(self._held[at], self._used[at]), MOST // 10**6)
+        return int((holds * 10**6 // self._cluster).max(initial=0))
+
+
+class _Course:
+    """How far one lane has come: the gangs that its quota let through when the cycle began."""
+
+    def __init__(self, lane: Lane, waiting: WaitingGangs) -> None:
+        self.lane = lane
+        self._demands = waiting.requests(lane)
+        self._open: Positions = np.zeros(0, dtype=np.intp)
+        self._next = 0
+        self._given = np.zeros(len(lane.gangs), dtype=np.bool_)
+        self._end = len(lane.gangs)
+
+    def begin(self, allowance: Amounts) -> None:
+        """Look which gangs the quota lets through; others have no chance in this cycle."""
+        fits = (self._demands <= np.maximum(allowance, 0)).all(axis=1)
+        self._open = np.flatnonzero(fits)
+        if self._is_strict and not fits.all():
+            self._end = int(np.argmin(fits))
+
+    @property
+    def _is_strict(self) -> bool:
+        return self.lane.queue.when_blocked is WhenBlocked.STRICT
+
+    @property
+    def at(self) -> int:
+        """The position of the next gang."""
+        return int(self._open[self._next])
+
+    @property
+    def demand(self) -> Amounts:
+        """What the next gang asks for."""
+        row: Amounts = self._demands[self.at]
+        return row
+
+    def is_at(self, position: int) -> bool:
+        """Say whether the gang at this position is the next, and may be decided."""
+        return self._next < len(self._open) and self.at == position < self._end
+
+    def find(self, allowance: Amounts) -> bool:
+        """Go on to the next gang that the quota covers; say whether there is one."""
+        while self._next < len(self._open) and self.at < self._end:
+            if bool((self.demand <= np.maximum(allowance, 0)).all()):
+                return True
+            if self._is_strict:
+                self._end = self.at
+            self._next += 1
+        return False
+
+    def step(self) -> PendingGang:
+        """Hand out the next gang."""
+        at = self.at
+        self._given[at] = True
+        self._next += 1
+        return self.lane.gangs[at]
+
+    def stop_behind(self, gang: PendingGang) -> None:
+        """Let all that are behind a gang wait."""
+        self._end = min(self._end, self.lane.position(gang))
+
+    def held_back(self) -> Iterator[HeldBack]:
+        """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
+        positions = np.flatnonzero(~self._given)
+        quota, behind = positions[positions <= self._end], positions[positions > self._end]
+        if len(quota):
+            yield HeldBack(self.lane, tuple(quota.tolist()))
+        if len(behind):
+            yield HeldBack(self.lane, tuple(behind.tolist()), self.lane.gangs[self._end].key)

@@ -1,0 +1,147 @@
+"""Quota over a tree of queues: how much of each resource each queue may still take.
+
+The arithmetic is that of Kueue's cohorts (`pkg/cache/scheduler/resource_node.go`), for all queues
+at once. A queue stands for itself and for those below it:
+
+- its subtree's quota is its own and what those below lend it;
+- what it does not lend (`kept`) is taken from first, and no other queue ever takes it;
+- what it uses beyond that counts in its parent as well, and so on upwards.
+
+Arrays have a row for each queue, parents before children, and a column for each resource that a
+queue names. Amounts are cut off at `MOST`, so that no sum of two leaves 64 bits.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from scheduling.model.amounts import Amounts, Mask, Positions
+from scheduling.model.queue import Queue
+
+MOST = 2**60
+"""More than any cluster has of a resource; what is unlimited is this much."""
+
+
+class QuotaTree:
+    """The quota of all active queues; what they hold is an argument of every question.
+
+    `index` finds the row of a queue, `column` that of a resource. `limited` says (queues x
+    resources) whether the queue, one above it or one below it names the resource: of others it may
+    take without limit, and none of it counts in its parent.
+    """
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self.queues = tuple(_parents_first({each.name: each for each in queues}))
+        self.names = tuple(each.name for each in self.queues)
+        self.index = {name: at for at, name in enumerate(self.names)}
+        named = {resource for each in self.queues for resource in each.named_resources()}
+        self.resources = tuple(sorted(named))
+        self.column = {resource: at for at, resource in enumerate(self.resources)}
+        self._parent = np.array([self.index.get(q.parent, -1) for q in self.queues], dtype=np.intp)
+        self._levels = tuple(self._find_levels())
+        self.limited = self._find_limited()
+        self._borrowing = self._rows([each.borrowing_limit for each in self.queues], MOST)
+        self.subtree, self.kept = self._sum_up()
+
+    def requests(self, amounts: Mapping[str, int]) -> Amounts:
+        """Return amounts by resource as a row, without the resources that no queue names."""
+        return np.array([min(amounts.get(each, 0), MOST) for each in self.resources], np.int64)
+
+    def used(self, held: Amounts) -> Amounts:
+        """Return what each queue uses: what its gangs hold and what those below use of its quota.
+
+        `held`: queues x resources, what the gangs of each queue hold.
+        """
+        used = np.where(self.limited, np.minimum(held, MOST), 0)
+        for level in reversed(self._levels[1:]):
+            beyond = np.where(self.limited[level], np.maximum(0, used[level] - self.kept[level]), 0)
+            _add_up(used, self._parent[level], beyond)
+        return used
+
+    def available(self, used: Amounts) -> Amounts:
+        """Return how much each queue may still take; negative where it holds more than it may.
+
+        `used` as `used` gives it. What a queue keeps for itself is available to it even where
+        those above are overdrawn. Without any use this is the most that a queue can ever hold.
+        """
+        available = self.subtree - used
+        for level in self._levels[1:]:
+            own = np.maximum(0, self.kept[level] - used[level])
+            shared = available[self._parent[level]]
+            lent = self.subtree[level] - self.kept[level]
+            beyond = np.maximum(0, used[level] - self.kept[level])
+            shared = np.minimum(shared, lent - beyond + self._borrowing[level])
+            available[level] = np.where(own > 0, own + np.maximum(0, shared), shared)
+            available[level] = np.clip(available[level], -MOST, MOST)
+        return np.where(self.limited, available, MOST)
+
+    def borrowed(self, used: Amounts) -> Amounts:
+        """Return how much each queue uses beyond the quota of its subtree."""
+        return np.where(self.limited, np.maximum(0, used - self.subtree), 0)
+
+    def shares(self, used: Amounts) -> Amounts:
+        """Return the dominant share of each queue: the largest part of its quota that it uses.
+
+        In millionths, so that it is the same on every machine; `MOST` where it uses what it has no
+        quota of.
+        """
+        part = used * 1_000_000 // np.maximum(self.subtree, 1)
+        part = np.where(self.subtree > 0, part, np.where(used > 0, MOST, 0))
+        shares: Amounts = np.where(self.limited, part, 0).max(axis=1, initial=0)
+        return shares
+
+    def _find_levels(self) -> Iterator[Positions]:
+        """Yield the rows of each depth, roots first."""
+        depth = np.zeros(len(self.queues), dtype=np.intp)
+        for at, parent in enumerate(self._parent):
+            depth[at] = 0 if parent < 0 else depth[parent] + 1
+        for each in range(int(depth.max(initial=0)) + 1):
+            yield np.flatnonzero(depth == each)
+
+    def _find_limited(self) -> Mask:
+        named = np.zeros((len(self.queues), len(self.resources)), dtype=np.bool_)
+        for at, queue in enumerate(self.queues):
+            named[at, [self.column[each] for each in queue.named_resources()]] = True
+        above, below = named.copy(), named.copy()
+        for level in self._levels[1:]:
+            above[level] |= above[self._parent[level]]
+        for level in reversed(self._levels[1:]):
+            np.logical_or.at(below, self._parent[level], below[level])
+        return above | below
+
+    def _rows(self, amounts: Sequence[Mapping[str, int]], otherwise: int) -> Amounts:
+        rows = [[min(each.get(r, otherwise), MOST) for r in self.resources] for each in amounts]
+        return np.array(rows, dtype=np.int64).reshape(len(self.queues), len(self.resources))
+
+    def _sum_up(self) -> tuple[Amounts, Amounts]:
+        """Return the quota of each subtree, and how much of that the queue does not lend."""
+        subtree = self._rows([each.quota for each in self.queues], 0)
+        lending = self._rows([each.lending_limit for each in self.queues], MOST)
+        kept = np.zeros_like(subtree)
+        for level in reversed(self._levels[1:]):
+            kept[level] = np.maximum(0, subtree[level] - lending[level])
+            _add_up(subtree, self._parent[level], subtree[level] - kept[level])
+        return subtree, kept
+
+
+def _parents_first(queues: Mapping[str, Queue]) -> list[Queue]:
+    """Order queues by name, each after those above it; raises KeyError for a missing parent."""
+    ordered: dict[str, Queue] = {}
+    for name in sorted(queues):
+        way, at = [], name
+        while at and at not in ordered:
+            way.append(queues[at])
+            at = queues[at].parent
+        ordered.update((each.name, each) for each in reversed(way))
+    return list(ordered.values())
+
+
+def _add_up(rows: Amounts, to: Positions, more: Amounts) -> None:
+    """Add each row of `more` to the row of `rows` that `to` names, cut off at MOST.
+
+    The sum of floats tells where the exact one would have left 64 bits.
+    """
+    rough = rows.astype(np.float64)
+    np.add.at(rough, to, more)
+    np.add.at(rows, to, more)
+    rows[rough > MOST] = MOST

@@ -1,0 +1,242 @@
+"""The order of gangs across queues: worked examples, and the rule asked of all gangs each time."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, WhenBlocked
+from scheduling.queueing.order import QueueOrder
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import WaitingGangs
+from tests.builders import gang, group, shape
+
+GPU = "nvidia.com/gpu"
+CLUSTER = {GPU: 64}
+DEFAULT = Queue(DEFAULT_QUEUE)
+
+
+def asks(name: str, gpus: int, queue: str, *, priority: int = 0, created: float = 0) -> PendingGang:
+    asked = gang(name, group("workers", gpus, shape(gpu=1)), priority=priority, created=created)
+    return replace(asked, queue=queue)
+
+
+class Cycle:
+    """Hands out gangs, and admits all but those that are named in `blocked`."""
+
+    def __init__(
+        self, queues: list[Queue], gangs: list[PendingGang], held: Mapping[str, int] | None = None
+    ) -> None:
+        self.tree = QuotaTree(queues)
+        waiting = WaitingGangs(self.tree)
+        for each in gangs:
+            waiting.put(each)
+        holds = held or {}
+        rows = [self.tree.requests({GPU: holds.get(name, 0)}) for name in self.tree.names]
+        self.order = QueueOrder(waiting, np.array(rows, dtype=np.int64), CLUSTER)
+        self.gpus = {each.key.name: sum(g.count for g in each.minimum) for each in gangs}
+
+    def run(self, *blocked: str) -> list[str]:
+        done = []
+        for each in self.order:
+            done.append(each.key.name)
+            if each.key.name in blocked:
+                self.order.block(each)
+            else:
+                self.order.take(each, {GPU: self.gpus[each.key.name]})
+        return done
+
+    def held_back(self) -> dict[str, GangKey | None]:
+        return {
+            each.lane.gangs[at].key.name: each.behind
+            for each in self.order.held_back()
+            for at in each.positions
+        }
+
+
+def team(name: str, quota: int, when: WhenBlocked = WhenBlocked.BEST_EFFORT) -> Queue:
+    return Queue(name, quota={GPU: quota}, when_blocked=when)
+
+
+def test_in_a_queue_priority_decides_and_then_arrival() -> None:
+    waiting = [
+        asks("late", 1, "a", created=2),
+        asks("early", 1, "a", created=1),
+        asks("urgent", 1, "a", priority=5, created=3),
+    ]
+    assert Cycle([team("a", 8)], waiting).run() == ["urgent", "early", "late"]
+
+
+def test_in_a_fifo_queue_only_arrival_decides() -> None:
+    waiting = [asks("late", 1, "a", priority=5, created=2), asks("early", 1, "a", created=1)]
+    queue = replace(team("a", 8), ordering=Ordering.FIFO)
+    assert Cycle([queue], waiting).run() == ["early", "late"]
+
+
+def test_the_queue_that_uses_the_smaller_share_of_its_quota_is_next() -> None:
+    queues = [team("a", 8), team("b", 16)]
+    waiting = [asks(f"a{n}", 2, "a", created=n) for n in range(3)]
+    waiting += [asks(f"b{n}", 2, "b", created=10 + n) for n in range(3)]
+    assert Cycle(queues, waiting).run() == ["a0", "b0", "b1", "a1", "b2", "a2"]
+
+
+def test_a_gang_within_its_quota_comes_before_one_that_borrows() -> None:
+    queues = [Queue("all"), Queue("a", "all", {GPU: 2}), Queue("b", "all", {GPU: 8})]
+    waiting = [asks("borrows", 4, "a", priority=9), asks("within", 4, "b", created=5)]
+    assert Cycle(queues, waiting).run() == ["within", "borrows"]
+
+
+def test_the_queue_without_quota_comes_after_all_that_are_within_theirs() -> None:
+    waiting = [asks("guest", 1, DEFAULT_QUEUE, priority=9), asks("within", 8, "a", created=5)]
+    assert Cycle([DEFAULT, team("a", 8)], waiting).run() == ["within", "guest"]
+
+
+def test_who_has_no_quota_or_borrows_is_ordered_by_its_share_of_the_cluster() -> None:
+    queues = [DEFAULT, Queue("all", quota={GPU: 40}), Queue("a", "all", {GPU: 2})]
+    waiting = [asks("guest", 1, DEFAULT_QUEUE), asks("borrows", 4, "a", created=9)]
+    assert Cycle(queues, waiting, {"a": 4, DEFAULT_QUEUE: 8}).run() == ["borrows", "guest"]
+    assert Cycle(queues, waiting, {"a": 9, DEFAULT_QUEUE: 8}).run() == ["guest", "borrows"]
+
+
+def test_a_gang_beyond_the_quota_is_not_decided_and_others_of_its_queue_are() -> None:
+    cycle = Cycle([team("a", 4)], [asks("large", 5, "a"), asks("small", 3, "a", created=1)])
+    assert cycle.run() == ["small"]
+    assert cycle.held_back() == {"large": None}
+
+
+def test_in_a_strict_queue_nothing_passes_a_gang_that_is_beyond_the_quota() -> None:
+    queue = team("a", 4, WhenBlocked.STRICT)
+    waiting = [asks(f"{n}", size, "a", created=n) for n, size in enumerate((1, 5, 3))]
+    cycle = Cycle([queue], waiting)
+    assert cycle.run() == ["0"]
+    assert cycle.held_back() == {"1": None, "2": waiting[1].key}
+
+
+def test_in_a_strict_queue_nothing_passes_a_gang_that_found_no_room() -> None:
+    queue = team("a", 8, WhenBlocked.STRICT)
+    waiting = [asks(f"{n}", 1, "a", created=n) for n in range(3)]
+    cycle = Cycle([queue, team("b", 8)], [*waiting, asks("other", 1, "b", created=9)])
+    assert cycle.run("1") == ["0", "other", "1"]
+    assert cycle.held_back() == {"2": waiting[1].key}
+
+
+def test_in_a_strict_queue_a_gang_may_go_beyond_the_quota_by_what_went_before_it() -> None:
+    queue = team("a", 4, WhenBlocked.STRICT)
+    waiting = [asks(f"{n}", 2, "a", created=n) for n in range(4)]
+    cycle = Cycle([queue], waiting)
+    assert cycle.run() == ["0", "1"]
+    assert cycle.held_back() == {"2": None, "3": waiting[2].key}
+
+
+def test_what_a_sibling_takes_is_gone_for_the_one_that_wanted_to_borrow_it() -> None:
+    queues = [Queue("all"), Queue("a", "all", {GPU: 2}), Queue("b", "all", {GPU: 8})]
+    waiting = [asks("borrows", 8, "a"), asks("little", 2, "a", created=1), asks("b", 8, "b")]
+    cycle = Cycle(queues, waiting)
+    assert cycle.run() == ["b", "little"]
+    assert cycle.held_back() == {"borrows": None}
+
+
+def test_what_those_below_a_queue_take_counts_in_its_share_at_once() -> None:
+    queues = [Queue("all", quota={GPU: 8}), Queue("a", "all", {GPU: 8}), team("b", 8)]
+    waiting = [asks("a", 8, "a", priority=1), asks("all", 1, "all"), asks("b", 1, "b")]
+    assert Cycle(queues, waiting, {"b": 2}).run() == ["a", "b", "all"]
+
+
+# ---- the rule, asked of all gangs each time one is to be chosen
+
+
+def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) -> list[str]:
+    """What the order is if each time every queue is asked for its first gang."""
+    tree = QuotaTree(queues)
+    held = np.zeros((len(queues), len(tree.resources)), dtype=np.int64)
+    left = list(gangs)
+    done: list[str] = []
+    stopped: set[str] = set()
+    while True:
+        used = tree.used(held)
+        available, shares = np.maximum(tree.available(used), 0), tree.shares(used)
+        heads = []
+        for queue in tree.queues:
+            own = sorted(
+                (each for each in left if each.queue == queue.name),
+                key=lambda g: (0 if queue.ordering is Ordering.FIFO else -g.priority, g.created),
+            )
+            at = tree.index[queue.name]
+            for each in own:
+                demand = tree.requests({GPU: sum(g.count for g in each.minimum)})
+                if queue.name in stopped:
+                    break
+                if (demand <= available[at]).all():
+                    borrows = not tree.limited[at].any() or bool(
+                        ((used[at] + demand > tree.subtree[at]) & tree.limited[at]).any()
+                    )
+                    part = (
+                        int(max(used[at][0], held[at][0])) * 10**6 // CLUSTER[GPU]
+                        if borrows
+                        else int(shares[at])
+                    )
+                    heads.append((borrows, part, -each.priority, each.created, each.key.name, each))
+                    break
+                if queue.when_blocked is WhenBlocked.STRICT:
+                    break
+        if not heads:
+            return done
+        chosen = min(heads, key=lambda head: head[:5])[5]
+        left.remove(chosen)
+        done.append(chosen.key.name)
+        if chosen.key.name not in blocked:
+            held[tree.index[chosen.queue]] += tree.requests(
+                {GPU: sum(g.count for g in chosen.minimum)}
+            )
+        elif tree.queues[tree.index[chosen.queue]].when_blocked is WhenBlocked.STRICT:
+            stopped.add(chosen.queue)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[list[Queue], list[PendingGang], set[str]]:
+    names = ["a", "b", "c"][: draw(st.integers(1, 3))]
+    queues = [Queue("all", quota={GPU: draw(st.integers(0, 6))})]
+    queues += [
+        Queue(
+            name,
+            draw(st.sampled_from(["all", ""])),
+            {GPU: draw(st.integers(0, 8))},
+            ordering=draw(st.sampled_from(list(Ordering))),
+            when_blocked=draw(st.sampled_from([WhenBlocked.STRICT, WhenBlocked.BEST_EFFORT])),
+        )
+        for name in names
+    ]
+    gangs = [
+        asks(
+            f"g{at}",
+            draw(st.integers(1, 6)),
+            draw(st.sampled_from([*names, "all"])),
+            priority=draw(st.integers(0, 2)),
+            created=at,
+        )
+        for at in range(draw(st.integers(1, 9)))
+    ]
+    blocked = draw(st.sets(st.sampled_from([each.key.name for each in gangs]), max_size=3))
+    return queues, gangs, blocked
+
+
+@given(worlds())
+def test_the_walk_takes_the_gang_that_the_rule_names_each_time(
+    world: tuple[list[Queue], list[PendingGang], set[str]],
+) -> None:
+    queues, gangs, blocked = world
+    cycle = Cycle(queues, gangs)
+    assert cycle.run(*blocked) == plainly(queues, gangs, blocked)
+
+
+@given(worlds())
+def test_every_gang_is_decided_or_held_back_with_a_reason(
+    world: tuple[list[Queue], list[PendingGang], set[str]],
+) -> None:
+    queues, gangs, blocked = world
+    cycle = Cycle(queues, gangs)
+    decided, held_back = cycle.run(*blocked), cycle.held_back()
+    assert sorted([*decided, *held_back]) == sorted(each.key.name for each in gangs)
