@@ -1,0 +1,161 @@
+"""Keeps a start for blocked gangs while gangs behind them use the room (EASY backfilling).
+
+The first blocked gang of each set of contested nodes has a reservation: the earliest time at which
+it would be admitted if the running gangs end as expected. Another gang may take room on those nodes
+only if it ends before that time, or if the blocked gang would still be admitted then with the other
+one standing. (Lifka, "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of
+processors.)
+
+A gang that has waited too long, or was passed too often, has a reservation without a time: nothing
+passes it on the nodes that it waits for.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from scheduling.model.amounts import Amounts, Mask
+from scheduling.model.gang import GangKey, PendingGang
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RunningGang:
+    """A gang that holds room, and when it is expected to give it back.
+
+    `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
+    what it holds on the nodes (resources x nodes), `quota` the same for its queue (queues x
+    resources).
+    """
+
+    key: GangKey
+    ends: float
+    room: Amounts
+    quota: Amounts
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Outlook:
+    """What is free on the nodes and held by the queues at some time."""
+
+    free: Amounts
+    held: Amounts
+
+    def after(self, ended: Sequence[RunningGang]) -> "Outlook":
+        """Return the outlook once these gangs have ended."""
+        if not ended:
+            return self
+        free = self.free + sum(each.room for each in ended)
+        return Outlook(free, self.held - sum(each.quota for each in ended))
+
+    def beside(self, room: Amounts, quota: Amounts) -> "Outlook":
+        """Return the outlook with one more gang standing."""
+        return Outlook(self.free - room, self.held + quota)
+
+
+Fits = Callable[[PendingGang, Outlook], bool]
+"""Whether a gang would be admitted, by the full verdict."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contested:
+    """What a blocked gang waits for: room on some nodes, or quota that some queues share."""
+
+    nodes: Mask
+    queues: Mask
+
+    def meets(self, other: "Contested") -> bool:
+        """Say whether both want something of the same."""
+        return bool((self.nodes & other.nodes).any() or (self.queues & other.queues).any())
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What is kept for a blocked gang.
+
+    `starts` is when it would be admitted, and `then` what is free and held at that time; None until
+    somebody wants to pass. A barred one has no time: nothing may pass.
+    """
+
+    gang: PendingGang
+    contested: Contested
+    starts: float = -inf
+    then: Outlook | None = None
+    barred: bool = False
+
+
+class Reservations:
+    """The reservations of one cycle, in the order in which the gangs were blocked."""
+
+    def __init__(self, now: float, running: Iterable[RunningGang], fits: Fits) -> None:
+        self._now = now
+        self._running = sorted((each for each in running if each.ends < inf), key=_order)
+        self._fits = fits
+        self._kept: list[Reservation] = []
+
+    def reserve(self, gang: PendingGang, contested: Contested) -> None:
+        """Keep a start for a blocked gang, unless one before it waits for some of the same."""
+        if not any(each.contested.meets(contested) for each in self._kept):
+            self._kept.append(Reservation(gang, contested))
+
+    def bar(self, gang: PendingGang, contested: Contested) -> None:
+        """Let nothing pass a gang to what it waits for."""
+        self._kept.append(Reservation(gang, contested, barred=True))
+
+    def delayed_by(self, gang: RunningGang, outlook: Outlook) -> Reservation | None:
+        """Return the reservation that a gang would break if it started now, None where none.
+
+        Then it counts as running, and as standing where it outlasts a blocked gang's wait.
+        """
+        taken = Contested(gang.room.any(axis=0), gang.quota.any(axis=1))
+        standing: list[tuple[Reservation, Outlook]] = []
+        for each in [each for each in self._kept if each.contested.meets(taken)]:
+            then = self._then(each, outlook)
+            if each.barred:
+                return each
+            if then is None or gang.ends <= each.starts:
+                continue
+            then = then.beside(gang.room, gang.quota)
+            if not self._fits(each.gang, then):
+                return each
+            standing.append((each, then))
+        for each, then in standing:
+            each.then = then
+        self._start(gang)
+        return None
+
+    def _start(self, gang: RunningGang) -> None:
+        if gang.ends < inf:
+            insort(self._running, gang, key=_order)
+
+    def _then(self, reservation: Reservation, outlook: Outlook) -> Outlook | None:
+        """Return the outlook at the start of a blocked gang; None where no start can be told.
+
+        Too little is known then of when others end, and nothing is kept for the gang.
+        """
+        if reservation.then is None and not reservation.barred:
+            count = self._ends_needed(reservation.gang, outlook)
+            if count is None:
+                self._kept.remove(reservation)
+                return None
+            ends = self._running[count - 1].ends if count else self._now
+            reservation.starts = max(ends, self._now)
+            reservation.then = outlook.after(self._running[:count])
+        return reservation.then
+
+    def _ends_needed(self, gang: PendingGang, outlook: Outlook) -> int | None:
+        """Return after how many ends the gang would be admitted; None where after all it is not.
+
+        More room never hurts, but for rare constraints between pods: those may find a later start.
+        """
+
+        def fits_after(count: int) -> int:
+            return int(self._fits(gang, outlook.after(self._running[:count])))
+
+        numbers = range(len(self._running) + 1)
+        found = bisect_left(numbers, 1, key=fits_after)
+        return found if found < len(numbers) else None
+
+
+def _order(gang: RunningGang) -> tuple[float, str]:
+    return gang.ends, str(gang.key)
