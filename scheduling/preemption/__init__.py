@@ -1,0 +1,1 @@
+"""Preemption: which running pods make room for a waiting gang."""
