@@ -11,11 +11,11 @@ passes it on the nodes that it waits for.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
-from scheduling.model.amounts import Amounts, Mask
+from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 
 
@@ -24,33 +24,39 @@ class RunningGang:
     """A gang that holds room, and when it is expected to give it back.
 
     `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
-    what it holds on the nodes (resources x nodes), `quota` the same for its queue (queues x
-    resources).
+    what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
+    the queue in row `queue`.
     """
 
     key: GangKey
     ends: float
+    nodes: Positions
     room: Amounts
+    queue: int
     quota: Amounts
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Outlook:
-    """What is free on the nodes and held by the queues at some time."""
+    """What is free (resources x nodes) and what queues hold (queues x resources) at some time."""
 
     free: Amounts
     held: Amounts
 
-    def after(self, ended: Sequence[RunningGang]) -> "Outlook":
+    def after(self, ended: Iterable[RunningGang]) -> "Outlook":
         """Return the outlook once these gangs have ended."""
-        if not ended:
-            return self
-        free = self.free + sum(each.room for each in ended)
-        return Outlook(free, self.held - sum(each.quota for each in ended))
+        free, held = self.free.copy(), self.held.copy()
+        for each in ended:
+            free[:, each.nodes] += each.room
+            held[each.queue] -= each.quota
+        return Outlook(free, held)
 
-    def beside(self, room: Amounts, quota: Amounts) -> "Outlook":
+    def beside(self, gang: RunningGang) -> "Outlook":
         """Return the outlook with one more gang standing."""
-        return Outlook(self.free - room, self.held + quota)
+        free, held = self.free.copy(), self.held.copy()
+        free[:, gang.nodes] -= gang.room
+        held[gang.queue] += gang.quota
+        return Outlook(free, held)
 
 
 Fits = Callable[[PendingGang, Outlook], bool]
@@ -67,6 +73,10 @@ class Contested:
     def meets(self, other: "Contested") -> bool:
         """Say whether both want something of the same."""
         return bool((self.nodes & other.nodes).any() or (self.queues & other.queues).any())
+
+    def is_taken_by(self, gang: RunningGang) -> bool:
+        """Say whether a gang takes some of it."""
+        return bool(self.nodes[gang.nodes].any() or self.queues[gang.queue])
 
 
 @dataclass(slots=True)
@@ -107,15 +117,14 @@ class Reservations:
 
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
-        taken = Contested(gang.room.any(axis=0), gang.quota.any(axis=1))
         standing: list[tuple[Reservation, Outlook]] = []
-        for each in [each for each in self._kept if each.contested.meets(taken)]:
+        for each in [each for each in self._kept if each.contested.is_taken_by(gang)]:
             then = self._then(each, outlook)
             if each.barred:
                 return each
             if then is None or gang.ends <= each.starts:
                 continue
-            then = then.beside(gang.room, gang.quota)
+            then = then.beside(gang)
             if not self._fits(each.gang, then):
                 return each
             standing.append((each, then))

@@ -24,9 +24,9 @@ def asks(name: str, pods: int) -> PendingGang:
 
 
 def runs(name: str, ends: float, *on: int) -> RunningGang:
-    return RunningGang(
-        GangKey("team", name), ends, np.array([on], dtype=np.int64), np.array([[sum(on)]])
-    )
+    """A gang that holds so many units on each node, in the only queue."""
+    nodes, units = np.flatnonzero(on), np.array([[each for each in on if each]], dtype=np.int64)
+    return RunningGang(GangKey("team", name), ends, nodes, units, 0, np.array([sum(on)]))
 
 
 def waits_for(*nodes: bool) -> Contested:
@@ -50,7 +50,7 @@ class Pool:
         """Whether a gang may start; if it may, it does."""
         if self.kept.delayed_by(gang, self.outlook) is not None:
             return False
-        self.outlook = self.outlook.beside(gang.room, gang.quota)
+        self.outlook = self.outlook.beside(gang)
         return True
 
 
@@ -94,10 +94,10 @@ def test_other_nodes_are_no_matter_of_the_blocked_gang() -> None:
 
 
 def test_only_the_first_gang_that_waits_for_some_nodes_has_a_start() -> None:
-    pool = Pool((2,), [runs("old", 100, 6)])
+    pool = Pool((2,), [runs("early", 100, 4), runs("late", 200, 2)])
     pool.kept.reserve(asks("head", 8), waits_for(True))
-    pool.kept.reserve(asks("second", 4), waits_for(True))
-    assert pool.lets(runs("short", 100, 2))
+    pool.kept.reserve(asks("second", 5), waits_for(True))
+    assert pool.lets(runs("short", 150, 2))
 
 
 def test_gangs_that_wait_for_other_nodes_each_have_a_start() -> None:
@@ -121,12 +121,12 @@ def test_nothing_passes_a_barred_gang_on_its_nodes() -> None:
     assert pool.lets(runs("elsewhere", inf, 0, 1))
 
 
-def test_a_gang_that_was_let_past_counts_as_running_for_the_next() -> None:
-    pool = Pool((4,), [runs("old", 100, 4)])
-    pool.kept.reserve(asks("head", 8), waits_for(True))
-    assert pool.lets(runs("first", 90, 2))
-    assert pool.lets(runs("second", 100, 2))
-    assert not pool.lets(runs("third", 200, 1))
+def test_a_gang_that_was_admitted_before_counts_as_one_that_will_end() -> None:
+    pool = Pool((6,))
+    assert pool.lets(runs("first", 50, 4))
+    pool.kept.reserve(asks("head", 6), waits_for(True))
+    assert pool.lets(runs("short", 50, 1))
+    assert not pool.lets(runs("long", 51, 1))
 
 
 @pytest.mark.parametrize(("ends", "passes"), [(100, True), (101, False)])
