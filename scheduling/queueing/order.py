@@ -95,6 +95,17 @@ class QueueOrder:
         """Return what a queue may still take, by column of the tree."""
         return self._allowance(queue)
 
+    @property
+    def held(self) -> Amounts:
+        """Return what the gangs of each queue hold, with those admitted so far."""
+        return self._held
+
+    def over_quota(self) -> Iterator[PendingGang]:
+        """Yield the first gang of each queue if its quota does not cover it."""
+        for course in self._courses.values():
+            if not course.is_open(0):
+                yield course.lane.gangs[0]
+
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not decided, with the reason, once all others are."""
         for course in self._courses.values():
@@ -175,6 +186,10 @@ class _Course:
                 self._end = self.at
             self._next += 1
         return False
+
+    def is_open(self, position: int) -> bool:
+        """Say whether the quota covered the gang at this position when the cycle began."""
+        return bool(len(self._open)) and position in self._open
 
     def step(self) -> PendingGang:
         """Hand out the next gang."""
