@@ -33,6 +33,7 @@ from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted
+from scheduling.queueing.queues import one_queue
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 
@@ -124,7 +125,7 @@ class World:
     def settle(self) -> int:
         """Run a cycle; who is admitted takes the room and waits no more."""
         admitted = {}
-        decisions, self._memory = next_cycle(self.waiting, self.columns(), self._memory)
+        decisions, self._memory = next_cycle(one_queue(self.waiting), self.columns(), self._memory)
         for decision in decisions:
             if isinstance(decision.verdict, Admitted):
                 admitted[decision.key] = decision.verdict.placement
@@ -264,14 +265,14 @@ def _head_and_group(
     most = numpy_passes(columns, [worker])[0]
     count = min(64, most)
     fits, not_fits = (_pair("one", worker, pods) for pods in (count, 2 * most + 1))
-    [_, before] = next_cycle([_pair("other", worker, 2 * most + 1)], columns, None)
+    [_, before] = next_cycle(one_queue([_pair("other", worker, 2 * most + 1)]), columns, None)
     return (
         middle(lambda: python_loop(columns, HEAD, worker, count), 3),
         middle(lambda: numpy_passes(columns, (HEAD, worker)), 21),
         middle(lambda: run_cycle([fits], columns), 21),
         middle(lambda: run_cycle([not_fits], columns), 21),
-        middle(lambda: next_cycle([fits], later, before), 21),
-        middle(lambda: next_cycle([not_fits], later, before), 21),
+        middle(lambda: next_cycle(one_queue([fits]), later, before), 21),
+        middle(lambda: next_cycle(one_queue([not_fits]), later, before), 21),
     )
 
 

@@ -88,6 +88,7 @@ from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.queueing.queues import one_queue
 from scheduling.state.holder_index import Holders
 from scheduling.state.pod_index import ExistingPods
 
@@ -368,7 +369,7 @@ class CoordinatorState:
         have moved.
         """
         decisions, self._memory = next_cycle(
-            pending,
+            one_queue(pending),
             self.cache.columns(),
             self._remembered(moment),
             existing=self._company(),

@@ -1,7 +1,7 @@
-"""Decides all waiting gangs in one cycle, in order, each in the room that those before it leave.
+"""Decides the waiting gangs in one cycle, each in the room and quota that those before it leave.
 
-All of them see one picture of the nodes. The built-in queue is best effort: a gang that does not
-fit is refused with its reason and does not block those behind it.
+All of them see one picture of the nodes. `QueueOrder` says which gang is next and which are not
+decided at all; `Blocking` says which of those that fit must leave the room to a blocked one.
 
 A cycle may be given what the one before it found (`Memory`). A verdict follows from the gang, from
 what existing pods mean to it (`Around`), and from the room at its place in the order. So a refusal
@@ -12,8 +12,8 @@ none. The numbers in a kept refusal are those of the cycle that gave it; where p
 constraints, so is its reason.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from scheduling.admission.gang import admit, why_left_out
 from scheduling.admission.pods import has_inter_pod_constraints, surroundings
@@ -28,17 +28,22 @@ from scheduling.admission.refusal_memory import (
     reachable_groups,
 )
 from scheduling.admission.shared_disks import is_short_of_shared
+from scheduling.backfill.blocking import Blocking
 from scheduling.diagnosis.causes import Cause, SharedDisksCounted, groups_of
 from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
+from scheduling.diagnosis.quota_refusals import over_quota, waits_behind
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import promised
 from scheduling.filters.volumes.node_volume_limits import SharedDisks
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.placement import amounts_of
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.placement.independent import cannot_fit, demand_of
-from scheduling.queue_sort import in_order
+from scheduling.queueing.order import QueueOrder
+from scheduling.queueing.queues import Queues, one_queue
+from scheduling.queueing.waiting import requests_of
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
@@ -63,16 +68,12 @@ def run_cycle(
     existing: ExistingPods | None = None,
     volumes: Volumes | None = None,
 ) -> tuple[Decision, ...]:
-    """Decide every gang against what those before it have left; return it in that order.
-
-    `existing` are the pods on nodes and those assumed there; they are asked only where some pod has
-    inter-pod constraints, `volumes` only where some pod mounts a claim.
-    """
-    return next_cycle(pending, nodes, None, settings, existing, volumes=volumes)[0]
+    """Decide gangs of the default queue, none of which is known from before."""
+    return next_cycle(one_queue(pending), nodes, None, settings, existing, volumes=volumes)[0]
 
 
 def next_cycle(
-    pending: Sequence[PendingGang],
+    queues: Queues,
     nodes: NodeSnapshot,
     memory: Memory | None,
     settings: Settings | None = None,
@@ -80,18 +81,30 @@ def next_cycle(
     holders: Holders | None = None,
     volumes: Volumes | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
-    """Decide every gang as `run_cycle` does, but only those anew whose verdict may differ now."""
+    """Decide every gang, but anew only those whose verdict may differ from the cycle before.
+
+    Decisions are in the order in which they were made; those of gangs that wait for quota or behind
+    another come last. `existing` are the pods on nodes and those assumed there; they are asked only
+    where some pod has inter-pod constraints, `volumes` only where some pod mounts a claim.
+    """
     existing, volumes = existing or ExistingPods(PodIndex()), volumes or Volumes(VolumeIndex())
-    cycle = _Cycle(existing, holders, volumes, settings or Settings())
-    return cycle.run(pending, nodes, memory)
+    cycle = _Cycle(queues, existing, holders, volumes, settings or Settings())
+    return cycle.run(nodes, memory)
 
 
 class _Cycle:
     """One cycle: what is on the nodes besides, and the steps that are left."""
 
     def __init__(
-        self, existing: ExistingPods, holders: Holders | None, volumes: Volumes, settings: Settings
+        self,
+        queues: Queues,
+        existing: ExistingPods,
+        holders: Holders | None,
+        volumes: Volumes,
+        settings: Settings,
     ) -> None:
+        self._queues, self._tree = queues, queues.waiting.tree
+        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster)
         self._existing, self._holders, self._volumes = existing, holders, volumes
         self._steps_left, self._most = settings.cycle_search_steps, settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False
@@ -102,22 +115,32 @@ class _Cycle:
         self._kept: set[GangKey] = set()
 
     def run(
-        self, pending: Sequence[PendingGang], nodes: NodeSnapshot, memory: Memory | None
+        self, nodes: NodeSnapshot, memory: Memory | None
     ) -> tuple[tuple[Decision, ...], Memory]:
-        """Decide all, each in the room that those before it leave."""
-        self._is_constrained = _any_constrained(pending, self._existing)
+        """Decide all, each in the room and quota that those before it leave."""
+        waiting = self._queues.waiting
+        self._is_constrained = _any_constrained(waiting, self._existing)
         is_as_left = memory is not None and _is_as_left(memory, nodes)
-        if _any_mounts(pending):
+        if _any_mounts(waiting):
             nodes = self._volumes.with_rows(nodes)
         room = self._recall(memory, nodes)
+        existing = self._existing if self._is_constrained else None
+        self._blocking = Blocking(self._queues, self._order, nodes, existing)
         decisions = []
-        for gang in in_order(pending):
+        for gang in self._order:
             verdict, room = self._decide(gang, room)
             decisions.append(Decision(gang.key, verdict))
+        decisions += self._held_back()
         is_same_room = is_as_left and not self._is_constrained and not self._took_room
         old = self._kept & memory.old if memory and is_same_room else self._kept
         found = Memory(
-            room, self._refused, self._left_out, len(self._kept), frozenset(old), self._took_room
+            room,
+            self._refused,
+            self._left_out,
+            len(self._kept),
+            frozenset(old),
+            self._took_room,
+            tuple(self._blocking.passed),
         )
         return tuple(decisions), found
 
@@ -145,14 +168,32 @@ class _Cycle:
         if kept and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
             self._refused[gang.key] = kept
             self._kept.add(gang.key)
+            self._blocking.note(gang, kept.refusal)
             return kept.refusal, room
         steps = self._steps
-        outcome = self._outcome(gang, room, steps)
+        units = self._order.units_within_quota(gang)
+        outcome = self._outcome(_with_units(gang, units), room, steps)
         if isinstance(outcome, Accepted):
-            return self._admitted(gang, outcome), outcome.room.for_next()
+            return self._accepted(gang, units, outcome, room)
         refusal = self._refusal(gang, room, outcome.cause, shared)
         self._refused[gang.key] = self._to_keep(gang, refusal, room, steps)
+        self._blocking.note(gang, refusal)
         return refusal, room.for_next()
+
+    def _accepted(
+        self, gang: PendingGang, units: Sequence[int], outcome: Accepted, room: FreeCapacity
+    ) -> tuple[Admitted | Refusal, FreeCapacity]:
+        """Admit a gang that fits, unless it must leave the room to a blocked one."""
+        delay = self._blocking.delay(gang, outcome.placement, room)
+        if delay is not None:
+            return delay, room.for_next()
+        self._order.take(gang, amounts_of(outcome.placement))
+        verdict = self._admitted(gang, outcome)
+        placed = tuple(units[at] for at in verdict.units)
+        left_out = verdict.left_out
+        if left_out is None and len(units) < len(gang.surplus):
+            left_out = self._surplus_over_quota(gang, units)
+        return replace(verdict, units=placed, left_out=left_out), outcome.room.for_next()
 
     @property
     def _steps(self) -> int:
@@ -219,6 +260,28 @@ class _Cycle:
         shared = self._volumes.shared_disks(asked)
         return shared if shared and is_short_of_shared(gang.minimum, shared, room) else {}
 
+    # ---- quota
+
+    def _held_back(self) -> Iterator[Decision]:
+        """Refuse the gangs that were not decided: for want of quota, or behind a blocked one."""
+        used = self._tree.used(self._order.held)
+        explained: dict[bytes, Refusal] = {}
+        for each in self._order.held_back():
+            queue = each.lane.queue.name
+            behind = None if each.behind is None else waits_behind(each.behind, queue)
+            for at, demand in zip(each.positions, each.demands, strict=True):
+                key = demand.tobytes()
+                if behind is None and key not in explained:
+                    explained[key] = over_quota(self._tree, queue, demand, used)
+                yield Decision(each.lane.gangs[at].key, behind or explained[key])
+            explained.clear()
+
+    def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
+        """Say which quota keeps the next unit of a surplus waiting."""
+        at = next(at for at in range(len(gang.surplus)) if at not in units)
+        demand = self._tree.requests(requests_of(gang.surplus[at]))
+        return over_quota(self._tree, gang.queue, demand, self._tree.used(self._order.held))
+
     # ---- refusals of the cycle before
 
     def _to_keep(self, gang: PendingGang, refusal: Refusal, room: FreeCapacity, steps: int) -> Kept:
@@ -250,6 +313,13 @@ class _Cycle:
         if not (has_inter_pod_constraints(gang) or existing.is_minded()):
             return None
         return surroundings(gang, existing, room.columns)
+
+
+def _with_units(gang: PendingGang, units: Sequence[int]) -> PendingGang:
+    """Return the gang with these units of its surplus."""
+    if len(units) == len(gang.surplus):
+        return gang
+    return replace(gang, surplus=tuple(gang.surplus[at] for at in units))
 
 
 def _is_as_left(memory: Memory, nodes: NodeSnapshot) -> bool:

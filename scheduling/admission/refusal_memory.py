@@ -65,6 +65,7 @@ class Memory:
     kept: int
     old: frozenset[GangKey] = frozenset()
     took: bool = False
+    passed: tuple[GangKey, ...] = ()
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

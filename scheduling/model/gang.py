@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
@@ -92,7 +93,7 @@ class PendingGang:
     are asked only where they matter. `topology` is None where the pods may be anywhere. `setbacks`
     says how often of late the gang had room and gave it back without having run. `sharing` is no
     part of the gang: it is what volumes mean to it at one moment (`shared_claims`). `queue` is the
-    one that it waits in.
+    one that it waits in, `duration` how long it is expected to run, in seconds.
     """
 
     key: GangKey
@@ -106,6 +107,7 @@ class PendingGang:
     setbacks: int = 0
     sharing: Sharing | None = None
     queue: str = DEFAULT_QUEUE
+    duration: float = inf
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

@@ -1,6 +1,7 @@
 """A placement: which pods of a gang go to which node, counted."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -34,6 +35,16 @@ class Placement:
     def of(cls, assignments: Iterable[Assignment]) -> "Placement":
         """Return the placement of these, sorted by name and by wave."""
         return cls(tuple(sorted(assignments, key=_place)))
+
+
+def amounts_of(placement: Placement) -> Mapping[str, int]:
+    """Return what all pods of a placement ask for together, by resource."""
+    total: Counter[str] = Counter()
+    for each in placement.assignments:
+        pods = sum(count for _, count in each.nodes)
+        for resource, amount in each.requests:
+            total[resource] += amount * pods
+    return total
 
 
 def _place(each: Assignment) -> tuple[str, str, str, int]:

@@ -25,6 +25,8 @@ class Reason(StrEnum):
     NO_FEASIBLE_NODE = "NoFeasibleNode"
     UNSUPPORTED = "Unsupported"
     UNDECIDED = "Undecided"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    QUEUE_BLOCKED = "QueueBlocked"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"

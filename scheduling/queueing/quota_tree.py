@@ -27,7 +27,8 @@ class QuotaTree:
 
     `index` finds the row of a queue, `column` that of a resource. `limited` says (queues x
     resources) whether the queue, one above it or one below it names the resource: of others it may
-    take without limit, and none of it counts in its parent.
+    take without limit, and none of it counts in its parent. `most` is what each queue can hold
+    while no other holds anything.
     """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
@@ -42,6 +43,7 @@ class QuotaTree:
         self.limited = self._find_limited()
         self._borrowing = self._rows([each.borrowing_limit for each in self.queues], MOST)
         self.subtree, self.kept = self._sum_up()
+        self.most = self.available(np.zeros_like(self.subtree))
 
     def requests(self, amounts: Mapping[str, int]) -> Amounts:
         """Return amounts by resource as a row, without the resources that no queue names."""
@@ -62,7 +64,7 @@ class QuotaTree:
         """Return how much each queue may still take; negative where it holds more than it may.
 
         `used` as `used` gives it. What a queue keeps for itself is available to it even where
-        those above are overdrawn. Without any use this is the most that a queue can ever hold.
+        those above are overdrawn.
         """
         available = self.subtree - used
         for level in self._levels[1:]:

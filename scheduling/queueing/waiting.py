@@ -91,7 +91,8 @@ class WaitingGangs:
                 return
             self.drop(gang.key)
         lane, row = self._lanes[gang.queue], self._new_row()
-        self._requests[row] = self.tree.requests(requests_of(gang.minimum))
+        if self.tree.resources:
+            self._requests[row] = self.tree.requests(requests_of(gang.minimum))
         lane.put(gang, row)
         self._where[gang.key] = lane, gang
 

@@ -12,6 +12,7 @@ from scheduling.cycle import Settings, next_cycle, run_cycle
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.verdict import Admitted, Decision, Reason, Refusal
+from scheduling.queueing.queues import one_queue
 from scheduling.state.node_table import NodeTable
 from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.examples import examples
@@ -64,7 +65,7 @@ def test_a_memory_changes_no_decision(
     for change in [None, *history]:
         pending = _changed(table, held, pending, change)
         fresh = run_cycle(pending, table.snapshot())
-        decisions, memory = next_cycle(pending, table.snapshot(), memory)
+        decisions, memory = next_cycle(one_queue(pending), table.snapshot(), memory)
         assert [told(each) for each in decisions] == [told(each) for each in fresh]
         pending = _settled(table, pending, decisions)
 
@@ -89,7 +90,7 @@ def test_numbers_that_are_renewed_or_not_old_are_those_of_a_fresh_cycle(
         pending = _changed(table, held, pending, change)
         fresh = run_cycle(pending, table.snapshot())
         memory = memory and memory.without(anew)
-        decisions, memory = next_cycle(pending, table.snapshot(), memory)
+        decisions, memory = next_cycle(one_queue(pending), table.snapshot(), memory)
         assert [told(each) for each in decisions] == [told(each) for each in fresh]
         for ours, theirs in zip(decisions, fresh, strict=True):
             assert ours == theirs or ours.key in memory.old - anew
@@ -108,7 +109,7 @@ def test_what_is_kept_is_true_where_searches_run_out(
     pending = [gang(at, wanted) for at, wanted in enumerate(waiting)]
     for change in [None, *history]:
         pending = _changed(table, held, pending, change)
-        decisions, memory = next_cycle(pending, table.snapshot(), memory, FEW_STEPS)
+        decisions, memory = next_cycle(one_queue(pending), table.snapshot(), memory, FEW_STEPS)
         gangs = {each.key: each for each in pending}
         for decision in decisions:
             [alone] = run_cycle([gangs[decision.key]], table.snapshot())
@@ -140,7 +141,7 @@ def test_a_memory_minds_who_comes_and_goes(
             company.use(pod.kind, pod.shape.apart, name, sign)
             fresh = run_cycle(pending, table.snapshot(), existing=ExistingPods(company))
             decisions, memory = next_cycle(
-                pending, table.snapshot(), memory, existing=ExistingPods(company)
+                one_queue(pending), table.snapshot(), memory, existing=ExistingPods(company)
             )
             for ours, theirs in zip(decisions, fresh, strict=True):
                 assert told(ours) == told(theirs) or _both_wait(ours, theirs)
@@ -202,9 +203,9 @@ def test_where_nothing_changed_a_refusal_is_the_same_word_for_word(
     for node in on:
         table.put_node(node)
     pending = [gang(at, wanted) for at, wanted in enumerate(waiting)]
-    first, memory = next_cycle(pending, table.snapshot(), None)
+    first, memory = next_cycle(one_queue(pending), table.snapshot(), None)
     again = [replace(each) for each in _settled(table, pending, first)]
-    second, later = next_cycle(again, table.snapshot(), memory)
+    second, later = next_cycle(one_queue(again), table.snapshot(), memory)
     assert [each for each in first if isinstance(each.verdict, Refusal)] == list(second)
     assert isinstance(later, Memory)
     assert later.kept == len(memory.refused)

@@ -8,6 +8,7 @@ from scheduling.cycle import Settings, next_cycle, run_cycle
 from scheduling.model.gang import PendingGang
 from scheduling.model.placement import Assignment
 from scheduling.model.verdict import Admitted, Reason, Refusal
+from scheduling.queueing.queues import one_queue
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import columns, gang, group, node, shape
@@ -166,16 +167,20 @@ def test_numbers_are_old_once_nodes_changed_or_another_gang_took_room() -> None:
     waits = [gang(name, group("w", 8, CPU), created=at) for at, name in enumerate("ab")]
     old, memory = [], None
     for pending in (waits, waits, [*waits, gang("c", group("w", 1, CPU), created=9)], waits):
-        _, memory = next_cycle(pending, table.snapshot(), memory)
+        _, memory = next_cycle(one_queue(pending), table.snapshot(), memory)
         old.append({key.name for key in memory.old})
     assert old == [set(), set(), {"a", "b"}, {"a", "b"}]
     [first, _] = waits
-    _, memory = next_cycle(waits, table.snapshot(), memory.without({first.key}) if memory else None)
+    _, memory = next_cycle(
+        one_queue(waits), table.snapshot(), memory.without({first.key}) if memory else None
+    )
     assert {key.name for key in memory.old} == {"b"}
-    _, memory = next_cycle(waits, table.snapshot(), memory.without({each.key for each in waits}))
+    _, memory = next_cycle(
+        one_queue(waits), table.snapshot(), memory.without({each.key for each in waits})
+    )
     assert not memory.old
     table.use("n", (("cpu", 1_000),), +1)
-    _, memory = next_cycle(waits, table.snapshot(), memory)
+    _, memory = next_cycle(one_queue(waits), table.snapshot(), memory)
     assert {key.name for key in memory.old} == {"a", "b"}
 
 
@@ -188,14 +193,14 @@ def test_numbers_are_old_where_the_last_cycle_gave_room_to_a_gang_that_is_gone()
         gang(name, group("w", count, CPU), created=at)
         for at, (name, count) in enumerate((("c", 2), ("a", 8)))
     )
-    first, memory = next_cycle([given, waits], table.snapshot(), None)
+    first, memory = next_cycle(one_queue([given, waits]), table.snapshot(), None)
     assert isinstance(first[0].verdict, Admitted)
-    kept, memory = next_cycle([waits], table.snapshot(), memory)
+    kept, memory = next_cycle(one_queue([waits]), table.snapshot(), memory)
     fresh = run_cycle([waits], table.snapshot())
     assert kept == first[1:]
     assert kept != fresh
     assert memory.old == {waits.key}
-    renewed, memory = next_cycle([waits], table.snapshot(), memory.without({waits.key}))
+    renewed, memory = next_cycle(one_queue([waits]), table.snapshot(), memory.without({waits.key}))
     assert renewed == fresh
     assert not memory.old
 

@@ -14,6 +14,7 @@ from scheduling.model.holder import Holder
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal
+from scheduling.queueing.queues import one_queue
 from scheduling.state.holder_index import HolderIndex, Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
@@ -161,7 +162,7 @@ def test_a_reason_is_kept_while_gang_and_nodes_are_the_same() -> None:
     found = []
     for use in (3_000, 0, 0):
         table.use("a", (("cpu", use),), +1)
-        decisions, memory = next_cycle([asked], table.snapshot(), memory)
+        decisions, memory = next_cycle(one_queue([asked]), table.snapshot(), memory)
         found.append(decisions[0].verdict)
     _, second, third = found
     assert all(isinstance(each, Admitted) for each in found)
@@ -170,12 +171,12 @@ def test_a_reason_is_kept_while_gang_and_nodes_are_the_same() -> None:
     assert memory.kept == 1
 
     table.put_node(node("b", cpu=1))
-    decisions, memory = next_cycle([asked], table.snapshot(), memory)
+    decisions, memory = next_cycle(one_queue([asked]), table.snapshot(), memory)
     assert isinstance(decisions[0].verdict, Admitted)
     assert decisions[0].verdict.units == (0, 1)
     assert decisions[0].verdict.left_out is not second.left_out  # type: ignore[union-attr]
     assert memory.kept == 0
-    more, _ = next_cycle([grows(2, name="g")], table.snapshot(), memory)
+    more, _ = next_cycle(one_queue([grows(2, name="g")]), table.snapshot(), memory)
     assert isinstance(more[0].verdict, Admitted)
     assert more[0].verdict.left_out is None
 
@@ -196,9 +197,9 @@ def test_surplus_that_waits_is_explained_once_and_not_in_each_cycle(
         table.put_node(each)
     unit = (group("workers", 1, shape(gpu=9)),)
     gangs = [replace(gang(f"g{at}", surplus=(unit,)), topology=topology) for at in range(3)]
-    _, memory = next_cycle(gangs, table.snapshot(), None)
+    _, memory = next_cycle(one_queue(gangs), table.snapshot(), None)
     assert len(asked) == 3
-    decisions, _ = next_cycle(gangs, table.snapshot(), memory)
+    decisions, _ = next_cycle(one_queue(gangs), table.snapshot(), memory)
     assert len(asked) == 3
     assert all(isinstance(each.verdict, Admitted) for each in decisions)
 
@@ -210,7 +211,9 @@ def test_those_who_hold_the_room_are_named() -> None:
         table.put_node(each)
     table.use("a", CPU.requests, +4)
     holders.use(Holder("Job", "team", "train"), "a", CPU.requests, +4)
-    [decision], _ = next_cycle([grows(2)], table.snapshot(), None, holders=Holders(holders))
+    [decision], _ = next_cycle(
+        one_queue([grows(2)]), table.snapshot(), None, holders=Holders(holders)
+    )
     assert isinstance(decision.verdict, Admitted)
     assert decision.verdict.left_out is not None
     assert decision.verdict.left_out.message.endswith("4 of 4 cpu are held by Job team/train")

@@ -11,6 +11,7 @@ from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.holder import Held, Holder, Share
 from scheduling.model.node import Node
 from scheduling.model.verdict import MESSAGE_LIMIT, Refusal
+from scheduling.queueing.queues import one_queue
 from scheduling.state.holder_index import MOST_RESOURCES, HolderIndex, Holders
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, gang, group, node, shape, taint
@@ -39,7 +40,7 @@ class World:
     def refusal(self, *gangs: PendingGang) -> Refusal:
         """The last refusal of a cycle."""
         columns, holders = self.table.snapshot(), Holders(self.holders)
-        decisions, _ = next_cycle(gangs, columns, None, holders=holders)
+        decisions, _ = next_cycle(one_queue(gangs), columns, None, holders=holders)
         refused = [each.verdict for each in decisions if isinstance(each.verdict, Refusal)]
         return refused[-1]
 

@@ -9,6 +9,7 @@ from scheduling.model.host_ports import WHOLE, HostPort, port_amounts
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal
 from scheduling.placement.independent import count_fit
+from scheduling.queueing.queues import one_queue
 from scheduling.state.node_table import NodeTable
 from tests.builders import columns, gang, group, node, shape
 
@@ -155,11 +156,11 @@ def test_a_port_that_comes_free_ends_a_refusal_though_the_node_holds_no_more() -
     table, asking = NodeTable(), gang("g", group("w", 1, shape(cpu=1, ports=[ALL])))
     table.put_node(node("a", cpu=2))
     table.use("a", shape(cpu=1, ports=[ALL]).requests, +1)
-    [before], memory = next_cycle([asking], table.snapshot(), None)
+    [before], memory = next_cycle(one_queue([asking]), table.snapshot(), None)
     assert isinstance(before.verdict, Refusal)
     table.use("a", shape(cpu=1, ports=[ALL]).requests, -1)
     table.use("a", shape(cpu=1).requests, +1)
-    [after], _ = next_cycle([asking], table.snapshot(), memory)
+    [after], _ = next_cycle(one_queue([asking]), table.snapshot(), memory)
     assert isinstance(after.verdict, Admitted)
 
 

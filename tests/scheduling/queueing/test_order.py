@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from hypothesis import given
@@ -108,11 +109,30 @@ def test_a_gang_beyond_the_quota_is_not_decided_and_others_of_its_queue_are() ->
 
 
 def test_in_a_strict_queue_nothing_passes_a_gang_that_is_beyond_the_quota() -> None:
-    queue = team("a", 4, WhenBlocked.STRICT)
+    queue = team("a", 8, WhenBlocked.STRICT)
     waiting = [asks(f"{n}", size, "a", created=n) for n, size in enumerate((1, 5, 3))]
-    cycle = Cycle([queue], waiting)
+    cycle = Cycle([queue], waiting, {"a": 4})
     assert cycle.run() == ["0"]
     assert cycle.held_back() == {"1": None, "2": waiting[1].key}
+
+
+def test_a_gang_that_no_quota_will_ever_cover_blocks_nothing() -> None:
+    waiting = [asks("absurd", 9, "a"), asks("small", 3, "a", created=1)]
+    cycle = Cycle([team("a", 8, WhenBlocked.STRICT)], waiting)
+    assert cycle.run() == ["small"]
+    assert cycle.held_back() == {"absurd": None}
+
+
+def test_the_short_ones_pass_first_where_a_gang_is_blocked() -> None:
+    queue = team("a", 8, WhenBlocked.BACKFILL)
+    lengths = {"head": 5.0, "long": 9.0, "short": 1.0, "unknown": inf, "urgent": 99.0}
+    waiting = [
+        replace(asks(name, 1, "a", created=at, priority=name == "urgent"), duration=lasts)
+        for at, (name, lasts) in enumerate(lengths.items())
+    ]
+    first = replace(waiting[0], priority=2)
+    cycle = Cycle([queue], [first, *waiting[1:]])
+    assert cycle.run("head") == ["head", "urgent", "short", "long", "unknown"]
 
 
 def test_in_a_strict_queue_nothing_passes_a_gang_that_found_no_room() -> None:
@@ -180,7 +200,7 @@ def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) ->
                     )
                     heads.append((borrows, part, -each.priority, each.created, each.key.name, each))
                     break
-                if queue.when_blocked is WhenBlocked.STRICT:
+                if queue.when_blocked is WhenBlocked.STRICT and (demand <= tree.most[at]).all():
                     break
         if not heads:
             return done

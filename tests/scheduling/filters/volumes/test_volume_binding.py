@@ -22,6 +22,7 @@ from scheduling.model.volume import (
     StorageClass,
     Volume,
 )
+from scheduling.queueing.queues import one_queue
 from scheduling.state.volume_index import KINDS, VolumeIndex
 from tests.builders import columns, gang, group, node, require, shape
 
@@ -690,16 +691,16 @@ def test_what_no_plugin_counts_takes_no_place() -> None:
 def test_a_refusal_ends_when_the_claim_appears_and_is_kept_for_want_of_room() -> None:
     asked = with_members(gang("g", HEAD))
     known, room = table(), columns(*NODES)
-    [refused], memory = next_cycle([asked], room, None, volumes=Volumes(known))
+    [refused], memory = next_cycle(one_queue([asked]), room, None, volumes=Volumes(known))
     assert "does not exist" in why(refused.verdict)
     known.put(bound())
     known.put(Volume("pv"))
-    [admitted], _ = next_cycle([asked], room, memory, volumes=Volumes(known))
+    [admitted], _ = next_cycle(one_queue([asked]), room, memory, volumes=Volumes(known))
     assert where(admitted.verdict)
 
     large = with_members(gang("g", group("w", 13, mounting("data"))))
-    _, memory = next_cycle([large], room, None, volumes=Volumes(known))
-    _, memory = next_cycle([large], room, memory, volumes=Volumes(known))
+    _, memory = next_cycle(one_queue([large]), room, None, volumes=Volumes(known))
+    _, memory = next_cycle(one_queue([large]), room, memory, volumes=Volumes(known))
     assert memory.kept == 1
 
 
@@ -707,9 +708,9 @@ def test_a_refusal_for_good_is_not_kept_once_only_a_shared_disk_is_in_the_way() 
     known = table(bound(), Volume("pv", driver=DISK, handle="1"), *limited(1, 1, 1))
     asked = with_members(gang("g", group("w", 4, mounting("data"))))
     full = columns(*NODES, used={each.name: {"cpu": 4000} for each in NODES})
-    [refused], memory = next_cycle([asked], full, None, volumes=Volumes(known))
+    [refused], memory = next_cycle(one_queue([asked]), full, None, volumes=Volumes(known))
     assert why(refused.verdict).startswith("InsufficientResources")
-    [after], _ = next_cycle([asked], columns(*NODES), memory, volumes=Volumes(known))
+    [after], _ = next_cycle(one_queue([asked]), columns(*NODES), memory, volumes=Volumes(known))
     assert why(after.verdict).startswith("Unsupported")
 
 

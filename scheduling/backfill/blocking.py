@@ -1,0 +1,137 @@
+"""What the blocked gangs of a cycle keep from those behind them, by the rules of their queues.
+
+- Strict: nothing behind a blocked gang is decided (`QueueOrder.block`).
+- BestEffort: all may pass.
+- Backfill: others may pass that do not delay its start (`Reservations`).
+
+Whatever the rule, nothing passes a gang that has waited too long or was passed too often: neither
+in its queue nor, on the nodes that it waits for, from other queues.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from scheduling.admission.gang import admit
+from scheduling.admission.question import Accepted, Question
+from scheduling.backfill.reservations import Contested, Outlook, Reservations, RunningGang
+from scheduling.diagnosis.quota_refusals import would_delay
+from scheduling.filters.feasibility import feasible
+from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.amounts import LIMIT, Mask, Requests
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement
+from scheduling.model.queue import WhenBlocked
+from scheduling.model.verdict import Reason, Refusal
+from scheduling.queueing.order import QueueOrder
+from scheduling.queueing.queues import Queues
+from scheduling.queueing.waiting import requests_of
+from scheduling.state.node_snapshot import NodeSnapshot
+from scheduling.state.pod_index import ExistingPods
+
+STEPS = 200_000
+"""What the search for a later start may take each time it is asked."""
+
+
+class Blocking:
+    """The blocked gangs of one cycle, and who may pass them."""
+
+    def __init__(
+        self, queues: Queues, order: QueueOrder, nodes: NodeSnapshot, existing: ExistingPods | None
+    ) -> None:
+        self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
+        self._tree = queues.waiting.tree
+        self._first: dict[str, GangKey] = {}
+        self._kept: Reservations | None = None
+        self.passed: list[GangKey] = []
+        nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
+        for gang in order.over_quota():
+            self._first[gang.queue] = gang.key
+            own = np.zeros(len(self._tree.names), dtype=np.bool_)
+            own[self._tree.index[gang.queue]] = True
+            self._keep(gang, Contested(nowhere, own))
+
+    def note(self, gang: PendingGang, refusal: Refusal) -> None:
+        """Take in a refusal; only a gang that waits for room that others hold is blocked."""
+        if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+            return
+        self._first.setdefault(gang.queue, gang.key)
+        self._order.block(gang)
+        if self._keeps_a_start(gang):
+            none = np.zeros(len(self._tree.names), dtype=np.bool_)
+            self._keep(gang, Contested(self._waits_for(gang, refusal), none))
+
+    def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
+        """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
+        if self._kept is not None and placement.assignments:
+            asked = self._running(
+                gang.key, gang.queue, self._queues.now + gang.duration, _room_of(placement)
+            )
+            broken = self._kept.delayed_by(asked, Outlook(room.free, self._order.held))
+            if broken is not None:
+                wait = None if broken.barred else broken.starts - self._queues.now
+                return would_delay(broken.gang, wait, gang.duration)
+        first = self._first.get(gang.queue)
+        if first is not None and first != gang.key and gang.minimum:
+            self.passed.append(first)
+        return None
+
+    def _keeps_a_start(self, gang: PendingGang) -> bool:
+        queue = self._tree.queues[self._tree.index[gang.queue]]
+        return gang.key in self._queues.aged or queue.when_blocked is WhenBlocked.BACKFILL
+
+    def _keep(self, gang: PendingGang, contested: Contested) -> None:
+        if not self._keeps_a_start(gang):
+            return
+        if self._kept is None:
+            running = (self._running(*each) for each in self._holdings())
+            self._kept = Reservations(self._queues.now, running, self._fits)
+        if gang.key in self._queues.aged:
+            self._kept.bar(gang, contested)
+        else:
+            self._kept.reserve(gang, contested)
+
+    def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
+        return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())
+
+    def _waits_for(self, gang: PendingGang, refusal: Refusal) -> Mask:
+        """Return the nodes that the pods without room may go to."""
+        short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
+        groups = [each for each in gang.minimum if each.pod_set in short] or gang.minimum
+        masks = [feasible(each.shape, self._nodes) for each in groups]
+        found: Mask = np.logical_or.reduce(masks)
+        return found
+
+    def _fits(self, gang: PendingGang, outlook: Outlook) -> bool:
+        """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""
+        at, tree = self._tree.index[gang.queue], self._tree
+        demand = tree.requests(requests_of(gang.minimum))
+        available = tree.available(tree.used(outlook.held))[at]
+        if (demand > np.maximum(available, 0)).any():
+            return False
+        room = FreeCapacity(self._nodes, outlook.free)
+        return isinstance(admit(Question(gang, room, STEPS, self._existing)), Accepted)
+
+    def _running(
+        self, key: GangKey, queue: str, ends: float, room: Iterable[tuple[str, Requests]]
+    ) -> RunningGang:
+        """Add up what a gang holds on each node, and of the quota of its queue."""
+        index, row = self._nodes.index, self._nodes.row
+        places = [(index[node], amounts) for node, amounts in room if node in index]
+        nodes = np.unique(np.array([at for at, _ in places], dtype=np.intp))
+        held = np.zeros((len(row), len(nodes)), dtype=np.int64)
+        quota = np.zeros(len(self._tree.resources), dtype=np.int64)
+        for at, amounts in places:
+            column = int(np.searchsorted(nodes, at))
+            for resource, amount in amounts:
+                if resource in row:
+                    held[row[resource], column] += min(amount, LIMIT)
+                if resource in self._tree.column:
+                    quota[self._tree.column[resource]] += min(amount, LIMIT)
+        return RunningGang(key, ends, nodes, held, self._tree.index[queue], quota)
+
+
+def _room_of(placement: Placement) -> Iterable[tuple[str, Requests]]:
+    for placed in placement.assignments:
+        for node, pods in placed.nodes:
+            yield node, tuple((name, amount * pods) for name, amount in placed.requests)

@@ -1,0 +1,78 @@
+"""Refusals of queues: quota that is used up, and gangs that may not be passed."""
+
+from math import inf
+
+import numpy as np
+
+from scheduling.diagnosis.wording import amount_up, bounded, written
+from scheduling.model.amounts import Amounts
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.verdict import Reason, Refusal
+from scheduling.queueing.quota_tree import QuotaTree
+
+
+def over_quota(tree: QuotaTree, queue: str, demand: Amounts, used: Amounts) -> Refusal:
+    """Say which quota does not cover what a gang asks for: row of requests, row of use."""
+    at = tree.index[queue]
+    if (demand > tree.most[at]).any():
+        return Refusal(Reason.QUOTA_EXCEEDED, bounded(_never(tree, at, demand), "; "))
+    return Refusal(Reason.QUOTA_EXCEEDED, bounded(_for_now(tree, at, demand, used), "; "))
+
+
+def _never(tree: QuotaTree, at: int, demand: Amounts) -> list[str]:
+    return [
+        f"queue {tree.names[at]} can hold at most {_amount(tree, column, tree.most[at])} with all "
+        f"that it may borrow, and the gang needs {_amount(tree, column, demand)} at once"
+        for column in np.flatnonzero(demand > tree.most[at]).tolist()
+    ]
+
+
+def _for_now(tree: QuotaTree, at: int, demand: Amounts, used: Amounts) -> list[str]:
+    available = np.maximum(tree.available(used)[at], 0)
+    return [
+        f"queue {tree.names[at]} uses {_plain(tree, column, used[at])} of its quota of "
+        f"{_amount(tree, column, tree.subtree[at])} and may take {_plain(tree, column, available)} "
+        f"more, and the gang needs {_plain(tree, column, demand)}"
+        for column in np.flatnonzero(demand > available).tolist()
+    ]
+
+
+def waits_behind(first: GangKey, queue: str) -> Refusal:
+    """Say that a gang waits behind a blocked one that nothing may pass."""
+    said = f"waits behind {first}: nothing passes a blocked gang in queue {queue}"
+    return Refusal(Reason.QUEUE_BLOCKED, said)
+
+
+def would_delay(blocked: PendingGang, wait: float | None, duration: float) -> Refusal:
+    """Say that there is room for a gang, but a blocked one would wait longer for it.
+
+    `wait` is in how many seconds the blocked one is expected to start; None where it has waited so
+    long that nothing passes it.
+    """
+    if wait is None:
+        said = f"there is room, but {blocked.key} has waited so long for it that nothing passes it"
+    else:
+        runs = "names no expected duration" if duration == inf else f"runs for {_time(duration)}"
+        said = (
+            f"there is room, but {blocked.key} is expected to start in {_time(wait)}, and would "
+            f"start later for this gang, which {runs}"
+        )
+    return Refusal(Reason.QUEUE_BLOCKED, said)
+
+
+def _amount(tree: QuotaTree, column: int, row: Amounts) -> str:
+    return amount_up(tree.resources[column], int(row[column]))
+
+
+def _plain(tree: QuotaTree, column: int, row: Amounts) -> str:
+    return written(tree.resources[column], int(row[column]), up=1)
+
+
+def _time(seconds: float) -> str:
+    """Write a time as people do, in its two largest units."""
+    left, parts = int(seconds), list[str]()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        if left >= size and len(parts) < 2:
+            parts.append(f"{left // size}{unit}")
+        left %= size
+    return "".join(parts) or "0s"

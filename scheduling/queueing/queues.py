@@ -1,0 +1,57 @@
+"""What a cycle is told of the queues: the gangs that wait, what is held, and when that may end."""
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduling.model.amounts import Amounts, Requests
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.queue import DEFAULT_QUEUE, Queue
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import WaitingGangs
+
+
+class Holding(NamedTuple):
+    """What a gang holds: amounts by node, also of pods that are ending and of slots it keeps.
+
+    `ends` is when it is expected to give that back, in seconds on the clock of the cycle; infinite
+    where nobody says.
+    """
+
+    key: GangKey
+    queue: str
+    room: tuple[tuple[str, Requests], ...]
+    ends: float = inf
+
+
+def _nothing() -> Iterable[Holding]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Queues:
+    """The queues as one cycle finds them.
+
+    `held` is what the gangs of each queue hold (queues x resources of the tree), `cluster` what all
+    nodes have together. `holdings` are asked only where a gang is blocked in a queue that
+    backfills. `aged` are the gangs that waited so long, or were passed so often, that nothing may
+    pass them any more.
+    """
+
+    waiting: WaitingGangs
+    held: Amounts
+    cluster: Mapping[str, int] = field(default_factory=dict)
+    now: float = 0.0
+    holdings: Callable[[], Iterable[Holding]] = _nothing
+    aged: Container[GangKey] = frozenset()
+
+
+def one_queue(pending: Iterable[PendingGang], queue: Queue | None = None) -> Queues:
+    """Let gangs wait in one queue, the default one if none is given, of which nothing is held."""
+    waiting = WaitingGangs(QuotaTree([queue or Queue(DEFAULT_QUEUE)]))
+    for gang in pending:
+        waiting.put(gang)
+    return Queues(waiting, np.zeros((1, len(waiting.tree.resources)), dtype=np.int64))
