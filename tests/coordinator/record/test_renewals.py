@@ -11,7 +11,6 @@ from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Decision
-from scheduling.queueing.queues import one_queue
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.coordinator.api import Key
 from tests.coordinator.builders import foreign_pod, group, node, ray_cluster
@@ -66,7 +65,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def counted(
         pending: Sequence[PendingGang], columns: NodeSnapshot, memory: Memory | None, **more: Any
     ) -> tuple[tuple[Decision, ...], Memory]:
-        decisions, later = next_cycle(one_queue(pending), columns, memory, **more)
+        decisions, later = next_cycle(pending, columns, memory, **more)
         found.append(len(decisions) - later.kept)
         return decisions, later
 
