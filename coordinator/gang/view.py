@@ -64,8 +64,9 @@ class GangView:
     given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
     are how often that was, and `setback` says why the last time.
     `ran`: the whole minimum was ready at once under this placement, or before the opt-in, which
-    KubeRay tells by `provisioned`. `terminating`: the RayCluster is being deleted. `kept` are the
-    slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
+    KubeRay tells by `provisioned`. That counts only where it was said before Muster deleted a pod
+    (`pod_removed`): KubeRay calls a cluster provisioned when all pods that it sees are ready.
+    `terminating`: the RayCluster is being deleted. `kept` are the slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
     them. `rounds` are those of deletions of pods that we did not release. `written` is the status
     that the record holds, `sent` the one that was written to it last, `urgency` when the next is
     due; `replacing`: a write that changes the placement in it is under way. `asked` is what the
@@ -91,6 +92,7 @@ class GangView:
     durable: bool = False
     ran: bool = False
     provisioned: bool = False
+    pod_removed: bool = False
     terminating: bool = False
     standing: Standing = ()
     asked: Demand = field(default_factory=Settled)

@@ -41,7 +41,7 @@ from coordinator.record.event_budget import Telling, share_of
 from coordinator.record.spec import body_of, is_of, spec_of, spec_recorded, terms_recorded
 from coordinator.record.status import recorded
 from coordinator.record.urgency import GATHER_DELAY, RUNNING, Bustle, Status
-from kube.codec.fields import InvalidObject, created_at
+from kube.codec.fields import InvalidObject, created_at, moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.placement import placement_from_status
 from kube.objects import names
@@ -53,6 +53,7 @@ from kube.ray.ray_cluster import (
     is_terminating,
     makes_invalid_pods,
     opt_in,
+    provisioned_since,
     refused_pods,
     was_provisioned,
 )
@@ -125,7 +126,10 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         view.placement = _pinned(cluster, pods)
         if view.placement is not None:
             view.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
-    view.ran = view.ran or (was_provisioned(cluster) and _any_on_node(pods))
+    since = moment_of(provisioned_since(cluster))
+    view.pod_removed = since > 0 and adoption.leaves_out_pods(since, pods)
+    view.provisioned = was_provisioned(cluster) and not view.pod_removed
+    view.ran = view.ran or (view.provisioned and _any_on_node(pods))
     left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
     if left and (view.placement or view.decided or not view.written):
         view.decided = max(1, view.decided)
@@ -260,7 +264,9 @@ def _understand(view: GangView, cluster: RayCluster, pods: list[ObservedPod], sc
         known = view.record is not None and view.record.spec.pod_sets
         terms = view.terms or (terms_recorded(view.record) if known and view.record else None)
     view.terms = terms
-    view.provisioned, view.terminating = was_provisioned(cluster), is_terminating(cluster)
+    said_before = view.provisioned or not view.pod_removed
+    view.provisioned = was_provisioned(cluster) and said_before
+    view.terminating = is_terminating(cluster)
     view.never_made = makes_invalid_pods(cluster)
     asked = _class_asked(None if view.problem else terms, view.key.namespace, scene)
     view.priority = asked.priority(lowest)
@@ -514,6 +520,7 @@ def _delete(view: GangView, pod: ObservedPod, now: float, why: str) -> Iterator[
     if wanted and view.attempts_at(pod.uid).not_before <= now:
         view.inflight.add(pod.uid)
         view.deleted.add(pod.uid)
+        view.pod_removed = True
         node, version = pod.settled_on, pod.resource_version
         yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, version, node, why)
 

@@ -28,13 +28,17 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 def created_at(metadata: base_objects.ObjectMeta) -> float:
     """Give the creation time in seconds since the epoch; 0 where there is none yet.
 
-    Who has one that cannot be read comes after all others.
+    A time that cannot be read comes after all others.
     """
-    text = metadata.creation_timestamp
-    if not text:
+    return moment_of(metadata.creation_timestamp)
+
+
+def moment_of(stamp: str | None) -> float:
+    """Give an RFC 3339 time in seconds since the epoch; 0 where it is absent."""
+    if not stamp:
         return 0.0
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return AFTER_ALL
 
