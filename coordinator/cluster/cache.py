@@ -36,7 +36,7 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.company = PodIndex()
+        self.pod_index = PodIndex()
         self.holders = HolderIndex()
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
@@ -115,18 +115,18 @@ class ClusterCache:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
             self.holders.use(pod.holder, pod.holds, pod.used, sign)
-            self._count_company(pod, sign)
+            self._count_in_index(pod, sign)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
             if pod.mounts:
                 self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
 
-    def _count_company(self, pod: ObservedPod, sign: int) -> None:
+    def _count_in_index(self, pod: ObservedPod, sign: int) -> None:
         if pod.nominated is None:
-            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+            self.pod_index.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
         else:
             expected = NominatedPod(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
-            self.company.nominate(expected, sign)
+            self.pod_index.nominate(expected, sign)
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
@@ -148,7 +148,7 @@ class ClusterCache:
         return any(pod.gated for pod in self._members.get(key, {}).values())
 
     @property
-    def is_minded(self) -> bool:
+    def has_pod_constraints(self) -> bool:
         """Whether any pod minds where other pods are: near, apart, or spread."""
         return bool(self._minding)
 
@@ -214,12 +214,12 @@ class ClusterCache:
     def put_namespace(self, namespace: Namespace) -> None:
         """Take in a namespace."""
         self.namespaces[namespace.metadata.name] = namespace
-        self.company.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+        self.pod_index.put_namespace(namespace.metadata.name, namespace.metadata.labels)
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace; an unknown one is no matter."""
         self.namespaces.pop(name, None)
-        self.company.put_namespace(name, None)
+        self.pod_index.put_namespace(name, None)
 
     def put_device_class(self, device_class: DeviceClass) -> None:
         """Take in a class of devices."""

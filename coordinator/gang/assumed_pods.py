@@ -28,7 +28,7 @@ def assumed_claims(view: GangView) -> Iterator[tuple[str, str]]:
 
 
 def _on_their_way(view: GangView) -> Iterator[tuple[ObservedPod, str]]:
-    for each in view.standing:
+    for each in view.survey.standing:
         yield from each.seated
         for pod in each.settled:
             if not pod.holds:

@@ -143,16 +143,20 @@ def is_starting(view: GangView) -> bool:
     One whose release fails is none, for nobody knows when it will go on; nor is one whose minimum
     is bound: it can run.
     """
-    if not view.durable or is_failing(view) or _can_run(view):
+    if not view.survey.durable or is_failing(view) or _can_run(view):
         return False
-    on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
-    return on_their_way or bool(view.inflight) or any(each.free for each in view.standing)
+    on_their_way = any(not pod.node for each in view.survey.standing for pod in each.settled)
+    return (
+        on_their_way
+        or bool(view.pod_writes.inflight)
+        or any(each.free for each in view.survey.standing)
+    )
 
 
 def is_failing(view: GangView) -> bool:
     """Whether a write to a pod of the gang has failed and not succeeded since."""
-    return any(tried.failures for tried in view.attempts.values())
+    return any(tried.failures for tried in view.pod_writes.attempts.values())
 
 
 def _can_run(view: GangView) -> bool:
-    return all(each.bound >= each.terms.minimum for each in view.standing)
+    return all(each.bound >= each.terms.minimum for each in view.survey.standing)

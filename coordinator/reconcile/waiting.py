@@ -39,15 +39,15 @@ def outside(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> dict[str, i
 
 def waiting(view: GangView) -> tuple[Waits, ...]:
     """Say of all gated pods without a seat why they wait, the pod sets in their order."""
-    said = [each for standing in view.standing for each in _of(standing, view)]
-    said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.outside.items())]
+    said = [each for standing in view.survey.standing for each in _of(standing, view)]
+    said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.survey.outside.items())]
     return tuple(each for each in said if each.pods)
 
 
 def in_words(waits: Sequence[Waits], view: GangView) -> str:
     """Say how many pods of the gang wait, and why."""
     pods = sum(each.pods for each in waits)
-    exist = sum(each.exist for each in view.standing) + sum(view.outside.values())
+    exist = sum(each.exist for each in view.survey.standing) + sum(view.survey.outside.values())
     reasons = "; ".join(dict.fromkeys(each.message for each in waits))
     return f"{pods} of {exist} pods {'waits' if pods == 1 else 'wait'}: {reasons}"
 
@@ -76,10 +76,10 @@ def _held_by_others(standing: PodSetStanding) -> Iterator[Waits]:
 
 def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
     """Speak of pods beyond those that the gang goes on with: its terms may have broken since."""
-    if view.problem:
-        return Reason.MISCONFIGURED, view.problem
-    if isinstance(view.asked, NotReady) and view.asked.reason is Reason.SUSPENDED:
-        return view.asked.reason, view.asked.message
+    if view.understood.problem:
+        return Reason.MISCONFIGURED, view.understood.problem
+    if isinstance(view.queueing.asked, NotReady) and view.queueing.asked.reason is Reason.SUSPENDED:
+        return view.queueing.asked.reason, view.queueing.asked.message
     pods = "1 pod" if count == 1 else f"{count or 'no'} pods"
     said = f"the RayCluster asks for {pods} of the group; KubeRay deletes the others"
     return Reason.EXCESS_PODS, said
@@ -87,9 +87,9 @@ def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
 
 def _asked(view: GangView, standing: PodSetStanding) -> tuple[Reason, str]:
     """Speak of pods that are to come: of what was asked last, and what the cycle said to it."""
-    if isinstance(view.asked, NotReady):
-        return view.asked.reason, view.asked.message
-    for refusal in (view.refusal, view.left_out):
+    if isinstance(view.queueing.asked, NotReady):
+        return view.queueing.asked.reason, view.queueing.asked.message
+    for refusal in (view.queueing.refusal, view.queueing.left_out):
         if refusal is not None:
             return refusal.reason, refusal.message
     hosts, pods = standing.terms.hosts, len(standing.waiting)

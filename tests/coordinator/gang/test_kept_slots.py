@@ -125,7 +125,7 @@ def test_a_gang_that_is_opted_out_keeps_nothing() -> None:
         cluster = world.api.get(Key("rayclusters", TEAM, "a"))
         world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
         world.settle(seconds=60)
-        assert sum(view.kept.total for view in world.leader.state.views.values()) == 0
+        assert sum(view.repairs.kept.total for view in world.leader.state.views.values()) == 0
 
 
 def test_a_new_leader_counts_the_time_anew() -> None:
