@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
-from reservation.slots import Kind, kind_of, promised, slots_of, taken_slots, vacant_slots
+from reservation.slots import SlotKind, kind_of, promised, slots_of, taken_slots, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -96,7 +96,7 @@ def named_replicas(placement: Placement) -> Mapping[Replica, Counter[str]]:
     return _by_replica((slot.kind, count) for slot, count in promised(placement).items())
 
 
-def _by_replica(counted: Iterable[tuple[Kind, int]]) -> dict[Replica, Counter[str]]:
+def _by_replica(counted: Iterable[tuple[SlotKind, int]]) -> dict[Replica, Counter[str]]:
     """How many pods of which shapes each replica has that has a name."""
     found: defaultdict[Replica, Counter[str]] = defaultdict(Counter)
     for kind, count in counted:

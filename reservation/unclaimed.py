@@ -7,7 +7,7 @@ from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
 from reservation.replicas import Replica, named_replicas
 from reservation.slots import (
-    Kind,
+    SlotKind,
     Slots,
     assign,
     kind_of,
@@ -66,12 +66,12 @@ def _strangers(
     return +strangers
 
 
-def _kinds(pods: Iterable[ObservedPod]) -> Counter[Kind]:
+def _kinds(pods: Iterable[ObservedPod]) -> Counter[SlotKind]:
     return Counter(kind for pod in pods if (kind := kind_of(pod)) is not None)
 
 
-def _by_kind(slots: Slots) -> Counter[Kind]:
-    found: Counter[Kind] = Counter()
+def _by_kind(slots: Slots) -> Counter[SlotKind]:
+    found: Counter[SlotKind] = Counter()
     for slot, count in slots.items():
         found[slot.kind] += count
     return found

@@ -13,11 +13,12 @@ from types import MappingProxyType
 
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
+from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import ray_cluster
 from scheduling.model.node import Node
@@ -176,7 +177,7 @@ class ClusterCache:
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
-    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Amounts, int]]) -> None:
+    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Requests, int]]) -> None:
         """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
         holder = ray_cluster(gang)
         for name, requests, count in room:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.clock import Moment
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Kind, Slots, seat_of, vacant_slots
+from reservation.slots import SlotKind, Slots, seat_of, vacant_slots
 from scheduling.model.placement import Placement
 
 CERTAIN = 5.0
@@ -115,5 +115,5 @@ def ended(slots: Slots, over: Mapping[Make, int], standing: Standing) -> Slots:
     return found
 
 
-def _make(kind: Kind) -> Make:
+def _make(kind: SlotKind) -> Make:
     return kind.pod_set, kind.shape
