@@ -1,4 +1,4 @@
-"""Which slots of a placement are taken, which are vacant, and which pod gets which."""
+"""Tells which slots of a placement are taken, which are vacant, and which pod gets which."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ Slots = Counter[Slot]
 
 
 def slots_of(placement: Placement) -> Slots:
-    """All places that the placement promises."""
+    """All slots of the placement."""
     return Counter(promised(placement))
 
 
@@ -59,7 +59,7 @@ def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
 
     A pod that is bound without a pin was not placed, and takes no place. A released one whose shape
     is not (or no longer) the promised one still takes a place of its pod set on its node: a resize
-    in place must not make the gang look as if it had lost a seat.
+    in place must not make the gang look as if it had lost a slot.
     """
     return taken_slots(placement, pods)[0]
 
@@ -91,7 +91,7 @@ def settled_pods(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
 
 
 def _own_slot(pod: ObservedPod) -> Slot | None:
-    return seat_of(pod, pod.settled_on)
+    return slot_of(pod, pod.settled_on)
 
 
 def _any_slot(vacant: Slots, pod: ObservedPod) -> Slot | None:
@@ -125,7 +125,7 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
     given = {
         pod.uid: kept[pod.uid]
         for pod in queue
-        if pod.uid in kept and take_slot(left, seat_of(pod, kept[pod.uid]))
+        if pod.uid in kept and take_slot(left, slot_of(pod, kept[pod.uid]))
     }
     nodes = _nodes_by_kind(left)
     for pod in queue:
@@ -143,7 +143,7 @@ def kind_of(pod: ObservedPod) -> SlotKind | None:
     return SlotKind(member.pod_set, member.replica, member.shape.key)
 
 
-def seat_of(pod: ObservedPod, node: str) -> Slot | None:
+def slot_of(pod: ObservedPod, node: str) -> Slot | None:
     """The slot that a pod takes on a node; None where its shape cannot be read."""
     kind = kind_of(pod)
     return None if kind is None else Slot(kind, node)

@@ -48,7 +48,7 @@ class ClusterCache:
         self.priority_classes: dict[str, PriorityClass] = {}
         self._device_classes: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
-        self._minding: set[str] = set()
+        self._constrained: set[str] = set()
         self._mounting: set[str] = set()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
@@ -97,14 +97,14 @@ class ClusterCache:
         self._count(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
-        if _minds(pod):
-            self._minding.add(pod.uid)
+        if _has_constraints(pod):
+            self._constrained.add(pod.uid)
         if pod.gated and pod.mounts:
             self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
-        self._minding.discard(pod.uid)
+        self._constrained.discard(pod.uid)
         self._mounting.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
@@ -150,8 +150,8 @@ class ClusterCache:
 
     @property
     def has_pod_constraints(self) -> bool:
-        """Whether any pod minds where other pods are: near, apart, or spread."""
-        return bool(self._minding)
+        """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
+        return bool(self._constrained)
 
     @property
     def is_mounting(self) -> bool:
@@ -241,7 +241,7 @@ class ClusterCache:
         return namespace.metadata.labels if namespace is not None else NO_LABELS
 
 
-def _minds(pod: ObservedPod) -> bool:
+def _has_constraints(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     if shape is None:
         return bool(pod.anti_affinity)

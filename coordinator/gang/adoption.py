@@ -1,7 +1,7 @@
 """Finds pods of a gang that have no gate though Muster did not release them.
 
 Muster's release takes the gate off and pins the pod. A pod without gate and pin was created before
-the opt-in of its Ray cluster, was set free by an opt-out, or had its gate removed by somebody. One
+the opt-in of its Ray cluster, was set free by an opt-out, or had its gate removed by others. One
 that is bound stays where it is. One that is not bound has no room: where kube-scheduler finds none
 for it, it is deleted, so that KubeRay makes it again, gated, and the gang is decided as a whole.
 """

@@ -1,7 +1,7 @@
 """Finds where a placement no longer holds, and what to do about it.
 
-Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to
-somebody's pod. What nobody was released for is decided anew. A pod that was released to a node
+Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to pods
+of others. A slot that no pod was released to is decided anew. A pod that was released to a node
 which cannot take it any more is deleted: a pin cannot be taken back, and KubeRay makes a new
 pod, gated. A gang that stays torn for too long gives everything back.
 """
@@ -36,10 +36,10 @@ def lost_nodes(
         return set()
     vacant = {slot.node for slot in vacant_slots(view.reservation.placement, pods)}
     gone = {node for node in vacant if node not in columns.index}
-    seated = (seat for pod_set in view.survey.standing for seat in pod_set.seated)
+    with_slot = (each for pod_set in view.survey.standing for each in pod_set.with_slot)
     refused = {
         node
-        for pod, node in seated
+        for pod, node in with_slot
         if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
     }
     return gone | refused
@@ -61,7 +61,7 @@ def takes(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
 
 
 def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -> bool:
-    """Whether more is promised on the node than it has, of something that the shape needs.
+    """Whether more is reserved on the node than it has, of something that the shape needs.
 
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
@@ -122,7 +122,7 @@ def stranded(
 
 
 def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod]:
-    """Pods that nobody released and that kube-scheduler has found no node for in `patience`.
+    """Pods that Muster did not release and that kube-scheduler has found no node for in `patience`.
 
     The time of one that it makes room for begins when it does so no longer.
     """
@@ -191,7 +191,7 @@ def is_hindered(view: GangView) -> bool:
 def is_void(view: GangView) -> bool:
     """Whether a placement that nothing was released for cannot start its gang as a whole.
 
-    One that ran keeps its seats while its pods are made again, as long as it has them all.
+    One that ran keeps its slots while its pods are made again, as long as it has them all.
     """
     if view.reservation.placement is None or view.released_any:
         return False

@@ -57,7 +57,7 @@ def is_writable(look: Look, pod: ObservedPod) -> bool:
 
 def _fences(look: Look) -> Iterator[Action]:
     standing = look.view.survey.standing
-    with_slot = (each for pod_set in standing for each in pod_set.seated)
+    with_slot = (each for pod_set in standing for each in pod_set.with_slot)
     without_slot = ((pod, "") for pod_set in standing for pod in pod_set.waiting)
     for pod, node in (*with_slot, *without_slot):
         _require_new_fence(look.view, pod, node, look.scene.epoch)

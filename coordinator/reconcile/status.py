@@ -110,8 +110,8 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     if view.queueing.unmade is not None:
         return Explained(phase, view.queueing.unmade.reason, view.queueing.unmade.message)
     pods = sum(each.placed for each in view.survey.standing)
-    seats = {node for each in view.survey.standing for _, node in each.seated}
-    nodes = seats | {pod.settled_on for each in view.survey.standing for pod in each.settled}
+    slots = {node for each in view.survey.standing for _, node in each.with_slot}
+    nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
     placement = view.reservation.placement
     order = order_in_words(placement) if placement is not None else ""

@@ -42,7 +42,7 @@ def _answer(good: bool, otherwise: str) -> web.Response:  # noqa: FBT001  (it is
 
 
 def _refresh(coordinator: Coordinator) -> None:
-    """Gauges are read off the state when somebody asks, not kept up at every event."""
+    """Gauges are read off the state when they are asked for, not kept up at every event."""
     now = time.monotonic()
     for name, reflector in (*coordinator.reflectors.items(), *coordinator.storage.items()):
         metrics.SYNCED.labels(name).set(reflector.synced)

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from coordinator.cluster.cache import _minds
+from coordinator.cluster.cache import _has_constraints
 from coordinator.gang.view import GangView
 from coordinator.state.deciding import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
@@ -53,7 +53,7 @@ def _validate_indexes(state: CoordinatorState) -> None:
         if pod.member is not None:
             members[pod.member.gang][pod.uid] = pod
     assert dict(cache._members) == dict(members)
-    assert cache._minding == {pod.uid for pod in cache.pods.values() if _minds(pod)}
+    assert cache._constrained == {pod.uid for pod in cache.pods.values() if _has_constraints(pod)}
 
 
 def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
@@ -83,7 +83,7 @@ def _essence(view: GangView) -> object:
         (
             each.terms,
             [pod.name for pod in each.settled],
-            [(pod.name, node) for pod, node in each.seated],
+            [(pod.name, node) for pod, node in each.with_slot],
             [pod.name for pod in each.waiting],
             [pod.name for pod in each.blocked],
         )
