@@ -20,11 +20,10 @@ import numpy as np
 from extender.memory.in_flight_room import NOTHING_PASSED, Passed, Recall
 from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
 from extender.wire.node_lists import NodeList, places
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
-from scheduling.model.amounts import LIMIT, Mask, Positions
-from scheduling.model.amounts import Amounts as Column
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
@@ -76,7 +75,7 @@ def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall
 
 
 def _passing(
-    asked: Seen, requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
+    asked: Seen, requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
 ) -> Mask:
     """Say of each of the positions whether the pod passes; never where no node is known (-1).
 
@@ -94,7 +93,7 @@ def _passing(
 
 
 def _beside_others(
-    asked: Seen, requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
+    asked: Seen, requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
 ) -> Mask:
     """Say at which positions there is room beside pods on their way; nowhere while in doubt."""
     if not recall.complete:
@@ -106,7 +105,7 @@ def _beside_others(
 
 
 def _refused(
-    asked: Seen, requests: Amounts, refused: NodeList, snapshot: Snapshot
+    asked: Seen, requests: Requests, refused: NodeList, snapshot: Snapshot
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Say of refused nodes what stands against them: those that failed, those for good."""
     names, at = refused.names, refused.at(snapshot.bound.traits)
@@ -147,7 +146,7 @@ def _for_a_member(
 
 def seat_of(
     pod: ObservedPod, gang: GuardedGang, node: str, snapshot: Snapshot, recall: Recall
-) -> Amounts | None:
+) -> Requests | None:
     """What the gang was promised for this pod on this node; None where there is no seat for it."""
     if not node or pod.member is None or node not in gang.seats:
         return None
@@ -174,7 +173,7 @@ def _going_there(
     return sorted(mine, key=lambda pod: pod.name)
 
 
-def _requests(placement: Placement, slot: Slot) -> Amounts:
+def _requests(placement: Placement, slot: Slot) -> Requests:
     kind = slot.kind
     return next(
         each.requests
@@ -183,14 +182,14 @@ def _requests(placement: Placement, slot: Slot) -> Amounts:
     )
 
 
-def _beyond(seat: Amounts, used: Amounts) -> Amounts:
+def _beyond(seat: Requests, used: Requests) -> Requests:
     """What a pod takes that its seat does not keep for it."""
     promised = dict(seat)
     more = ((resource, amount - promised.get(resource, 0)) for resource, amount in used)
     return tuple((resource, amount) for resource, amount in more if amount > 0)
 
 
-def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot, recall: Recall) -> bool:
+def _fits_seat(asked: Seen, node: str, seat: Requests, snapshot: Snapshot, recall: Recall) -> bool:
     """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
     at, requests = places([node], snapshot.bound.traits), judged(asked.pod, snapshot)
     if not _beyond(seat, asked.pod.used):
@@ -204,9 +203,9 @@ def _fits_seat(asked: Seen, node: str, seat: Amounts, snapshot: Snapshot, recall
 # ---- arithmetic
 
 
-def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Column]:
+def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Amounts]:
     """What nominated pods take by resource at the positions, as far as it counts for this pod."""
-    index, taken = snapshot.bound.index, dict[str, Column]()
+    index, taken = snapshot.bound.index, dict[str, Amounts]()
     for each in snapshot.nominations:
         place = index.get(each.node)
         if place is not None and _counts(each, asked, snapshot):
@@ -216,7 +215,7 @@ def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Colu
     return {resource: column[at] for resource, column in taken.items()}
 
 
-def nominated_on(node: str, asked: Seen, snapshot: Snapshot) -> Iterable[Amounts]:
+def nominated_on(node: str, asked: Seen, snapshot: Snapshot) -> Iterable[Requests]:
     """What nominated pods take on one node, as far as it counts against this pod."""
     for each in snapshot.nominations:
         if each.node == node and _counts(each, asked, snapshot):
@@ -232,8 +231,8 @@ def _counts(nomination: Nomination, asked: Seen, snapshot: Snapshot) -> bool:
 
 
 def _underway(
-    requests: Amounts, at: Positions, snapshot: Snapshot, recall: Recall
-) -> Iterable[tuple[str, Column]]:
+    requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
+) -> Iterable[tuple[str, Amounts]]:
     """What passed pods may take of what is asked for, by resource at the positions."""
     for resource, _ in requests:
         taken = recall.underway.taken(resource, snapshot.bound.traits, at)
@@ -241,7 +240,7 @@ def _underway(
             yield resource, taken
 
 
-def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
+def judged(pod: ObservedPod, snapshot: Snapshot) -> Requests:
     """What a pod takes that is looked at here: host ports only where a gang was promised them."""
     return tuple(
         (resource, amount)
@@ -250,7 +249,7 @@ def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
     )
 
 
-def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Column | None:
+def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Amounts | None:
     """What is free of a resource at the positions, to be written; None where no node has any."""
     if is_port(resource):
         return left(resource, columns.ports, columns.index)[at]
@@ -259,7 +258,7 @@ def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Column | None:
 
 
 def _fitting(
-    columns: NodeSnapshot, requests: Amounts, at: Positions, taken: Mapping[str, Column]
+    columns: NodeSnapshot, requests: Requests, at: Positions, taken: Mapping[str, Amounts]
 ) -> Mask:
     """Return at which of the positions there is room for one pod once this is taken there too.
 

@@ -36,7 +36,7 @@ _SOME: Labels = {"": ""}
 def for_patches(pod: Pod) -> Pod:
     """Return of a pod what the patches of an existing pod look at, which is little of it.
 
-    Of its annotations only whether there are any.
+    Of its annotations only whether there are any; beside that the time of its creation.
     """
     meta, affinity = pod.metadata, pod.spec.affinity
     return Pod(
@@ -45,6 +45,7 @@ def for_patches(pod: Pod) -> Pod:
             namespace=meta.namespace,
             uid=meta.uid,
             resource_version=meta.resource_version,
+            creation_timestamp=meta.creation_timestamp,
             annotations=_SOME if meta.annotations else {},
         ),
         spec=PodSpec(

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from scheduling.filters.pod_topology_spread import Rule, as_pinned, rules_of
 from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
 from scheduling.model.gang import Group, PendingGang
+from scheduling.model.labels import selects
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind, selects
+from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind
 
 Unit = tuple[str, PodShape]
 """Pods of one shape in one pod set: what terms take for one."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.messages.actions import DeletePod, FencePod, WriteGangStatus
-from coordinator.reconcile.advance import OPT_OUT_DELAY
+from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from coordinator.record.urgency import QUIET_DELAY
 from kube.objects import names
 from tests.coordinator.api import Key

@@ -281,7 +281,7 @@ def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> 
     leader = world.leader
     world.delete("nodes", "n1")
     leader.hear("nodes")
-    assert next(iter(leader.state.views.values())).placement is None
+    assert next(iter(leader.state.views.values())).reservation.placement is None
     world.create(node("n2", cpu=1))
     world.settle(seconds=5)
     assert world.bound("a") == {"n2": 1}
@@ -449,11 +449,11 @@ def test_the_seats_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
         world.api.remove(key_of(pod))
     leader = world.leader
     leader.hear_all()
-    assert all(view.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.views.values())
     world.api.now += PATIENCE.slot - 1.0
     leader.tick()
-    assert all(view.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.views.values())
     world.api.now += 1.0
     leader.tick()
 
-    assert [view.placement for view in leader.state.views.values()] == [None]
+    assert [view.reservation.placement for view in leader.state.views.values()] == [None]

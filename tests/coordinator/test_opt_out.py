@@ -2,7 +2,7 @@
 
 from coordinator.messages.actions import DeleteGang, FencePod
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.reconcile.advance import OPT_OUT_DELAY
+from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from kube.api.errors import Invalid
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome, key_of

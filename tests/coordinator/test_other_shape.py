@@ -82,7 +82,7 @@ def test_a_seat_is_kept_for_a_pod_that_is_still_to_come() -> None:
     world.api.remove(key_of(workers[-1]))
     world.leader.hear_all()
     [view] = world.leader.state.views.values()
-    [standing] = [each for each in view.standing if each.terms.name == "workers"]
+    [standing] = [each for each in view.survey.standing if each.terms.name == "workers"]
     assert (len(standing.waiting), standing.vacant, standing.missing) == (1, 1, 1)
 
 
@@ -126,11 +126,11 @@ def test_a_replica_that_is_half_made_again_costs_no_seat() -> None:
     queue = world.leader.watch.queues["pods"]
     queue.remove(next(each for each in queue if each.key == key_of(late)))
     world.leader.hear("pods")
-    assert [view.placement for view in world.leader.state.views.values()] != [None]
+    assert [view.reservation.placement for view in world.leader.state.views.values()] != [None]
     assert seats(world) == 3
     world.create(foreign_pod("late", "n1", cpu=0))
     [view] = world.leader.state.views.values()
-    assert view.reserved.room.total() == 2
+    assert view.reservation.reserved.room.total() == 2
 
 
 def test_the_next_leader_says_the_same() -> None:

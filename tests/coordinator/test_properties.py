@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from coordinator.state.deciding import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
 from kube.objects import names
@@ -430,8 +431,9 @@ class Walk(RuleBasedStateMachine):
 
     def nobody_waits_who_could_start(self) -> None:
         state = self.world.leader.state
-        asked = [v.asked for v in state.views.values() if isinstance(v.asked, PendingGang)]
-        for decision in run_cycle(asked, state.cache.columns(), existing=state._company()):
+        demands = (view.queueing.asked for view in state.views.values())
+        asked = [each for each in demands if isinstance(each, PendingGang)]
+        for decision in run_cycle(asked, state.cache.columns(), existing=existing_pods(state)):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 

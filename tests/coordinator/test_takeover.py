@@ -248,7 +248,7 @@ def test_a_term_begins_with_nothing_of_one_whose_end_was_never_told() -> None:
     world.elect(0)
     world.settle(seconds=5)
     view = world.leader.state.views[GangKey(TEAM, "a")]
-    assert view.placement is not None
+    assert view.reservation.placement is not None
     assert world.status("a")["phase"] == "Running"
 
 

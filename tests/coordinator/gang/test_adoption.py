@@ -144,6 +144,33 @@ def test_a_ray_cluster_that_ran_and_lost_a_pod_before_the_opt_in_runs() -> None:
     assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
 
 
+def provisioned_by_deletion() -> World:
+    """KubeRay saw only pods that run for a moment: those that were pending had been deleted."""
+    world = partly_pending()
+    opt(world, "true")
+    world.settle(seconds=PATIENCE.bind + 1)
+    assert (len(deleted(world)), world.gated("a")) == (3, 3)
+    now = world.api._stamp()
+    said = {"type": "RayClusterProvisioned", "status": "True", "lastTransitionTime": now}
+    say(world, conditions=[said], state="ready")
+    return world
+
+
+def test_what_kuberay_says_after_pods_were_deleted_does_not_count_as_having_run() -> None:
+    world = provisioned_by_deletion()
+    world.settle(seconds=PATIENCE.torn + 60)
+    assert (world.bound("a"), world.gated("a")) == ({}, 6)
+    assert world.status("a")["phase"] == "Queued"
+
+
+def test_a_new_leader_sees_that_kuberay_said_so_without_the_gated_pods() -> None:
+    world = provisioned_by_deletion()
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=PATIENCE.torn + 60)
+    assert (world.bound("a"), world.gated("a")) == ({}, 6)
+
+
 def test_a_bound_pod_that_muster_did_not_release_takes_no_slot() -> None:
     """The lost worker's successor goes to the node where another worker is since before."""
     world = World(node("n1", cpu=3))

@@ -5,7 +5,7 @@ from typing import Any
 from coordinator.gang.kept_slots import CERTAIN, Kept, Start
 from coordinator.messages.clock import Moment, Patience
 from coordinator.messages.events import SightLost, SightRegained
-from reservation.slots import Kind, Slot, Slots
+from reservation.slots import Slot, SlotKind, Slots
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster
 from tests.coordinator.world import World, name_of
@@ -125,7 +125,7 @@ def test_a_gang_that_is_opted_out_keeps_nothing() -> None:
         cluster = world.api.get(Key("rayclusters", TEAM, "a"))
         world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
         world.settle(seconds=60)
-        assert sum(view.kept.total for view in world.leader.state.views.values()) == 0
+        assert sum(view.repairs.kept.total for view in world.leader.state.views.values()) == 0
 
 
 def test_a_new_leader_counts_the_time_anew() -> None:
@@ -182,7 +182,7 @@ def test_pods_that_come_and_go_renew_the_time_of_no_slot_but_their_own() -> None
     clocks, replicas = Kept(), [f"replica-{number}" for number in range(5)]
 
     def note(at: float) -> None:
-        kinds = [Kind("workers", name, "shape") for name in replicas]
+        kinds = [SlotKind("workers", name, "shape") for name in replicas]
         held: Slots = Slots({Slot(kind, "n1"): 2 for kind in kinds})
         clocks.note(held, Moment(at, "2026-01-01T00:00:00Z"))
 

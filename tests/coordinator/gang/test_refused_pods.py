@@ -4,8 +4,8 @@ import pytest
 
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pod_sets import survey
-from kube.objects.base import Condition, ObjectMeta
-from kube.objects.ray import RayCluster, RayClusterStatus
+from kube.objects.base import ObjectMeta
+from kube.objects.ray import RayCluster, RayClusterCondition, RayClusterStatus
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import GangKey
@@ -19,7 +19,7 @@ TERMS = GangTerms(queue="default", priority_class="", pod_sets=(PodSetTerms("hea
 
 
 def cluster_that_says(kind: str, status: str, reason: str, message: str) -> RayCluster:
-    conditions = (Condition(kind, status, reason, message),)
+    conditions = (RayClusterCondition(kind, status, reason, message),)
     return RayCluster(ObjectMeta(name="ray"), status=RayClusterStatus(conditions))
 
 

@@ -203,7 +203,7 @@ def test_gangs_that_were_told_together_are_not_renewed_together() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_what_an_earlier_leader_told_is_renewed_in_the_gangs_own_time(share: float) -> None:
     """Not for all gangs when the term begins, nor for all at one time after that."""
-    telling = Telling(share, standing=happened("Bad"))
+    telling = Telling(share, lasting=happened("Bad"))
     telling.adopt(happened("Bad"), now=1000.0)
     offset = share * RENEWAL * (1 - SPREAD * share)
     assert sifted(telling, 1000.0) == (["Bad"] if share == 0 else [])

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coordinator import state_machine
 from coordinator.record.renewals import AT_ONCE, PAUSE, ROUNDS, Renewals
+from coordinator.state import deciding
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey, PendingGang
@@ -69,7 +69,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(decisions) - later.kept)
         return decisions, later
 
-    monkeypatch.setattr(state_machine, "next_cycle", counted)
+    monkeypatch.setattr(deciding, "next_cycle", counted)
     return found
 
 
