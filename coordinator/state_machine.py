@@ -39,8 +39,11 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.ray_cluster import Answer
 from reservation.release_order import is_ordered
+from reservation.slots import Reserved
 from scheduling.model.gang import GangKey
+from scheduling.model.queue import DEFAULT_QUEUE
 
+NOTHING_RESERVED = Reserved()
 KUBERAY = "ray.io/kuberay-operator"  # a RayCluster managed by another controller has no pods here
 
 
@@ -115,6 +118,7 @@ class CoordinatorState(Known):
             inherited=self.term.inherited,
             allowed=self.allowed,
             window=self.term.window,
+            queues=self.queues,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:
@@ -143,10 +147,21 @@ class CoordinatorState(Known):
         """Bring a gang forward; keys without a meaning are told of any RayCluster."""
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
+        self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _count_held(self, key: GangKey) -> None:
+        """Bring what the gang's queue holds up to date, also of a gang that is gone."""
+        view, reserved = self.views.get(key), NOTHING_RESERVED
+        queue = self.quota.queue_of(key) or DEFAULT_QUEUE
+        if view is not None:
+            reserved = view.reservation.reserved
+            queue = view.understood.terms.queue if view.understood.terms else queue
+        pods = self.cache.pods_of(key)
+        self.agenda.cycle_wanted |= self.quota.note(key, queue, pods, reserved)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

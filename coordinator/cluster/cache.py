@@ -7,7 +7,7 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
 
@@ -139,6 +139,10 @@ class ClusterCache:
         pods = self._members.get(key, {}).values()
         mine = [p for p in pods if p.member is not None and p.member.cluster_uid == cluster_uid]
         return sorted(mine, key=lambda pod: pod.name)
+
+    def pods_of(self, key: GangKey) -> Collection[ObservedPod]:
+        """The pods of all RayClusters of this name, earlier ones as well."""
+        return self._members.get(key, {}).values()
 
     def count(self, key: GangKey) -> int:
         """How many pods of RayClusters of this name there are."""

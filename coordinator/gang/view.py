@@ -7,7 +7,6 @@ Gang's record or lost without harm. A decided placement that is not yet written 
 Each part names the modules that write it; every other module only reads it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,11 +49,12 @@ class Attempts:
 class Understood:
     """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.
 
-    `read` is what was read last, and of which objects. `terms` are those that the gang goes on
+    `said` is what was read last, and `read` the objects that it was read from. `terms` are those that the gang goes on
     with, None where there are none; `problem` says why the RayCluster's own cannot be used.
     """
 
-    read: tuple[RayCluster, Mapping[str, str], GangTerms | Misconfigured] | None = None
+    read: tuple[RayCluster, *tuple[object, ...]] | None = None
+    said: GangTerms | Misconfigured | None = None
     terms: GangTerms | None = None
     problem: str = ""
     priority: int = 0
@@ -81,6 +81,8 @@ class Reservation:
     """Placements so far: while it is 0, no release can be on its way."""
     admitted_as: int = 0
     """The number of the last placement among those of all gangs."""
+    admitted_at: float | None = None
+    """When the gang got a placement while it had none, in seconds since 1970."""
     reserved: Reserved = field(default_factory=Reserved)
 
 

@@ -10,6 +10,7 @@ from enum import IntFlag
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
+from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from scheduling.model.volume import Fact
@@ -109,6 +110,20 @@ class PriorityClassSeen:
 @dataclass(frozen=True, slots=True)
 class PriorityClassGone:
     """A PriorityClass was removed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSeen:
+    """A GangQueue was added or changed."""
+
+    queue: GangQueue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGone:
+    """A GangQueue was removed."""
 
     name: str
 
@@ -232,6 +247,8 @@ Event = (
     | NamespaceGone
     | PriorityClassSeen
     | PriorityClassGone
+    | QueueSeen
+    | QueueGone
     | DeviceClassSeen
     | DeviceClassGone
     | FactSeen

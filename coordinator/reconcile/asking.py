@@ -46,9 +46,21 @@ def _demand(look: Look, refused: str) -> Demand:
     if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
-    if not isinstance(found, PendingGang) or view.retreat.until <= look.now:
-        return found
-    return replace(found, setbacks=view.retreat.count)
+    return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
+    """Let the gang wait in its queue, if that works."""
+    queues, retreat = look.scene.queues, look.view.retreat
+    if terms.queue in queues.faults:
+        fault = queues.faults[terms.queue]
+        return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
+    return replace(
+        asked,
+        queue=terms.queue,
+        duration=terms.expected_duration or queues.queue(terms.queue).duration,
+        setbacks=retreat.count if retreat.until > look.now else 0,
+    )
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

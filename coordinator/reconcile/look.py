@@ -14,6 +14,7 @@ from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment, Patience
+from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
 from kube.codec.observed_pod import ObservedPod
@@ -38,6 +39,7 @@ class Scene:
     """The priority classes that may raise a gang above its pods."""
     window: Window
     """The gangs that are being started."""
+    queues: QueueRegistry
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import Asked, lowest_priority
@@ -103,12 +104,13 @@ def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
 
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:
-    """Read the terms where the RayCluster or its namespace is not the one that was read last."""
-    cluster, found = look.cluster, look.view.understood
+    """Read the terms where the RayCluster, its namespace or the queues are not those read last."""
+    cluster, found, queues = look.cluster, look.view.understood, look.scene.queues.rules
     labels = look.scene.cache.namespace_labels(cluster.metadata.namespace)
-    if found.read is None or found.read[0] is not cluster or found.read[1] is not labels:
-        found.read = (cluster, labels, gang_terms(cluster, labels))
-    return found.read[2]
+    sources = (cluster, labels, queues)
+    if found.said is None or found.read is None or any(map(is_not, found.read, sources)):
+        found.read, found.said = sources, gang_terms(cluster, labels, queues)
+    return found.said
 
 
 def _terms_on_record(view: GangView) -> GangTerms | None:

@@ -6,6 +6,7 @@ from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
+from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.state.known import Known
 from reservation.edits import merged
@@ -26,8 +27,8 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     agenda = known.agenda
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
     asked = (question_of(view) for view in known.views.values())
-    pending = _avoiding(known, (each for each in asked if each is not None))
-    decisions = _decisions(known, pending, moment)
+    line_up(known, _avoiding(known, (each for each in asked if each is not None)))
+    decisions = _decisions(known, moment)
     waiting = _note_answers(known, decisions, moment)
     known.cycles.quiet = quiet_delay(waiting)
     return [decision.key for decision in decisions]
@@ -57,7 +58,7 @@ def _avoiding(known: Known, asked: Iterable[PendingGang]) -> list[PendingGang]:
     return [avoiding(each, nodes.get(each.key.namespace, {})) for each in asked]
 
 
-def _decisions(known: Known, pending: list[PendingGang], moment: Moment) -> tuple[Decision, ...]:
+def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     """Decide anew what a change could have turned, and those whose numbers are to be renewed.
 
     A refusal that is kept has the numbers of its time, so another cycle follows where they may
@@ -65,13 +66,14 @@ def _decisions(known: Known, pending: list[PendingGang], moment: Moment) -> tupl
     """
     cycles = known.cycles
     decisions, cycles.memory = next_cycle(
-        pending,
+        queues_of(known, moment),
         known.cache.columns(),
         _remembered(known, moment),
         existing=existing_pods(known),
         holders=Holders(known.cache.holders),
         volumes=_volumes(known),
     )
+    cycles.passes.update(cycles.memory.passed)
     if cycles.memory.old:
         known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
     return decisions
@@ -96,16 +98,18 @@ def _volumes(known: Known) -> Volumes:
 
 def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -> int:
     """Note each answer; returns how many gangs wait, or have surplus that waits."""
-    position = growing = 0
-    for decision in decisions:
-        view = known.views[decision.key]
-        if isinstance(decision.verdict, Refusal):
-            position += 1
-            _refused(known, view, decision.verdict, position, moment)
-        else:
-            growing += decision.verdict.left_out is not None
-            _admitted(known, view, decision.verdict, moment)
-    return position + growing
+    answers = [(known.views[each.key], each.verdict) for each in decisions]
+    for view, verdict in answers:
+        if isinstance(verdict, Admitted):
+            _admitted(known, view, verdict, moment)
+            if known.views[view.key].queueing.left_out is None:
+                known.cycles.waiting.drop(view.key)
+    refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
+    for view, verdict in refused:
+        position = 1 + known.cycles.waiting.position(view.key)
+        _refused(known, view, verdict, position, moment)
+    growing = sum(view.queueing.left_out is not None for view, _ in answers)
+    return len(refused) + growing
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:
@@ -118,6 +122,8 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
         return
     pods = known.cache.members(view.key, view.cluster_uid)
     known.cycles.admissions += 1
+    if placed.placement is None:
+        placed.admitted_at = moment.wall
     placed.placement = merged(placed.placement or NO_PLACEMENT, admitted.placement, pods)
     placed.epoch = known.term.epoch
     placed.decided += 1

@@ -29,6 +29,8 @@ from coordinator.messages.events import (
     PodSeen,
     PriorityClassGone,
     PriorityClassSeen,
+    QueueGone,
+    QueueSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -144,6 +146,22 @@ def _priority_class_gone(event: PriorityClassGone, known: Known, moment: Moment)
     known.agenda.dirty |= set(known.views)
 
 
+def _queue_seen(event: QueueSeen, known: Known, moment: Moment) -> None:
+    if known.queues.put(event.queue):
+        _queues_changed(known)
+
+
+def _queue_gone(event: QueueGone, known: Known, moment: Moment) -> None:
+    if known.queues.drop(event.name):
+        _queues_changed(known)
+
+
+def _queues_changed(known: Known) -> None:
+    """Have all gangs look for their queue again, and decide by the new rules."""
+    known.agenda.dirty |= set(known.views)
+    known.agenda.cycle_wanted = True
+
+
 def _device_class_seen(event: DeviceClassSeen, known: Known, moment: Moment) -> None:
     known.cache.put_device_class(event.device_class)
     _decide_anew(known)
@@ -201,6 +219,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodSeen: pod_intake.pod_seen,
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
+    QueueSeen: _queue_seen,
+    QueueGone: _queue_gone,
     NodeSeen: _node_seen,
     NodeGone: _node_gone,
     ClusterSeen: _cluster_seen,

@@ -1,5 +1,6 @@
 """Holds everything the coordinator knows: what was observed, and what the leader decided."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
+from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.registry import BUILT_IN, QueueRegistry
 from coordinator.record.renewals import Renewals
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
@@ -17,6 +20,8 @@ from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import WaitingGangs
 
 
 @dataclass
@@ -40,13 +45,16 @@ class Cycles:
     """What one cycle leaves to the next.
 
     `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
-    many placements were decided.
+    many placements were decided. `waiting` are the gangs that the last one was asked about,
+    `passes` counts how often a blocked gang was passed.
     """
 
     memory: Memory | None = None
     renewals: Renewals = field(default_factory=Renewals)
     quiet: float = QUIET_DELAY
     admissions: int = 0
+    waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
+    passes: Counter[GangKey] = field(default_factory=Counter)
 
 
 @dataclass
@@ -60,6 +68,8 @@ class Known:
     allowed: AllowedClasses = field(default_factory=AllowedClasses)
     cache: ClusterCache = field(default_factory=ClusterCache)
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
+    queues: QueueRegistry = field(default_factory=QueueRegistry)
+    quota: QuotaLedger = field(default_factory=QuotaLedger)
     agenda: Agenda = field(default_factory=Agenda)
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)

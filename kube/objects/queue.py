@@ -1,7 +1,6 @@
 """GangQueue: its fields, as they are read, and what the API server allows in them.
 
-The CustomResourceDefinition is generated from these structs (`crds`). So far the programs read
-nothing of a GangQueue but that it exists.
+The CustomResourceDefinition is generated from these structs (`crds`). `kube.codec.queue` reads it.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -81,6 +80,17 @@ class Timeouts(Slim, frozen=True):
     ] = None
 
 
+class Ageing(Slim, frozen=True):
+    """When a blocked gang has waited enough: nothing passes it any more."""
+
+    max_passes: Annotated[
+        int, Allows("How many gangs may be admitted past it.", minimum=0, format="int64")
+    ] = 100
+    max_wait_seconds: Annotated[
+        int, Allows("How long others may pass it, from its creation on.", **_SECONDS)
+    ] = 86_400
+
+
 class GangQueueSpec(Part, frozen=True):
     """The rules of a queue."""
 
@@ -112,6 +122,11 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    ageing: Annotated[Ageing | None, Allows("When nothing passes a blocked gang any more.")] = None
+    default_duration_seconds: Annotated[
+        int | None,
+        Allows("How long gangs run that have no muster.dev/expected-duration.", **_SECONDS),
+    ] = None
     preemption: Preemption | None = None
     timeouts: Timeouts | None = None
 

@@ -4,12 +4,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray.ray_cluster import MOST_GROUPS, Answer, OptIn, opt_in
+from scheduling.model.queue import Queue
+from scheduling.queueing.membership import NotAllowed, choose_queue
 
 HEAD = names.RAY_HEAD_GROUP
 
@@ -19,6 +22,7 @@ DEFAULT_MAX_REPLICAS = 2**31 - 1
 
 
 DEFAULT_HOSTS = 1
+NO_QUEUES: Mapping[str, Queue] = MappingProxyType({})
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
@@ -101,16 +105,17 @@ class GangTerms:
 
 
 def gang_terms(
-    cluster: RayCluster, namespace_labels: Labels, queues: Collection[str] = ()
+    cluster: RayCluster, namespace_labels: Labels, queues: Mapping[str, Queue] = NO_QUEUES
 ) -> GangTerms | Misconfigured:
-    """Read what a RayCluster asks for; `queues` are those that exist beside the default one."""
+    """Read what a RayCluster asks for; `queues` are the GangQueues there are, by name."""
     labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
     minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
-    queue = _said(names.QUEUE, labels, annotations) or names.DEFAULT_QUEUE
+    asked = _said(names.QUEUE, labels, annotations)
+    queue = choose_queue(asked, namespace_labels, queues)
     duration = annotations.get(names.EXPECTED_DURATION)
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
-        _queue_problems(queue, queues),
+        _queue_problems(asked, queue),
         _group_count_problems(cluster.spec),
         _group_name_problems(cluster.spec.worker_group_specs),
         _minimum_problems(minimums, cluster),
@@ -118,7 +123,7 @@ def gang_terms(
         _topology_problems(annotations),
     )
     problems = tuple(islice(found, _PROBLEMS_SHOWN))
-    if problems:
+    if problems or isinstance(queue, NotAllowed):
         return Misconfigured(problems)
     return GangTerms(
         queue=queue,
@@ -217,10 +222,9 @@ def _opt_in_problems(said: OptIn) -> Iterator[Problem]:
         yield Problem(f"{said.where} {names.OPT_IN}", said.value, '"true" or "false"')
 
 
-def _queue_problems(queue: str, queues: Collection[str]) -> Iterator[Problem]:
-    known = {names.DEFAULT_QUEUE, *queues}
-    if queue not in known:
-        yield Problem(names.QUEUE, queue, f"a queue that exists: {_one_of(known)}")
+def _queue_problems(asked: str, queue: str | NotAllowed) -> Iterator[Problem]:
+    if isinstance(queue, NotAllowed):
+        yield Problem(names.QUEUE, asked, queue.allowed)
 
 
 def _group_count_problems(spec: RayClusterSpec) -> Iterator[Problem]:

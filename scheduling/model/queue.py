@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
+
+from scheduling.model.constraints import Requirement
 
 DEFAULT_QUEUE = "default"
 """The built-in queue: no quota, no guarantee; a GangQueue of this name replaces it."""
@@ -32,6 +35,9 @@ class Queue:
     `borrowing_limit` is how much may be held beyond the quota of the queue and those below it; a
     resource that it does not name is bounded only by what others lend. `lending_limit` is how much
     of that quota others may take while it is free; a resource that it does not name is lent whole.
+    `namespaces` selects by labels the namespaces that may use the queue; None selects none.
+    `duration` is how long its gangs run that say nothing of it, in seconds. Nothing passes a gang
+    any more that was passed `most_passes` times or waited `longest_wait` seconds.
     """
 
     name: str
@@ -41,6 +47,10 @@ class Queue:
     lending_limit: Mapping[str, int] = field(default_factory=dict)
     ordering: Ordering = Ordering.PRIORITY
     when_blocked: WhenBlocked = WhenBlocked.BEST_EFFORT
+    namespaces: tuple[Requirement, ...] | None = None
+    duration: float = inf
+    most_passes: float = inf
+    longest_wait: float = inf
 
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     UNDECIDED = "Undecided"
     QUOTA_EXCEEDED = "QuotaExceeded"
     QUEUE_BLOCKED = "QueueBlocked"
+    QUEUE_INACTIVE = "QueueInactive"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"

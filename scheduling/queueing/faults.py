@@ -1,13 +1,20 @@
 """Names the queues that cannot work as they are written: their gangs wait until that is mended."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from scheduling.model.queue import Queue
 
+NONE: Mapping[str, str] = MappingProxyType({})
 
-def faults(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Return the queues that are not active, by name, each with the reason for its user."""
+
+def faults(queues: Mapping[str, Queue], known: Mapping[str, str] = NONE) -> dict[str, str]:
+    """Return the queues that are not active, by name, each with the reason for its user.
+
+    `known` are faults that were found already; what is below those queues is not active either.
+    """
     found = {name: fault for name, queue in queues.items() if (fault := _own_fault(queue, queues))}
+    found.update(known)
     for name in queues:
         above = _faulty_above(name, queues, found)
         if above and name not in found:

@@ -5,7 +5,7 @@ Kept from one cycle to the next, so that a cycle pays for the gangs that came an
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,6 +83,10 @@ class WaitingGangs:
         """Yield all gangs, queue by queue, each in its order."""
         for lane in self._lanes.values():
             yield from lane.gangs
+
+    def keys(self) -> Set[GangKey]:
+        """Return the gangs that wait."""
+        return self._where.keys()
 
     def put(self, gang: PendingGang) -> None:
         """Let a gang wait, or wait with other demands; its queue must be one of the tree."""

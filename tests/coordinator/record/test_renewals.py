@@ -1,6 +1,5 @@
 """Are the numbers of all who wait renewed in time, and never too many in one cycle?"""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,8 +8,9 @@ from coordinator.record.renewals import AT_ONCE, PAUSE, ROUNDS, Renewals
 from coordinator.state import deciding
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
-from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Decision
+from scheduling.queueing.queues import Queues
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.coordinator.api import Key
 from tests.coordinator.builders import foreign_pod, group, node, ray_cluster
@@ -63,9 +63,9 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
 
     def counted(
-        pending: Sequence[PendingGang], columns: NodeSnapshot, memory: Memory | None, **more: Any
+        queues: Queues, columns: NodeSnapshot, memory: Memory | None, **more: Any
     ) -> tuple[tuple[Decision, ...], Memory]:
-        decisions, later = next_cycle(pending, columns, memory, **more)
+        decisions, later = next_cycle(queues, columns, memory, **more)
         found.append(len(decisions) - later.kept)
         return decisions, later
 

@@ -32,6 +32,7 @@ from kube.ray.ray_cluster import (
     pod_set_of,
     replica_of,
 )
+from scheduling.model.queue import Queue
 
 Json = dict[str, Any]
 TOPOLOGY = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED)
@@ -50,14 +51,18 @@ def cluster(
     )
 
 
+def open_to_all(*queues: str) -> dict[str, Queue]:
+    return {name: Queue(name, namespaces=()) for name in queues}
+
+
 def terms(found: RayCluster, queues: tuple[str, ...] = ()) -> GangTerms:
-    result = gang_terms(found, {}, queues)
+    result = gang_terms(found, {}, open_to_all(*queues))
     assert isinstance(result, GangTerms), result
     return result
 
 
 def complaint(found: RayCluster, namespace_labels: dict[str, str] | None = None) -> str:
-    result = gang_terms(found, namespace_labels or {}, ("research",))
+    result = gang_terms(found, namespace_labels or {}, open_to_all("research"))
     assert isinstance(result, Misconfigured), result
     return result.message
 
@@ -309,7 +314,7 @@ def test_of_a_cluster_only_our_annotations_are_kept_and_nothing_long(key: str) -
     assert (kept.labels, kept.uid, kept.namespace) == ({names.QUEUE: "q"}, "u", "team")
     group = WorkerGroup("workergroup", replicas=1, max_replicas=9)
     made = RayCluster(kept, RayClusterSpec((group,)))
-    assert isinstance(gang_terms(made, {}, ["q"]), Misconfigured) is (key != names.QUEUE)
+    assert isinstance(gang_terms(made, {}, open_to_all("q")), Misconfigured) is (key != names.QUEUE)
 
 
 def test_of_keys_without_a_meaning_a_few_are_kept() -> None:
@@ -338,7 +343,7 @@ def test_what_is_not_said_has_defaults() -> None:
 @pytest.mark.parametrize("key", [names.QUEUE, names.PRIORITY_CLASS])
 def test_queue_and_priority_class_may_be_label_or_annotation(key: str) -> None:
     def read(found: RayCluster) -> str:
-        said = terms(found, ("research", "other"))
+        said = terms(found, ("research", "other") if key == names.QUEUE else ())
         return said.queue if key == names.QUEUE else said.priority_class
 
     assert read(cluster(labels={key: "research"})) == "research"
@@ -346,10 +351,11 @@ def test_queue_and_priority_class_may_be_label_or_annotation(key: str) -> None:
     assert read(cluster(labels={key: "research"}, annotations={key: "other"})) == "research"
 
 
-def test_unknown_queue_lists_those_that_exist() -> None:
+def test_an_unknown_queue_is_told_with_those_that_are_open() -> None:
     message = complaint(cluster(labels={names.QUEUE: "nope"}))
     assert message == (
-        'muster.dev/queue: "nope" is not valid; allowed: a queue that exists: default, research'
+        'muster.dev/queue: "nope" is not valid; allowed: a queue that is open to the namespace: '
+        "research (GangQueue nope does not exist)"
     )
 
 

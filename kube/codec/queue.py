@@ -1,0 +1,26 @@
+"""Reads a GangQueue: quantities into whole numbers, the selector into requirements."""
+
+from math import inf
+
+from kube.codec.fields import read_amounts
+from kube.codec.selectors import selector
+from kube.objects.queue import Ageing, GangQueue
+from scheduling.model.queue import Ordering, Queue, WhenBlocked
+
+
+def read_queue(found: GangQueue) -> Queue:
+    """Return the rules of a queue; raises InvalidObject where a quantity cannot be read."""
+    spec, ageing = found.spec, found.spec.ageing or Ageing()
+    return Queue(
+        name=found.metadata.name,
+        parent=spec.parent,
+        quota=read_amounts(spec.quota or {}, "spec.quota"),
+        borrowing_limit=read_amounts(spec.borrowing_limit or {}, "spec.borrowingLimit"),
+        lending_limit=read_amounts(spec.lending_limit or {}, "spec.lendingLimit"),
+        ordering=Ordering(spec.ordering),
+        when_blocked=WhenBlocked(spec.when_blocked),
+        namespaces=None if spec.namespace_selector is None else selector(spec.namespace_selector),
+        duration=spec.default_duration_seconds or inf,
+        most_passes=ageing.max_passes,
+        longest_wait=ageing.max_wait_seconds,
+    )
