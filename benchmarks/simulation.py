@@ -36,6 +36,7 @@ from coordinator.messages.events import (
     PodGone,
     PodPatchEnded,
     PodSeen,
+    QueueSeen,
     TermStarted,
     WriteEnded,
 )
@@ -45,6 +46,7 @@ from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Namespace, Node, Pod
 from kube.objects.gang import Gang
+from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 
@@ -81,15 +83,16 @@ class Course:
 class Simulation:
     """The objects there are, and one leading coordinator."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], queues: Iterable[GangQueue] = ()) -> None:
         self.state = CoordinatorState()
         self.now = 0.0
         self.courses: dict[GangKey, Course] = {}
         self._gangs: dict[GangKey, dict[str, Any]] = {}
         self._version = 0
-        self._ends: list[tuple[float, GangKey]] = []
+        self._ends: list[tuple[float, str, GangKey]] = []
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
+        self._tell([QueueSeen(queue) for queue in queues])
         self._tell([TermStarted(1, clean=True)])
 
     def run(self, jobs: Sequence[Job]) -> list[Course]:
@@ -115,7 +118,7 @@ class Simulation:
         self._tell([ClusterSeen(cluster), *map(PodSeen, course.pods.values())])
 
     def _end_next(self) -> None:
-        self.now, key = heapq.heappop(self._ends)
+        self.now, _, key = heapq.heappop(self._ends)
         course = self.courses[key]
         course.ended = self.now
         gone: list[Event] = [ClusterGone(key, f"uid-{key.name}")]
@@ -132,7 +135,7 @@ class Simulation:
         yield PodPatchEnded(key, uid, None)
         if all(each.node for each in course.pods.values()) and course.began is None:
             course.began = self.now
-            heapq.heappush(self._ends, (self.now + course.job.runs, key))
+            heapq.heappush(self._ends, (self.now + course.job.runs, key.name, key))
 
     def _store(self, key: GangKey, gang: dict[str, Any]) -> Iterator[Event]:
         gang["metadata"]["resourceVersion"] = self._next_version()

@@ -49,8 +49,9 @@ class Attempts:
 class Understood:
     """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.
 
-    `said` is what was read last, and `read` the objects that it was read from. `terms` are those that the gang goes on
-    with, None where there are none; `problem` says why the RayCluster's own cannot be used.
+    `said` is what was read last, and `read` the objects that it was read from. `terms` are those
+    that the gang goes on with, None where there are none; `problem` says why the RayCluster's own
+    cannot be used.
     """
 
     read: tuple[RayCluster, *tuple[object, ...]] | None = None
