@@ -55,17 +55,20 @@ def gangs(nodes: int) -> Mapping[str, PendingGang]:
     ring = [(_term(ZONE, UNITS[(at + 1) % len(UNITS)]),) for at in range(len(UNITS))]
     alone = _shape(1, 4_000, 32)
     units: dict[str, Sequence[Unit]] = {
-        "one pod per host": [(replace(alone, apart=(_term(HOST, "a"),)), nodes, "a")],
-        "one more pod than hosts": [(replace(alone, apart=(_term(HOST, "a"),)), nodes + 1, "a")],
+        "one pod per host": [(replace(alone, anti_affinity=(_term(HOST, "a"),)), nodes, "a")],
+        "one more pod than hosts": [
+            (replace(alone, anti_affinity=(_term(HOST, "a"),)), nodes + 1, "a")
+        ],
         "five units, each in racks of its own": [
-            (replace(alone, apart=apart), each, unit)
+            (replace(alone, anti_affinity=apart), each, unit)
             for unit, apart in zip(UNITS, shunned, strict=True)
         ],
         "five units, each drawn to the next": [
-            (replace(alone, near=near), each, unit) for unit, near in zip(UNITS, ring, strict=True)
+            (replace(alone, affinity=near), each, unit)
+            for unit, near in zip(UNITS, ring, strict=True)
         ],
         "the same, one pod of each per host": [
-            (replace(alone, near=near, apart=(_term(HOST, unit),)), each, unit)
+            (replace(alone, affinity=near, anti_affinity=(_term(HOST, unit),)), each, unit)
             for unit, near in zip(UNITS, ring, strict=True)
         ],
         "twenty shapes": [

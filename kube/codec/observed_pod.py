@@ -40,7 +40,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder
 from scheduling.model.pod import Mount, PodShape
 from scheduling.state.bounded_cache import MIB, BoundedCache, Interned
-from scheduling.state.pod_index import Kind, Stay
+from scheduling.state.pod_index import PodKind, Presence
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -57,7 +57,7 @@ OF_A_LABEL = 220
 """Bytes that a label takes as two strings in a pair, beside its characters."""
 
 
-def _weight_of_kind(kind: Kind) -> int:
+def _weight_of_kind(kind: PodKind) -> int:
     labels = kind[1]
     return OF_A_LABEL * len(labels) + len("".join(chain.from_iterable(labels)))
 
@@ -66,7 +66,7 @@ def _weight_of_kind(kind: Kind) -> int:
 # so. What is kept once outlives its pods, so it is bounded.
 AMOUNTS: Interned[Amounts] = Interned(2 * MIB)
 HOLDERS: Interned[Holder] = Interned(2 * MIB)
-KINDS: Interned[Kind] = Interned(8 * MIB, _weight_of_kind)
+KINDS: Interned[PodKind] = Interned(8 * MIB, _weight_of_kind)
 SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
 
 Shape: TypeAlias = tuple[PodShape | None, str]
@@ -121,7 +121,7 @@ class ObservedPod:
     ready: bool
     unschedulable: str
     used: Amounts
-    kind: Kind
+    kind: PodKind
     anti_affinity: tuple[PodTerm, ...]
     holder: Holder
     mounts: tuple[Mount, ...]
@@ -155,11 +155,11 @@ class ObservedPod:
         return not self.terminal and not self.terminating
 
     @property
-    def stay(self) -> Stay:
+    def stay(self) -> Presence:
         """How it is on the node where it takes room."""
         if not self.node:
-            return Stay.NOMINATED if self.nominated is None else Stay.YIELDING
-        return Stay.LEAVING if self.terminating else Stay.BOUND
+            return Presence.NOMINATED if self.nominated is None else Presence.NOMINATED_AT_PRIORITY
+        return Presence.LEAVING if self.terminating else Presence.BOUND
 
     @property
     def repels(self) -> tuple[PodTerm, ...]:
@@ -224,7 +224,7 @@ def _with_amounts_unread(bare: BarePod) -> Pod:
     )
 
 
-def _kind(pod: Pod) -> Kind:
+def _kind(pod: Pod) -> PodKind:
     """Say what others' affinity knows of a pod."""
     return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
 

@@ -70,8 +70,8 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         added_affinity=profile.added if profile else None,
         features=tuple(sorted(_features(spec))),
         unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
-        near=affinity_terms(pod) if minds else (),
-        apart=anti_affinity_terms(pod) if minds else (),
+        affinity=affinity_terms(pod) if minds else (),
+        anti_affinity=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else spread_constraints(constraints, pod.metadata),
         volumes=() if len(mounted) > MOST_VOLUMES else volume_names(mounted),
     )

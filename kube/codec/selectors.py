@@ -96,8 +96,8 @@ def _spread_constraint(
         counted=PodTerm(found.topology_key, picked, (pod.namespace,)),
         max_skew=found.max_skew,
         min_domains=found.min_domains or 1,
-        heeds_affinity=found.node_affinity_policy in (None, "Honor"),
-        heeds_taints=found.node_taints_policy == "Honor",
+        honors_affinity=found.node_affinity_policy in (None, "Honor"),
+        honors_taints=found.node_taints_policy == "Honor",
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scheduling.admission.surplus import Stopped, Unit
 from scheduling.diagnosis.causes import Cause, FitsUnpinned, NoWay, SearchEnded
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import InternalConstraints, Neighbours
+from scheduling.filters.inter_pod_affinity import GangConstraints, InternalConstraints
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
@@ -31,7 +31,7 @@ class InterdependentPods:
     """The pods of a gang with their constraints (`found`), as far as they are placed."""
 
     def __init__(
-        self, gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int
+        self, gang: PendingGang, found: GangConstraints, room: FreeCapacity, steps: int
     ) -> None:
         self.gang, self.room = gang, room
         self.spent = 0

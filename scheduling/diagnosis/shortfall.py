@@ -36,7 +36,7 @@ _WHY_INFEASIBLE = {
         "is in no domain of a topology spread constraint",
         "are in no domain of a topology spread constraint",
     ),
-    Predicate.COMPANY: (
+    Predicate.INTER_POD_AFFINITY: (
         "is ruled out by affinity or anti-affinity between pods",
         "are ruled out by affinity or anti-affinity between pods",
     ),
@@ -141,7 +141,7 @@ def _sentence(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
 
 def _at_most(part: Part) -> str:
     """Fewer may fit where pods have inter-pod constraints."""
-    constrained = part.shape.near or part.shape.apart or part.shape.spread
+    constrained = part.shape.affinity or part.shape.anti_affinity or part.shape.spread
     return "at most " if part.fit and constrained else ""
 
 

@@ -86,7 +86,7 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
         ),
         **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
         **_reached(shape.reach, traits),
-        **({Predicate.COMPANY: bounded(shape.bounds, traits)} if shape.bounds else {}),
+        **({Predicate.INTER_POD_AFFINITY: bounded(shape.bounds, traits)} if shape.bounds else {}),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: able(shape.features, traits)
         ),

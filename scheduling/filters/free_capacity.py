@@ -221,7 +221,7 @@ class FreeCapacity:
             for resource, amount in shape.ports:
                 yield resource, self.columns.names[at], amount * count
 
-    def facing(self, priority: int) -> "FreeCapacity":
+    def for_priority(self, priority: int) -> "FreeCapacity":
         """Return the room as pods of this priority find it: they pass over lower nominations."""
         rank = self.columns.rank(priority)
         if rank == self._rank:
@@ -272,7 +272,7 @@ class FreeCapacity:
         are counted.
         """
         if self._rank:
-            return self.facing(LOWEST_PRIORITY).moved_to(columns)
+            return self.for_priority(LOWEST_PRIORITY).moved_to(columns)
         if columns.resources != self.columns.resources:
             return FreeCapacity(columns, columns.free, np.arange(len(columns.names)))
         same = _SameNodes.of(self.columns, columns)

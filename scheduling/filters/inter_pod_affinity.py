@@ -15,13 +15,13 @@ from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind, selects
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodKind, selects
 
 Unit = tuple[str, PodShape]
 """Pods of one shape in one pod set: what terms take for one."""
 
 
-class ToldApartError(Exception):
+class PartlySelectedError(Exception):
     """A selector picks some pods of a unit and not others."""
 
     def __init__(self, pod_set: str) -> None:
@@ -30,7 +30,7 @@ class ToldApartError(Exception):
         super().__init__(f"{pod_set}: {said} ({remedy})")
 
 
-class AwaitedError(Exception):
+class WaitForBindingError(Exception):
     """A unit must wait until others are bound.
 
     It would move a count that must stand still, or be refused and not tried again.
@@ -38,7 +38,7 @@ class AwaitedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Attraction:
+class RequiredAffinity:
     """A unit's pods go where, per term, its key has a value among `matching_values` or one of a
     partner.
 
@@ -54,7 +54,7 @@ class Attraction:
     is_not_requeued: bool = False
 
     @property
-    def may_begin(self) -> bool:
+    def allows_first_pod(self) -> bool:
         """Say whether the unit may begin a series."""
         return self.unit in self.partners and not any(self.matching_values)
 
@@ -63,17 +63,17 @@ class Attraction:
 class InternalConstraints:
     """What binds the members of a gang; `shun` holds each pair both ways, `rules` spread them."""
 
-    shun: frozenset[tuple[int, int, str]] = frozenset()
-    near: tuple[Attraction, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    anti_affinity: frozenset[tuple[int, int, str]] = frozenset()
+    affinity: tuple[RequiredAffinity, ...] = ()
+    spread: tuple[Rule, ...] = ()
 
     def __bool__(self) -> bool:
         """Say whether there are any."""
-        return bool(self.shun or self.near or self.rules)
+        return bool(self.anti_affinity or self.affinity or self.spread)
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class GangConstraints:
     """The units of a gang with their bounds, and the bonds between them by position.
 
     `internal_constraints` hold for the pods as they will be pinned, `as_they_came` leaves that
@@ -95,10 +95,12 @@ class Neighbours:
         return tuple(replace(each, shape=at[each.pod_set, each.shape]) for each in groups)
 
 
-def neighbours(gang: PendingGang, company: ExistingPods, columns: NodeSnapshot) -> Neighbours:
+def gang_constraints(
+    gang: PendingGang, company: ExistingPods, columns: NodeSnapshot
+) -> GangConstraints:
     """Work out what company means to the gang.
 
-    Raises ToldApartError where that has no answer, AwaitedError where it has none yet.
+    Raises PartlySelectedError where that has no answer, WaitForBindingError where it has none yet.
     """
     units = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
     look = _Look(gang, units, company, columns)
@@ -106,13 +108,13 @@ def neighbours(gang: PendingGang, company: ExistingPods, columns: NodeSnapshot) 
     near = tuple(each for at in range(len(units)) for each in look.attractions(at))
     rules = [pair for at in range(len(units)) for pair in look.rules(at)]
     came = InternalConstraints(look.shunned(), near, tuple(rule for rule, _ in rules))
-    pinned = replace(came, rules=tuple(rule for pair in rules for rule in as_pinned(*pair)))
-    return Neighbours(units, shapes, pinned, came)
+    pinned = replace(came, spread=tuple(rule for pair in rules for rule in as_pinned(*pair)))
+    return GangConstraints(units, shapes, pinned, came)
 
 
-def promised(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
+def assumed_pods(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
     """Return the pods of a gang as company, on the nodes of its placement."""
-    kinds: dict[tuple[str, str], set[Kind]] = {}
+    kinds: dict[tuple[str, str], set[PodKind]] = {}
     shapes: dict[tuple[str, str], PodShape] = {}
     for each in gang.members:
         unit = each.pod_set, each.shape.key
@@ -122,7 +124,7 @@ def promised(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
         unit = placed.pod_set, placed.shape
         if unit in kinds:
             of_unit = frozenset(kinds[unit])  # one object for all nodes: its hash is known then
-            apart, strict = shapes[unit].apart, shapes[unit].strict
+            apart, strict = shapes[unit].anti_affinity, shapes[unit].pinned_spread
             for node, count in placed.nodes:
                 yield AssumedPods(of_unit, node, apart, strict, count)
 
@@ -142,26 +144,26 @@ class _Look:
         self._columns = columns
         self._namespace = gang.key.namespace
         self._priority = gang.pod_priority
-        self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
+        self._kinds: dict[Unit, set[PodKind]] = {unit: set() for unit in units}
         for each in gang.members:
             if (each.pod_set, each.shape) in self._kinds:
                 self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
         self._found: dict[tuple[PodTerm, ...], frozenset[int]] = {}
-        self._told: dict[tuple[int, frozenset[str]], frozenset[Kind]] = {}
-        if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
-            raise AwaitedError
-        if any(self._sleeps_through(shape.near) for _, shape in units if shape.near):
-            raise AwaitedError
+        self._told: dict[tuple[int, frozenset[str]], frozenset[PodKind]] = {}
+        if any(company.must_wait(kinds) for kinds in self._kinds.values()):
+            raise WaitForBindingError
+        if any(self._sleeps_through(shape.affinity) for _, shape in units if shape.affinity):
+            raise WaitForBindingError
 
     def _sleeps_through(self, near: tuple[PodTerm, ...]) -> bool:
         """Say whether pods are due that would not wake a pod which was refused before they came."""
-        namespaces = self._company.due_in(near)
+        namespaces = self._company.assumed_in(near)
         return not all(_hears(term, each) for term in near for each in namespaces)
 
     def bounds(self, at: int) -> tuple[Requirement, ...]:
         """Return the values of labels that pods around leave to a unit."""
         shape = self._units[at][1]
-        shunned = [(term, self._company.nodes_of((term,))) for term in shape.apart]
+        shunned = [(term, self._company.nodes_of((term,))) for term in shape.anti_affinity]
         shunned += [
             (term, nodes)
             for term, nodes in self._company.existing_anti_affinity().items()
@@ -170,50 +172,57 @@ class _Look:
         out = {
             Requirement(term.key, "NotIn", self._values(term.key, nodes)) for term, nodes in shunned
         }
-        if shape.near or shape.apart or any(each.values for each in out) or self._is_shunned(at):
+        if (
+            shape.affinity
+            or shape.anti_affinity
+            or any(each.values for each in out)
+            or self._is_shunned(at)
+        ):
             out.add(Requirement(NODE_NAME, "NotIn", self._expecting(at)))
-        wanted = self._wanted(at) if shape.near else ()
+        wanted = self._wanted(at) if shape.affinity else ()
         return (*sorted((each for each in out if each.values), key=repr), *wanted)
 
     def _is_shunned(self, at: int) -> bool:
         """Say whether another unit keeps this one away; where nobody minds it no plugin asks."""
-        return any(self._picked((term,), at) for _, shape in self._units for term in shape.apart)
+        return any(
+            self._picked((term,), at) for _, shape in self._units for term in shape.anti_affinity
+        )
 
     def _expecting(self, at: int) -> tuple[str, ...]:
         """Return the nodes where a pod is expected that minds the unit, or that it minds."""
-        apart = self._units[at][1].apart
+        apart = self._units[at][1].anti_affinity
         nodes = set()
-        for pod in self._company.yielding(self._priority):
+        for pod in self._company.nominated_for(self._priority):
             minded = [t.key for t in apart if self._company.picks((t,), pod.kind)]
-            minded += [t.key for t in pod.apart if self._picked((t,), at)]
+            minded += [t.key for t in pod.anti_affinity if self._picked((t,), at)]
             if any(self._values(key, (pod.node,)) for key in minded):
                 nodes.add(pod.node)
         return tuple(sorted(nodes))
 
     def _wanted(self, at: int) -> tuple[Requirement, ...]:
         """Return where affinity draws a unit, unless its own gang has a say in that."""
-        near = self._units[at][1].near
+        near = self._units[at][1].affinity
         matching_values = self._anchors(near)
         if self._partners(near) - ({at} if any(matching_values.values()) else set()):
             return ()
         return tuple(Requirement(key, "In", values) for key, values in matching_values.items())
 
-    def attractions(self, at: int) -> Iterator[Attraction]:
+    def attractions(self, at: int) -> Iterator[RequiredAffinity]:
         """Return what draws a unit to members of its own gang."""
-        near = self._units[at][1].near
+        near = self._units[at][1].affinity
         if not near or self._wanted(at):
             return
         matching_values = self._anchors(near)
         keys = tuple(matching_values)
         values = tuple(frozenset(matching_values[key]) for key in keys)
         is_not_requeued = not all(_hears(term, self._namespace) for term in near)
-        yield Attraction(at, keys, values, self._partners(near), is_not_requeued)
+        yield RequiredAffinity(at, keys, values, self._partners(near), is_not_requeued)
 
     def shunned(self) -> frozenset[tuple[int, int, str]]:
         """Return which units keep which away, both ways."""
         pairs = set()
         for at, (_, shape) in enumerate(self._units):
-            for term in shape.apart:
+            for term in shape.anti_affinity:
                 for other in self._partners((term,)):
                     pairs |= {(at, other, term.key), (other, at, term.key)}
         return frozenset(pairs)
@@ -223,7 +232,9 @@ class _Look:
         shape = self._units[at][1]
         if shape.spread:
             counted = [self._partners((each.counted,)) for each in shape.spread]
-            heads = [self._company.headcount(each.counted, self._priority) for each in shape.spread]
+            heads = [
+                self._company.spread_counts(each.counted, self._priority) for each in shape.spread
+            ]
             yield from rules_of(at, shape, counted, heads, self._columns)
 
     def _partners(self, terms: tuple[PodTerm, ...]) -> frozenset[int]:
@@ -236,10 +247,10 @@ class _Look:
         """Say whether the terms pick the pods of a unit, all of them or none."""
         verdicts = {self._company.picks(terms, kind) for kind in self._told_by(terms, at)}
         if len(verdicts) > 1:
-            raise ToldApartError(self._units[at][0])
+            raise PartlySelectedError(self._units[at][0])
         return True in verdicts
 
-    def _told_by(self, terms: tuple[PodTerm, ...], at: int) -> frozenset[Kind]:
+    def _told_by(self, terms: tuple[PodTerm, ...], at: int) -> frozenset[PodKind]:
         """Return the kinds of a unit with those labels only that the terms ask for.
 
         Each pod may have labels of its own, and there are many terms: mostly one kind is left.
@@ -253,7 +264,7 @@ class _Look:
         return self._told[at, keys]
 
     def _anchors(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
-        nodes = self._company.sure_nodes_of(terms)
+        nodes = self._company.certain_nodes_of(terms)
         return {term.key: self._values(term.key, nodes) for term in terms}
 
     def _values(self, key: str, nodes: Iterable[str]) -> tuple[str, ...]:

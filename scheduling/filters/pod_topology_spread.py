@@ -28,7 +28,7 @@ from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
-from scheduling.state.pod_index import Headcount
+from scheduling.state.pod_index import SpreadCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def rules_of(
     owner: int,
     shape: PodShape,
     counted: Sequence[frozenset[int]],
-    around: Sequence[Headcount],
+    around: Sequence[SpreadCounts],
     at: NodeSnapshot,
 ) -> Iterator[tuple[Rule, Rule | None]]:
     """Yield, per constraint of a unit, the rule for the pods as they came and as they are pinned.
@@ -209,10 +209,10 @@ def rules_of(
         yield came, _pinned(came, heads, at) if constraint.binds_pinned else None
 
 
-def _pinned(came: Rule, heads: Headcount, at: NodeSnapshot) -> Rule:
+def _pinned(came: Rule, heads: SpreadCounts, at: NodeSnapshot) -> Rule:
     """Return the rule as kube-scheduler judges the pinned pod."""
     domains, floor = came.domains, came.floor
-    if came.constraint.heeds_affinity:
+    if came.constraint.honors_affinity:
         domains = CountedDomains(at.names, np.arange(len(at.names)))
         floor = np.zeros(len(at.names), dtype=np.int64)
     elif floor is None:
@@ -253,7 +253,7 @@ def _domains(
     shape: PodShape, constraint: SpreadConstraint, traits: NodeAttributes
 ) -> CountedDomains:
     key = (
-        *("domains", constraint.counted.key, constraint.heeds_affinity, constraint.heeds_taints),
+        *("domains", constraint.counted.key, constraint.honors_affinity, constraint.honors_taints),
         *(tuple(each.counted.key for each in shape.spread), shape.tolerations),
         *(shape.node_selector, shape.node_affinity),
     )
@@ -275,9 +275,9 @@ def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: NodeAttri
     """Return the nodes that count: a cordon alone does not keep a node from it."""
     found = masks(shape, traits)
     where = found[Predicate.SPREAD].copy()
-    if constraint.heeds_affinity:
+    if constraint.honors_affinity:
         where &= found[Predicate.NODE_SELECTOR] & found[Predicate.NODE_AFFINITY]
-    if constraint.heeds_taints:
+    if constraint.honors_taints:
         where &= found[Predicate.TAINT]
     return where
 

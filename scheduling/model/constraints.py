@@ -72,8 +72,8 @@ class SpreadConstraint:
     counted: PodTerm
     max_skew: int
     min_domains: int = 1
-    heeds_affinity: bool = True
-    heeds_taints: bool = False
+    honors_affinity: bool = True
+    honors_taints: bool = False
 
     @property
     def binds_pinned(self) -> bool:
@@ -81,7 +81,7 @@ class SpreadConstraint:
 
         The pin is node affinity and leaves one node to count, where nothing is above the least.
         """
-        return not self.heeds_affinity or self.min_domains > 1
+        return not self.honors_affinity or self.min_domains > 1
 
 
 class HashedOnce(tuple[T, ...]):  # noqa: SLOT001 # the hash is kept in the instance

@@ -18,7 +18,7 @@ class Predicate(StrEnum):
     VOLUME_LIMITS = "NodeVolumeLimits"
     VOLUME_BINDING = "VolumeBinding"
     VOLUME_ZONE = "VolumeZone"
-    COMPANY = "InterPodAffinity"
+    INTER_POD_AFFINITY = "InterPodAffinity"
     FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
 

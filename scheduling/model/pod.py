@@ -54,8 +54,8 @@ class PodShape:
     added_affinity: tuple[NodeTerm, ...] | None = None
     features: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    near: tuple[PodTerm, ...] = ()
-    apart: tuple[PodTerm, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[str, ...] = ()
     bounds: tuple[Requirement, ...] = ()
@@ -105,7 +105,7 @@ class PodShape:
         return tuple(each for each in self.requests if not is_port(each[0]))
 
     @property
-    def strict(self) -> tuple[PodTerm, ...]:
+    def pinned_spread(self) -> tuple[PodTerm, ...]:
         """Return whom the constraints count that bind the pod even when it is pinned."""
         return tuple(each.counted for each in self.spread if each.binds_pinned)
 

@@ -159,7 +159,7 @@ class Holders:
         self._table = table
         self._promised: list[tuple[Holder, Placement]] = []
 
-    def promise(self, gang: GangKey, placement: Placement) -> None:
+    def assume(self, gang: GangKey, placement: Placement) -> None:
         """Count what this cycle gives to a gang."""
         self._promised.append((ray_cluster(gang), placement))
 

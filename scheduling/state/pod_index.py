@@ -18,7 +18,7 @@ from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.bounded_cache import MIB, SHARE, BoundedCache, weight
 
 Labels = tuple[tuple[str, str], ...]
-Kind = tuple[str, Labels]
+PodKind = tuple[str, Labels]
 """Namespace and labels, sorted."""
 
 K = TypeVar("K", bound=Hashable)
@@ -30,24 +30,24 @@ TERMS_BYTES = 4 * MIB
 """What the terms that they answer may take; the answers are counts by node."""
 
 
-class Stay(Enum):
+class Presence(Enum):
     """How a pod is on its node: spread constraints count only those that are there to stay."""
 
     BOUND = "bound"
     LEAVING = "being deleted"
     NOMINATED = "expected, and nobody can take its room"
-    YIELDING = "expected, and passed over by pods of a higher priority"
+    NOMINATED_AT_PRIORITY = "expected, and passed over by pods of a higher priority"
 
 
-_SHUNNED = (Stay.BOUND, Stay.LEAVING, Stay.NOMINATED)
+_SHUNNED = (Presence.BOUND, Presence.LEAVING, Presence.NOMINATED)
 
 
 @dataclass(frozen=True, slots=True)
 class NominatedPod:
     """A pod that is expected on a node, in the way there of pods up to its priority."""
 
-    kind: Kind
-    apart: tuple[PodTerm, ...]
+    kind: PodKind
+    anti_affinity: tuple[PodTerm, ...]
     node: str
     priority: int
 
@@ -59,15 +59,15 @@ class AssumedPods:
     `strict` are the counts that must not move before it is bound.
     """
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[PodKind]
     node: str
-    apart: tuple[PodTerm, ...] = ()
-    strict: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    pinned_spread: tuple[PodTerm, ...] = ()
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Headcount:
+class SpreadCounts:
     """Pods that a term picks, per node: bound to stay, promised room, and those that may come.
 
     `nominated` are expected on a node, and asked about there alone.
@@ -84,10 +84,10 @@ class PodIndex:
 
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._nodes: dict[tuple[Stay, str], dict[Kind, Counter[str]]] = {}
+        self._nodes: dict[tuple[Presence, str], dict[PodKind, Counter[str]]] = {}
         self._apart: dict[PodTerm, Counter[str]] = {}
         self._yielding: Counter[NominatedPod] = Counter()
-        self._answers: BoundedCache[tuple[PodTerm, ...], dict[Stay, Counter[str]]]
+        self._answers: BoundedCache[tuple[PodTerm, ...], dict[Presence, Counter[str]]]
         self._answers = BoundedCache(TERMS_BYTES, _weight_of_terms, TERMS_KEPT)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -102,11 +102,11 @@ class PodIndex:
 
     def use(
         self,
-        kind: Kind,
+        kind: PodKind,
         apart: Iterable[PodTerm],
         node: str,
         sign: int,
-        stay: Stay = Stay.BOUND,
+        stay: Presence = Presence.BOUND,
     ) -> None:
         """Add (+1) or take back (-1) a pod of this kind, with those it keeps away, on a node.
 
@@ -125,13 +125,13 @@ class PodIndex:
         self._yielding[pod] += sign
         if not self._yielding[pod]:
             del self._yielding[pod]
-        self._stand(pod.kind, pod.node, sign, Stay.YIELDING)
+        self._stand(pod.kind, pod.node, sign, Presence.NOMINATED_AT_PRIORITY)
 
-    def yielding(self, priority: int) -> Iterator[NominatedPod]:
+    def nominated_for(self, priority: int) -> Iterator[NominatedPod]:
         """Yield the expected pods, one by one, that are in the way of pods of a priority."""
         return (pod for pod in self._yielding.elements() if pod.priority >= priority)
 
-    def _stand(self, kind: Kind, node: str, sign: int, stay: Stay) -> None:
+    def _stand(self, kind: PodKind, node: str, sign: int, stay: Presence) -> None:
         here = stay, kind[0]
         _count(self._nodes.setdefault(here, {}), kind, node, sign)
         if not self._nodes[here]:
@@ -140,7 +140,7 @@ class PodIndex:
             if self.picks(terms, kind):
                 answer[stay][node] += sign
 
-    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+    def picks(self, terms: Iterable[PodTerm], kind: PodKind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
         namespace, labels = kind
         return all(
@@ -148,22 +148,24 @@ class PodIndex:
             for term in terms
         )
 
-    def nodes_of(self, terms: tuple[PodTerm, ...], stays: Iterable[Stay] = Stay) -> set[str]:
+    def nodes_of(
+        self, terms: tuple[PodTerm, ...], stays: Iterable[Presence] = Presence
+    ) -> set[str]:
         """Return the nodes with pods that all of the terms pick and that are there like this."""
         answer = self.counts(terms)
         return {node for stay in stays for node, count in answer[stay].items() if count > 0}
 
-    def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Stay, Counter[str]]:
+    def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Presence, Counter[str]]:
         """Count the pods per node that all of the terms pick; the answer is not yours to write."""
         return self._answers.remembered(
-            terms, lambda: {stay: self._looked_up(terms, stay) for stay in Stay}
+            terms, lambda: {stay: self._looked_up(terms, stay) for stay in Presence}
         )
 
     def existing_anti_affinity(self) -> Mapping[PodTerm, Counter[str]]:
         """Return the terms of pods that keep others away, with the nodes of those pods."""
         return self._apart
 
-    def _looked_up(self, terms: tuple[PodTerm, ...], stay: Stay) -> Counter[str]:
+    def _looked_up(self, terms: tuple[PodTerm, ...], stay: Presence) -> Counter[str]:
         found: Counter[str] = Counter()
         for kinds in self._kinds_for(terms, stay):
             for kind, nodes in kinds.items():
@@ -172,8 +174,8 @@ class PodIndex:
         return found
 
     def _kinds_for(
-        self, terms: tuple[PodTerm, ...], stay: Stay
-    ) -> Iterator[Mapping[Kind, Counter[str]]]:
+        self, terms: tuple[PodTerm, ...], stay: Presence
+    ) -> Iterator[Mapping[PodKind, Counter[str]]]:
         """Yield the kinds in the namespaces that a first look at the terms leaves."""
         if terms and terms[0].namespace_selector is None:
             yield from (self._nodes.get((stay, name), {}) for name in {*terms[0].namespaces})
@@ -225,20 +227,20 @@ class ExistingPods:
 
     def __init__(self, table: PodIndex, promised: Iterable[AssumedPods] = ()) -> None:
         self._table = table
-        self._due: dict[frozenset[Kind], Counter[str]] = {}
+        self._due: dict[frozenset[PodKind], Counter[str]] = {}
         self._strict: set[PodTerm] = set()
         self._existing_anti_affinity: defaultdict[PodTerm, set[str]] = defaultdict(set)
-        self.promise(promised)
+        self.assume(promised)
 
-    def promise(self, pods: Iterable[AssumedPods]) -> None:
+    def assume(self, pods: Iterable[AssumedPods]) -> None:
         """Count pods that this cycle gives room to."""
         for each in pods:
-            self._strict.update(each.strict)
-            for term in each.apart:
+            self._strict.update(each.pinned_spread)
+            for term in each.anti_affinity:
                 self._existing_anti_affinity[term].add(each.node)
             self._due.setdefault(each.kinds, Counter())[each.node] += each.count
 
-    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+    def picks(self, terms: Iterable[PodTerm], kind: PodKind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
         return self._table.picks(terms, kind)
 
@@ -249,9 +251,9 @@ class ExistingPods:
         """
         return self._table.nodes_of(terms, _SHUNNED) | self._promised_on(terms, any)
 
-    def sure_nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
+    def certain_nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
         """Return those with pods that the terms pick for certain; nominated only is not certain."""
-        stays = (Stay.BOUND, Stay.LEAVING)
+        stays = (Presence.BOUND, Presence.LEAVING)
         return self._table.nodes_of(terms, stays) | self._promised_on(terms, all)
 
     def _promised_on(
@@ -271,9 +273,9 @@ class ExistingPods:
             found[term] = found.get(term, set()) | expected
         return found
 
-    def is_minded(self) -> bool:
+    def constrain_others(self) -> bool:
         """Say whether anybody minds who comes; where not, only a gang's own terms count."""
-        yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
+        yielding = any(pod.anti_affinity for pod in self.nominated_for(LOWEST_PRIORITY))
         return (
             bool(
                 self._table.existing_anti_affinity() or self._strict or self._existing_anti_affinity
@@ -281,30 +283,30 @@ class ExistingPods:
             or yielding
         )
 
-    def yielding(self, priority: int) -> Iterator[NominatedPod]:
+    def nominated_for(self, priority: int) -> Iterator[NominatedPod]:
         """Yield the expected pods that are in the way of pods of a priority, each on its node."""
-        return self._table.yielding(priority)
+        return self._table.nominated_for(priority)
 
-    def headcount(self, term: PodTerm, priority: int) -> Headcount:
+    def spread_counts(self, term: PodTerm, priority: int) -> SpreadCounts:
         """Count whom a spread constraint of pods of a priority counts in its one namespace.
 
         Not those that are being deleted.
         """
         counts = self._table.counts((term,))
         due, perhaps = Counter[str](), Counter[str]()
-        yielding = (pod for pod in self.yielding(priority) if self.picks((term,), pod.kind))
-        nominated = counts[Stay.NOMINATED] + Counter(pod.node for pod in yielding)
+        yielding = (pod for pod in self.nominated_for(priority) if self.picks((term,), pod.kind))
+        nominated = counts[Presence.NOMINATED] + Counter(pod.node for pod in yielding)
         for kinds, nodes in self._due.items():
             picked = {self.picks((term,), kind) for kind in kinds}
             if True in picked:
                 (perhaps if False in picked else due).update(nodes)
-        return Headcount(counts[Stay.BOUND], due, perhaps, nominated)
+        return SpreadCounts(counts[Presence.BOUND], due, perhaps, nominated)
 
-    def due_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
+    def assumed_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
         """Return the namespaces of promised pods that all of the terms may pick."""
         kinds = set(chain.from_iterable(self._due))
         return {kind[0] for kind in kinds if self.picks(terms, kind)}
 
-    def is_awaited(self, kinds: Iterable[Kind]) -> bool:
+    def must_wait(self, kinds: Iterable[PodKind]) -> bool:
         """Say whether pods of these kinds would move a count that must not move now."""
         return any(self.picks((term,), kind) for term in self._strict for kind in kinds)

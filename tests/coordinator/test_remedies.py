@@ -98,7 +98,7 @@ def only_unpinned() -> str:
 
 
 def only_unpinned_by_policy() -> str:
-    constraint = replace(spread(), heeds_affinity=False)
+    constraint = replace(spread(), honors_affinity=False)
     return refused((refusals.fits_unpinned([group("w", 1, spreading(constraint))]),))
 
 
@@ -110,7 +110,7 @@ def by_device_class() -> str:
 
 
 def equal_pods_differ() -> str:
-    apart = minding(apart=[term("w-0")])
+    apart = minding(anti_affinity=[term("w-0")])
     members = tuple(Member("w", apart, (("app", f"w-{at}"),)) for at in range(2))
     asked = replace(gang("g", group("w", 2, apart)), members=members)
     return refused(run_cycle([asked], ZONES))

@@ -54,7 +54,7 @@ TOLD_APART_BY: dict[str, Any] = {
 }
 """One value per field that counts on a node, other than the default."""
 
-LEFT_ASIDE = {"unsupported", "near", "apart", "volumes", "came_as"}
+LEFT_ASIDE = {"unsupported", "affinity", "anti_affinity", "volumes", "came_as"}
 """What no node is asked about: it is worked out before to what is, or refused."""
 
 

@@ -65,7 +65,7 @@ class World:
                 spread = Distribution(fitting, np.ones(len(fitting), dtype=np.int64))
                 self.room = self.room.without(self.shapes[which], spread)
             case ("face", int(priority)):
-                self.room = self.room.facing(priority)
+                self.room = self.room.for_priority(priority)
             case ("next",):
                 self.room = self.room.for_next()
             case ("ask", int(which)):
@@ -73,7 +73,7 @@ class World:
 
     def move(self) -> None:
         """Go on to the next cycle, and see that no node is overlooked that holds more."""
-        before = free_by_name(self.room.facing(-(2**31)))
+        before = free_by_name(self.room.for_priority(-(2**31)))
         was = self.room
         self.room = self.room.moved_to(self.table.snapshot())
         grown = {self.room.columns.names[at] for at in self.room.grown}

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from scheduling.cycle import Settings, run_cycle
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import AwaitedError, ToldApartError, neighbours
+from scheduling.filters.inter_pod_affinity import (
+    PartlySelectedError,
+    WaitForBindingError,
+    gang_constraints,
+)
 from scheduling.model.constraints import PodTerm, Requirement
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node
@@ -21,7 +25,7 @@ from scheduling.placement.interdependent.search import Ordered, place_interdepen
 from scheduling.placement.release_waves import MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import node_snapshot_of
-from scheduling.state.pod_index import ExistingPods, Kind, PodIndex
+from scheduling.state.pod_index import ExistingPods, PodIndex, PodKind
 from tests.examples import examples
 
 APPS = st.sampled_from(["h", "w"])
@@ -41,14 +45,14 @@ FEW_TERMS = st.lists(TERMS, max_size=1).map(tuple) | st.lists(TERMS, max_size=2)
 class Pod:
     """A pod with what it minds."""
 
-    kind: Kind
+    kind: PodKind
     shape: PodShape
 
 
 @st.composite
 def pods(draw: st.DrawFn, namespaces: Sequence[str] = ("team",)) -> Pod:
     asked = (("cpu", draw(st.integers(1, 2))), ("pods", 1))
-    shape = PodShape(asked, near=draw(FEW_TERMS), apart=draw(FEW_TERMS))
+    shape = PodShape(asked, affinity=draw(FEW_TERMS), anti_affinity=draw(FEW_TERMS))
     return Pod((draw(st.sampled_from(namespaces)), (("app", draw(APPS)),)), shape)
 
 
@@ -94,11 +98,11 @@ def accepted(pod: Pod, node: Node, bound: Sequence[Bound]) -> bool:
     if used + dict(pod.shape.requests)["cpu"] > node.allocatable["cpu"]:
         return False
     for other, where in bound:
-        if any(picks(t, other) and share(t, node, where) for t in pod.shape.apart):
+        if any(picks(t, other) and share(t, node, where) for t in pod.shape.anti_affinity):
             return False
-        if any(picks(t, pod) and share(t, node, where) for t in other.shape.apart):
+        if any(picks(t, pod) and share(t, node, where) for t in other.shape.anti_affinity):
             return False
-    near = pod.shape.near
+    near = pod.shape.affinity
     if any(term.key not in node.labels for term in near):
         return False
     wanted = [where for other, where in bound if all(picks(term, other) for term in near)]
@@ -162,7 +166,7 @@ class Scene:
         table, used, bound = PodIndex(), dict[str, dict[str, int]](), list[Bound]()
         for pod, at in residents:
             node = nodes[at % len(nodes)]
-            table.use(pod.kind, pod.shape.apart, node.name, +1)
+            table.use(pod.kind, pod.shape.anti_affinity, node.name, +1)
             sums = used.setdefault(node.name, {})
             for name, amount in pod.shape.requests:
                 sums[name] = sums.get(name, 0) + amount
@@ -211,8 +215,8 @@ def test_what_finds_its_place_was_not_impossible(
     """The sums that say no before a search agree with every search that says yes."""
     scene = Scene.of(gang, residents, nodes)
     try:
-        found = neighbours(scene.gang, ExistingPods(scene.table), scene.columns)
-    except (AwaitedError, ToldApartError):
+        found = gang_constraints(scene.gang, ExistingPods(scene.table), scene.columns)
+    except (WaitForBindingError, PartlySelectedError):
         return
     counts = {(group.pod_set, group.shape): group.count for group in scene.gang.minimum}
     wanted = [counts[unit] for unit in found.units]

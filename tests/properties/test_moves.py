@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
+from scheduling.filters.inter_pod_affinity import InternalConstraints, RequiredAffinity
 from scheduling.filters.pod_topology_spread import CountedDomains, Rule
 from scheduling.model.constraints import PodTerm, Requirement, SpreadConstraint
 from scheduling.model.node import Node
@@ -70,11 +70,11 @@ class Drawn:
             pair = self.chance.choice(self.units), self.chance.choice(self.units)
             yield *pair, self.chance.choice(("zone", "host"))
 
-    def _near(self, at: int) -> Attraction:
+    def _near(self, at: int) -> RequiredAffinity:
         keys = self.chance.choice((("zone",), ("host",), ("zone", "host")))
         anchor = frozenset(self.chance.choice(((), (), ("a", "n0"))))
         partners = frozenset(each for each in self.units if self.chance.random() < 0.6)
-        return Attraction(at, keys, tuple(anchor for _ in keys), partners)
+        return RequiredAffinity(at, keys, tuple(anchor for _ in keys), partners)
 
     def _rule(self) -> Rule:
         many = self.chance.randint(1, 3)

@@ -100,7 +100,11 @@ def test_gangs_with_ports_are_decided_as_by_trying_everything(
         gang(
             f"g{number}",
             *(
-                group(f"s{at}", count, shape(cpu=cpu, ports=ports, apart=nowhere if apart else ()))
+                group(
+                    f"s{at}",
+                    count,
+                    shape(cpu=cpu, ports=ports, anti_affinity=nowhere if apart else ()),
+                )
                 for at, (ports, cpu, count) in enumerate(sets)
             ),
         )

@@ -150,7 +150,7 @@ class TableMachine(RuleBasedStateMachine):
         columns = self.table.snapshot()
         room = FreeCapacity.of(columns)
         for priority in (2, 0, 1, 3, LOWEST_PRIORITY):  # there and back again
-            room, drawn = room.facing(priority), self.drawn(priority)
+            room, drawn = room.for_priority(priority), self.drawn(priority)
             assert set(drawn.row) <= set(columns.row)
             for resource, row in drawn.row.items():
                 assert room.free[columns.row[resource]].tolist() == drawn.free[row].tolist()

@@ -14,7 +14,7 @@ from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason
 from scheduling.state.node_table import node_snapshot_of
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.examples import examples
 from tests.properties.strategies import tolerated
 
@@ -37,8 +37,8 @@ def constraints(draw: st.DrawFn, key: str) -> SpreadConstraint:
         PodTerm(key, (Requirement("app", "In", tuple(apps)),), ("team",)),
         max_skew=draw(st.integers(1, 2)),
         min_domains=draw(st.sampled_from([1, 1, 1, 2, 3])),
-        heeds_affinity=draw(st.sampled_from([True, True, False])),
-        heeds_taints=draw(st.booleans()),
+        honors_affinity=draw(st.sampled_from([True, True, False])),
+        honors_taints=draw(st.booleans()),
     )
 
 
@@ -133,13 +133,13 @@ class World:
         for other in self.nodes:
             if any(each not in other.labels for each in keys):
                 continue
-            if constraint.heeds_affinity:
+            if constraint.honors_affinity:
                 selector = pod.shape.node_selector
                 if any(other.labels.get(name) != value for name, value in selector):
                     continue
                 if pin is not None and other is not pin:
                     continue
-            if constraint.heeds_taints and not all(tolerated(pod.shape, t) for t in other.taints):
+            if constraint.honors_taints and not all(tolerated(pod.shape, t) for t in other.taints):
                 continue
             count = sum(is_counted(constraint, each) for each, where in bound if where is other)
             found[other.labels[key]] = found.get(other.labels[key], 0) + count
@@ -226,7 +226,7 @@ class Scene:
 def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
     table, used, promised = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
     by = {how: list[Bound]() for how in ("bound", "leaving", "due", "nominated")}
-    stays = {"bound": Stay.BOUND, "leaving": Stay.LEAVING, "nominated": Stay.NOMINATED}
+    stays = {"bound": Presence.BOUND, "leaving": Presence.LEAVING, "nominated": Presence.NOMINATED}
     for pod, at, how in residents:
         node = nodes[at % len(nodes)]
         kind = (pod.namespace, (("app", pod.app),))

@@ -137,7 +137,7 @@ def test_a_memory_minds_who_comes_and_goes(
         for pod, at in visits:
             name = on[at % len(on)].name
             table.use(name, pod.shape.requests, sign)
-            company.use(pod.kind, pod.shape.apart, name, sign)
+            company.use(pod.kind, pod.shape.anti_affinity, name, sign)
             fresh = run_cycle(pending, table.snapshot(), existing=ExistingPods(company))
             decisions, memory = next_cycle(
                 pending, table.snapshot(), memory, existing=ExistingPods(company)

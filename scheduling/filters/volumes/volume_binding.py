@@ -127,7 +127,7 @@ class Volumes:
             if count > 1 or self._table.is_attached(gang.key.namespace, disk.claim)
         }
 
-    def promise(self, gang: PendingGang, placement: Placement) -> None:
+    def assume(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
         placed = {(each.pod_set, each.shape) for each in placement.assignments}
         claims = self._promised[gang.key.namespace]

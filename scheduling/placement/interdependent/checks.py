@@ -12,7 +12,7 @@ from operator import ge, mul, sub
 
 import numpy as np
 
-from scheduling.filters.inter_pod_affinity import Attraction
+from scheduling.filters.inter_pod_affinity import RequiredAffinity
 from scheduling.filters.pod_topology_spread import Rule
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.placement.interdependent.domain_counts import DomainCounts, Prospect
@@ -122,10 +122,10 @@ class Checks:
         """Return what must let a pod of a unit go to a node that it has a rank for."""
         internal_constraints = self._walk.internal_constraints
         shunned = sorted(
-            (other, key) for unit, other, key in internal_constraints.shun if unit == at
+            (other, key) for unit, other, key in internal_constraints.anti_affinity if unit == at
         )
-        drawn = [self._drawn(each) for each in internal_constraints.near if each.unit == at]
-        even = [self._even(rule, at) for rule in internal_constraints.rules if _speaks(rule, at)]
+        drawn = [self._drawn(each) for each in internal_constraints.affinity if each.unit == at]
+        even = [self._even(rule, at) for rule in internal_constraints.spread if _speaks(rule, at)]
         return [self._holds(at), *(self._away(*each) for each in shunned), *drawn, *even]
 
     def _holds(self, at: int) -> Check:
@@ -134,28 +134,28 @@ class Checks:
 
     def _away(self, other: int, key: str) -> Check:
         there = self._counted_by(key, (other,))
-        return lambda node: not there.near(node)
+        return lambda node: not there.holds_any(node)
 
-    def _drawn(self, near: Attraction) -> Check:
+    def _drawn(self, near: RequiredAffinity) -> Check:
         anchored = [
             self._telling(self._walk.anchored(key, matching_values))
             for key, matching_values in zip(near.keys, near.matching_values, strict=True)
         ]
         partners = [self._counted_by(key, near.partners) for key in near.keys]
         pairs = list(zip(anchored, partners, strict=True))
-        has_anchors, may_begin = any(near.matching_values), near.may_begin
+        has_anchors, allows_first_pod = any(near.matching_values), near.allows_first_pod
 
         def lets(node: int) -> bool:
             if has_anchors or any(tally.anywhere() for tally in partners):
-                return all(anchor[node] or tally.near(node) for anchor, tally in pairs)
-            return may_begin and all(tally.of[node] != tally.outside for tally in partners)
+                return all(anchor[node] or tally.holds_any(node) for anchor, tally in pairs)
+            return allows_first_pod and all(tally.of[node] != tally.outside for tally in partners)
 
         return lets
 
     def _even(self, rule: Rule, at: int) -> Check:
         if at != rule.owner:
             minding, within = self._counted_in(rule, (rule.owner,)), self._within(rule, at)
-            return lambda node: not minding.near(node) or within(node)
+            return lambda node: not minding.holds_any(node) or within(node)
         if rule.counts_itself:
             self._look_ahead(rule)
         if rule.lasting or not rule.nominated.any():

@@ -34,7 +34,7 @@ class DomainCounts:
             sums[domain] += pods
         return sums
 
-    def near(self, node: int) -> bool:
+    def holds_any(self, node: int) -> bool:
         """Say whether the node is in a domain that holds anybody."""
         domain = self.of[node]
         return domain != self.outside and self.held[domain] > 0

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from scheduling.filters.inter_pod_affinity import Attraction
+from scheduling.filters.inter_pod_affinity import RequiredAffinity
 from scheduling.filters.pod_topology_spread import Rule, allowed
 from scheduling.placement.interdependent.moves import Moves
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
@@ -55,10 +55,12 @@ def is_impossible(walk: PartialPlacement) -> bool:
     With all there, besides, that a constraint could count.
     """
     internal_constraints, counts = walk.internal_constraints, walk.counts
-    alone = ((at, key) for at, other, key in internal_constraints.shun if at == other)
+    alone = ((at, key) for at, other, key in internal_constraints.anti_affinity if at == other)
     return (
         any(_most_apart(at, key, walk) < counts[at] for at, key in alone)
-        or any(_most_drawn(near, walk) < counts[near.unit] for near in internal_constraints.near)
+        or any(
+            _most_drawn(near, walk) < counts[near.unit] for near in internal_constraints.affinity
+        )
         or any(_most(rule, walk) < counts[rule.owner] for rule in _own_counts(walk))
     )
 
@@ -69,7 +71,7 @@ def _most_apart(at: int, key: str, walk: PartialPlacement) -> int:
     return int(np.minimum(rooms, 1).sum()) + elsewhere
 
 
-def _most_drawn(near: Attraction, walk: PartialPlacement) -> int:
+def _most_drawn(near: RequiredAffinity, walk: PartialPlacement) -> int:
     """Return how many pods of a unit find room near its first, and near each of those it follows.
 
     All do where something else stands that they are drawn to.
@@ -77,7 +79,7 @@ def _most_drawn(near: Attraction, walk: PartialPlacement) -> int:
     if any(near.matching_values) or walk.has_begun(near):
         return walk.counts[near.unit]
     others = near.partners - {near.unit}
-    begun = int(near.may_begin) + sum(walk.counts[at] for at in others)
+    begun = int(near.allows_first_pod) + sum(walk.counts[at] for at in others)
     rooms = [np.sort(walk.rooms_within(key, near.unit)[0])[::-1] for key in near.keys]
     return min(int(each[:begun].sum()) for each in rooms)
 
@@ -85,7 +87,7 @@ def _most_drawn(near: Attraction, walk: PartialPlacement) -> int:
 def _own_counts(walk: PartialPlacement) -> Iterator[Rule]:
     return (
         rule
-        for rule in walk.internal_constraints.rules
+        for rule in walk.internal_constraints.spread
         if rule.counts_itself and walk.counts[rule.owner]
     )
 

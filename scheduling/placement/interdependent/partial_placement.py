@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
+from scheduling.filters.inter_pod_affinity import InternalConstraints, RequiredAffinity
 from scheduling.filters.node_ports import left
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.pod_topology_spread import Limit, Rule, Stop, allowed, level_for, stop_of
@@ -42,7 +42,7 @@ class PartialPlacement:
         standing: Amounts,
     ) -> None:
         self.internal_constraints, self.counts = internal_constraints, counts
-        self.near = {each.unit: each for each in internal_constraints.near}
+        self.affinity = {each.unit: each for each in internal_constraints.affinity}
         self._shapes, self._room, self._standing = shapes, room, standing
         self._traits = room.columns.traits
         self._row, self._room_free = self._with_ports()
@@ -171,19 +171,21 @@ class PartialPlacement:
         shape = self._shapes[at]
         caps = pods_per_node(shape.requests, self._row, self._free)
         caps *= feasible(shape, self._room.columns)
-        for unit, other, key in self.internal_constraints.shun:
+        for unit, other, key in self.internal_constraints.anti_affinity:
             if unit == at:
                 caps *= ~self._near_to(other, key)
                 if other == at:
                     np.minimum(caps, 1, out=caps, where=self._has(key))
-        if at in self.near:
-            caps *= self._drawn(self.near[at])
+        if at in self.affinity:
+            caps *= self._drawn(self.affinity[at])
         return np.minimum(caps, self.left[at])
 
     def _alone(self, at: int) -> Iterator[Limit]:
         """Yield the labels within each value of which a unit has one pod."""
         for key in (
-            key for unit, other, key in self.internal_constraints.shun if unit == other == at
+            key
+            for unit, other, key in self.internal_constraints.anti_affinity
+            if unit == other == at
         ):
             column = self._traits.label(key)
             most = [self.left[at] if value is None else 1 for value in column.values]
@@ -200,7 +202,7 @@ class PartialPlacement:
         return (self._limit(rule, at) for rule in self._rules(at) if rule is not but)
 
     def _rules(self, at: int) -> Iterator[Rule]:
-        for rule in self.internal_constraints.rules:
+        for rule in self.internal_constraints.spread:
             if at == rule.owner or (rule.lasting and at in rule.counted):
                 self.spent += STEPS_PER_RULE + self._free.shape[1]
                 yield rule
@@ -228,7 +230,7 @@ class PartialPlacement:
 
     def _lifted(self, at: int) -> Rule | None:
         """Return the rule with the fewest domains whose least rises with the pods of a unit."""
-        own = (r for r in self.internal_constraints.rules if r.owner == at and r.counts_itself)
+        own = (r for r in self.internal_constraints.spread if r.owner == at and r.counts_itself)
         rising = [rule for rule in own if rule.floor is None]
         return min(rising, key=lambda rule: len(rule.domains.names), default=None)
 
@@ -245,7 +247,7 @@ class PartialPlacement:
     def stop(self, at: int) -> Stop | None:
         """Say which rule keeps a unit from the nodes that are open to it otherwise, if one does."""
         caps = self._open_in_company(at)
-        for rule in self.internal_constraints.rules:
+        for rule in self.internal_constraints.spread:
             closed = (caps > 0) & (self._limit(rule, at).on_nodes() == 0)
             if rule.owner == at and closed.any():
                 held = self.held(rule)
@@ -268,7 +270,7 @@ class PartialPlacement:
             lambda: self._traits.label(key).where(lambda value: value is not None),
         )
 
-    def _drawn(self, near: Attraction) -> Mask:
+    def _drawn(self, near: RequiredAffinity) -> Mask:
         mask = np.ones(self._free.shape[1], dtype=np.bool_)
         begun = any(near.matching_values)
         for key, matching_values in zip(near.keys, near.matching_values, strict=True):
@@ -277,7 +279,7 @@ class PartialPlacement:
                 place = place | self._near_to(partner, key)
             begun = begun or bool(place.any())
             mask &= place
-        if not begun and near.may_begin:
+        if not begun and near.allows_first_pod:
             for key in near.keys:
                 mask = self._has(key) if key == near.keys[0] else mask & self._has(key)
         return mask
@@ -289,11 +291,11 @@ class PartialPlacement:
             lambda: self._traits.label(key).where(matching_values.__contains__),
         )
 
-    def has_begun(self, near: Attraction) -> bool:
+    def has_begun(self, near: RequiredAffinity) -> bool:
         """Say whether pods of the series stand already."""
         return any(self._standing[partner].any() for partner in near.partners)
 
-    def places_of(self, near: Attraction) -> Positions:
+    def places_of(self, near: RequiredAffinity) -> Positions:
         """Return which nodes share the values of all the keys, as a number per node."""
         codes = np.stack([self._traits.label(key).of for key in near.keys], axis=1)
         return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)

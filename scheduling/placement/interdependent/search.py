@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import Attraction, InternalConstraints
+from scheduling.filters.inter_pod_affinity import InternalConstraints, RequiredAffinity
 from scheduling.filters.pod_topology_spread import Lack
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.pod import PodShape
@@ -47,7 +47,7 @@ class BindOrder:
     steps: int
 
 
-Objective = Callable[[Amounts, Sequence[Attraction], NodeAttributes], BindOrder]
+Objective = Callable[[Amounts, Sequence[RequiredAffinity], NodeAttributes], BindOrder]
 """Rates what is placed (units x nodes) by how it can be bound: the fewer rounds the better."""
 
 
@@ -100,17 +100,17 @@ class _Attempt:
 
     def _rank(self, at: int) -> tuple[bool, bool, int]:
         """Those who are drawn come after those who are not, those who cannot begin last."""
-        drawn = at in self._walk.near
+        drawn = at in self._walk.affinity
         return drawn and not self._may_begin(at), drawn, at
 
     def _may_begin(self, at: int) -> bool:
-        near = self._walk.near.get(at)
-        return near is not None and near.may_begin
+        near = self._walk.affinity.get(at)
+        return near is not None and near.allows_first_pod
 
     def _offer(self) -> bool:
         """Keep what is placed if it is bound in the fewest rounds so far; say whether in one."""
         walk = self._walk
-        order = self._objective(walk.everyone, walk.internal_constraints.near, walk.traits)
+        order = self._objective(walk.everyone, walk.internal_constraints.affinity, walk.traits)
         walk.spent += order.steps
         if not order.count:
             self._unordered = True
@@ -140,7 +140,7 @@ class _Attempt:
         yield self._order
         if len(self._units) == 1:
             return
-        if self._walk.internal_constraints.rules:
+        if self._walk.internal_constraints.spread:
             yield sorted(self._units, key=lambda at: (*self._rank(at)[:2], -at))
         if any(map(self._may_begin, self._units)):
             yield sorted(self._units, key=lambda at: (not self._may_begin(at), self._rank(at)))
@@ -150,7 +150,12 @@ class _Attempt:
         walk = self._walk
         walk.begin()
         beginner = next(
-            (n for n in walk.internal_constraints.near if n.may_begin and walk.left[n.unit]), None
+            (
+                n
+                for n in walk.internal_constraints.affinity
+                if n.allows_first_pod and walk.left[n.unit]
+            ),
+            None,
         )
         if beginner is None or walk.has_begun(beginner):
             yield None
@@ -178,8 +183,8 @@ class _Attempt:
 
     def _fill(self, at: int, home: Mask | None) -> bool:
         """Place as many pods of a unit as may go now; say whether it was any."""
-        near, before = self._walk.near.get(at), self._walk.left[at]
-        inside = home if near is not None and near.may_begin else None
+        near, before = self._walk.affinity.get(at), self._walk.left[at]
+        inside = home if near is not None and near.allows_first_pod else None
         while self._walk.left[at] and self._walk.spent <= self._steps:
             if not self._walk.fill(at, inside):
                 break
@@ -212,16 +217,16 @@ class _Attempt:
 
     def _all_ways(self) -> Iterator[bool]:
         """Take all ways; yield whether all pods are placed."""
-        if not self._walk.internal_constraints.rules:
+        if not self._walk.internal_constraints.spread:
             yield from self._unit_by_unit()
-        if self._walk.internal_constraints.rules or self._order_matters():
+        if self._walk.internal_constraints.spread or self._order_matters():
             yield from steps_from(self._walk)
 
     def _somebody_may_come(self) -> bool:
         """Say whether a rule counts pods that may come as if they were there already."""
         return any(
             rule.perhaps.any() or (rule.lasting and rule.nominated.any())
-            for rule in self._walk.internal_constraints.rules
+            for rule in self._walk.internal_constraints.spread
         )
 
     def _no_way(self) -> NoWay:
@@ -270,9 +275,9 @@ class _Attempt:
         So it is where units are drawn to units that are drawn themselves, or where others than
         those who may begin a series are part of it.
         """
-        near = self._walk.near
+        near = self._walk.affinity
         return any(
             each.partners & (near.keys() - {each.unit})
-            or (each.may_begin and each.partners != {each.unit})
+            or (each.allows_first_pod and each.partners != {each.unit})
             for each in near.values()
         )

@@ -18,14 +18,14 @@ from kube.objects.names import GATE
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder, ray_cluster
 from scheduling.model.pod import PodShape
-from scheduling.state.pod_index import Kind, Stay
+from scheduling.state.pod_index import PodKind, Presence
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BORDER = {f"k{at:02}": "v" * 61 for at in range(64)}  # 64 labels of 64 characters each
 
 
-def kind(labels: dict[str, str]) -> Kind:
+def kind(labels: dict[str, str]) -> PodKind:
     raw = {"metadata": {"namespace": "ns", "labels": labels}, "spec": {}, "status": {}}
     return observe(msgspec.json.decode(orjson.dumps(raw), type=Pod)).kind
 
@@ -64,14 +64,14 @@ PREEMPTING = {
 @pytest.mark.parametrize(
     ("meta", "spec", "status", "expected"),
     [
-        ({}, {"nodeName": "a"}, {}, Stay.BOUND),
-        (ENDING, {"nodeName": "a"}, {}, Stay.LEAVING),
-        ({}, {}, NOMINATED, Stay.NOMINATED),
-        (ENDING, {}, NOMINATED, Stay.NOMINATED),
-        ({}, {}, PREEMPTING, Stay.YIELDING),
+        ({}, {"nodeName": "a"}, {}, Presence.BOUND),
+        (ENDING, {"nodeName": "a"}, {}, Presence.LEAVING),
+        ({}, {}, NOMINATED, Presence.NOMINATED),
+        (ENDING, {}, NOMINATED, Presence.NOMINATED),
+        ({}, {}, PREEMPTING, Presence.NOMINATED_AT_PRIORITY),
     ],
 )
-def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Stay) -> None:
+def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Presence) -> None:
     """Spread constraints leave out whoever is being deleted."""
     pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
     assert observe(pod).stay is expected

@@ -347,7 +347,7 @@ def sociable(near: int, apart: int) -> Json:
 @pytest.mark.parametrize("counts", [(100, 0), (0, 100), (50, 50)])
 def test_two_hundred_terms_between_pods_are_supported(counts: tuple[int, int]) -> None:
     found = pod_shape(pod(sociable(*counts)))
-    assert (found.unsupported, len(found.near), len(found.apart)) == ((), *counts)
+    assert (found.unsupported, len(found.affinity), len(found.anti_affinity)) == ((), *counts)
 
 
 @pytest.mark.parametrize("counts", [(101, 0), (0, 101), (51, 50)])
@@ -359,7 +359,7 @@ def test_more_terms_between_pods_are_named_and_read_of_pods_that_stand_only(
     shape = pod_shape(found)
     [said] = shape.unsupported
     assert said.startswith("more than 200 terms of affinity between pods (")
-    assert (shape.near, shape.apart) == ((), ())
+    assert (shape.affinity, shape.anti_affinity) == ((), ())
     assert len(anti_affinity_terms(found)) == counts[1]
 
 
@@ -436,8 +436,8 @@ def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:
     bare = pod_shape(pod({}))
     assert pod_shape(pod(spec), {DEFAULT_SCHEDULER: Profile(off=RELAXED)}) == bare
     asked = pod_shape(pod(spec))
-    assert asked.near
-    assert asked.apart
+    assert asked.affinity
+    assert asked.anti_affinity
     assert asked.spread
     assert asked.requests != bare.requests
 
@@ -588,7 +588,7 @@ def test_a_pod_uses_what_it_asked_for(mains: list[Json], inits: list[tuple[Json,
 def near(**term: Any) -> PodTerm:
     """Read one required affinity term of a pod in namespace red."""
     affinity = {"podAffinity": {REQUIRED: [{"topologyKey": "zone", **term}]}}
-    [found] = pod_shape(pod({"affinity": affinity}, namespace="red")).near
+    [found] = pod_shape(pod({"affinity": affinity}, namespace="red")).affinity
     return found
 
 
@@ -635,14 +635,14 @@ def test_anti_affinity_is_read_of_every_pod() -> None:
     affinity = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}
     found = pod({"affinity": affinity}, namespace="red")
     expected = (PodTerm("zone", (), ("red",)),)
-    assert anti_affinity_terms(found) == pod_shape(found).apart == expected
+    assert anti_affinity_terms(found) == pod_shape(found).anti_affinity == expected
     assert not pod_shape(found).unsupported
 
 
 def test_most_pods_mind_nobody() -> None:
     specs: list[Json] = [{}, {"affinity": {}}, {"affinity": {"podAntiAffinity": {}}}]
     for spec in specs:
-        assert anti_affinity_terms(pod(spec)) == pod_shape(pod(spec)).near == ()
+        assert anti_affinity_terms(pod(spec)) == pod_shape(pod(spec)).affinity == ()
 
 
 def test_node() -> None:
@@ -828,7 +828,7 @@ def test_a_spread_constraint_counts_in_its_own_namespace_with_the_defaults_of_th
 
 def test_what_a_spread_constraint_says_of_nodes_and_domains() -> None:
     found = spread(minDomains=3, nodeAffinityPolicy="Ignore", nodeTaintsPolicy="Honor")
-    assert (found.min_domains, found.heeds_affinity, found.heeds_taints) == (3, False, True)
+    assert (found.min_domains, found.honors_affinity, found.honors_taints) == (3, False, True)
     assert spread(nodeAffinityPolicy="Honor", nodeTaintsPolicy="Ignore") == spread()
 
 

@@ -21,7 +21,7 @@ def test_a_label_without_a_key_is_no_label_and_not_the_name_of_a_node(operator: 
     """kube-scheduler cannot parse it, so the whole term matches nothing."""
     on = columns(node("a"), node("b"))
     values = ("a",) if operator.endswith("In") else ()
-    asked = shape(affinity=(NodeTerm((Requirement("", operator, values),)),))
+    asked = shape(node_affinity=(NodeTerm((Requirement("", operator, values),)),))
     assert not feasible(asked, on).any()
     assert not matches(NodeTerm((Requirement("", operator, values),)), on.nodes[0])
     assert on.traits.label("").values == (None,)
@@ -167,16 +167,19 @@ def test_tolerates(given: Taint, by: tuple[Toleration, ...], expected: bool) -> 
             id="half of the selector is not enough",
         ),
         pytest.param(
-            shape(affinity=()), node("n"), Predicate.NODE_AFFINITY, id="no term matches nothing"
+            shape(node_affinity=()),
+            node("n"),
+            Predicate.NODE_AFFINITY,
+            id="no term matches nothing",
         ),
         pytest.param(
-            shape(affinity=(NodeTerm(),)),
+            shape(node_affinity=(NodeTerm(),)),
             node("n"),
             Predicate.NODE_AFFINITY,
             id="an empty term matches nothing",
         ),
         pytest.param(
-            shape(affinity=(NodeTerm(), NodeTerm((require("a", "DoesNotExist"),)))),
+            shape(node_affinity=(NodeTerm(), NodeTerm((require("a", "DoesNotExist"),)))),
             node("n"),
             None,
             id="an empty term beside another does no harm",
@@ -244,7 +247,7 @@ def test_the_first_predicate_that_refuses(
 def test_a_label_requirement(requirement: Requirement, value: str | None, expected: bool) -> None:
     """All operators, and what the scheduler cannot parse."""
     on = node("n", labels={} if value is None else {"k": value})
-    of = shape(affinity=(NodeTerm(labels=(requirement,)),))
+    of = shape(node_affinity=(NodeTerm(labels=(requirement,)),))
     assert feasible(of, columns(on)).tolist() == [expected]
 
 
@@ -270,7 +273,7 @@ def test_a_label_requirement(requirement: Requirement, value: str | None, expect
 )
 def test_a_field_requirement(field: Requirement, expected: list[bool]) -> None:
     """matchFields on metadata.name."""
-    of = shape(affinity=(NodeTerm(fields=(field,)),))
+    of = shape(node_affinity=(NodeTerm(fields=(field,)),))
     assert feasible(of, columns(node("a"), node("b"))).tolist() == expected
 
 
@@ -284,7 +287,12 @@ def test_requirements_of_a_term_all_hold_and_terms_are_alternatives() -> None:
         node("n3", labels={"c": ""}),
         node("n4", labels={"c": ""}),
     )
-    assert feasible(shape(affinity=(both, other)), world).tolist() == [True, False, True, False]
+    assert feasible(shape(node_affinity=(both, other)), world).tolist() == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_rejections_add_up_to_the_nodes_that_refuse() -> None:
@@ -292,7 +300,7 @@ def test_rejections_add_up_to_the_nodes_that_refuse() -> None:
     world = columns(
         node("a", unschedulable=True), node("b", taints=(taint("x"),)), node("c"), node("d", cpu=1)
     )
-    of = shape(cpu=2, affinity=(NodeTerm(fields=(require("metadata.name", "NotIn", "c"),)),))
+    of = shape(cpu=2, node_affinity=(NodeTerm(fields=(require("metadata.name", "NotIn", "c"),)),))
     assert rejections(of, world) == {
         Predicate.CORDON: 1,
         Predicate.TAINT: 1,
@@ -313,10 +321,10 @@ def test_a_node_must_match_what_the_pod_asks_and_what_its_scheduler_adds() -> No
     world = columns(
         *(node(name, labels=dict.fromkeys(name, "")) for name in ("a", "ab", "b", "c")),
     )
-    of = replace(shape(affinity=(asked,)), added_affinity=(added, NodeTerm()))
+    of = replace(shape(node_affinity=(asked,)), added_affinity=(added, NodeTerm()))
     assert feasible(of, world).tolist() == [False, True, False, False]
     assert rejections(of, world) == {Predicate.ADDED_AFFINITY: 2, Predicate.NODE_AFFINITY: 1}
-    assert feasible(shape(affinity=(asked,)), world).tolist() == [True, True, False, False]
+    assert feasible(shape(node_affinity=(asked,)), world).tolist() == [True, True, False, False]
 
 
 def test_a_node_must_declare_every_feature_that_a_pod_needs() -> None:

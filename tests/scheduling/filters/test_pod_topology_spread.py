@@ -9,7 +9,7 @@ from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.builders import columns, group, node, require, shape, taint
 from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, nodes_of, zoned
 
@@ -20,7 +20,7 @@ def spread(
     *apps: str, key: str = ZONE, skew: int = 1, least: int = 1, ignore: bool = False
 ) -> SpreadConstraint:
     counted = PodTerm(key, (require("app", "In", *(apps or ("w",))),), ("team",))
-    return SpreadConstraint(counted, skew, least, heeds_affinity=not ignore)
+    return SpreadConstraint(counted, skew, least, honors_affinity=not ignore)
 
 
 def spreading(*constraints: SpreadConstraint, cpu: int = 1) -> PodShape:
@@ -95,7 +95,7 @@ def test_pods_that_stand_are_counted_unless_they_are_being_deleted() -> None:
     assert by_zone(decide(group("w", 2, worker), company=crowd(a1=2), on=on)) == {"b": 2}
     leaving = PodIndex()
     for _ in range(2):
-        leaving.use(("team", (("app", "w"),)), (), "a1", +1, Stay.LEAVING)
+        leaving.use(("team", (("app", "w"),)), (), "a1", +1, Presence.LEAVING)
     verdict = decide(group("w", 2, worker), company=ExistingPods(leaving), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
@@ -122,7 +122,7 @@ def test_a_cordoned_domain_counts_and_an_unsuitable_one_does_not() -> None:
 def test_a_tainted_domain_counts_unless_taints_are_heeded(heeds: bool, fit: int) -> None:
     tainted = node("b1", cpu=4, labels={ZONE: "b"}, taints=(taint("busy"),))
     on = columns(zoned("a1", "a"), tainted)
-    worker = spreading(SpreadConstraint(spread().counted, 1, heeds_taints=heeds))
+    worker = spreading(SpreadConstraint(spread().counted, 1, honors_taints=heeds))
     assert by_zone(decide(group("w", fit, worker), on=on)) == {"a": fit}
     if fit < 4:
         assert refused(decide(group("w", fit + 1, worker), on=on))
@@ -130,7 +130,7 @@ def test_a_tainted_domain_counts_unless_taints_are_heeded(heeds: bool, fit: int)
 
 def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
     cordoned = node("b1", cpu=4, labels={ZONE: "b"}, unschedulable=True)
-    worker = spreading(SpreadConstraint(spread().counted, 1, heeds_taints=True))
+    worker = spreading(SpreadConstraint(spread().counted, 1, honors_taints=True))
     assert refused(decide(group("w", 2, worker), on=columns(zoned("a1", "a"), cordoned)))
 
 
@@ -138,7 +138,7 @@ def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
 def test_a_nominated_pod_is_in_the_way_and_lifts_nothing(skew: int, fit: int) -> None:
     """With it zone a may hold one more, or none; only what is bound lifts zone b."""
     table = PodIndex()
-    table.use(("team", (("app", "w"),)), (), "a1", +1, Stay.NOMINATED)
+    table.use(("team", (("app", "w"),)), (), "a1", +1, Presence.NOMINATED)
     on = columns(zoned("a1", "a"), zoned("b1", "b", cpu=1 if skew > 1 else 0))
     worker = spreading(spread(skew=skew))
     if fit:
@@ -269,7 +269,7 @@ def test_gangs_wait_for_pods_whose_count_they_would_move() -> None:
     """Until they are bound; a gang that they do not count is none of their business."""
     kind = frozenset([("team", (("app", "w"),))])
     counted = spread(ignore=True).counted
-    company = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", strict=(counted,))])
+    company = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", pinned_spread=(counted,))])
     verdict = refused(decide(group("w", 1, shape(cpu=1)), company=company))
     assert verdict.reason is Reason.UNDECIDED
     assert "waits until released pods are bound" in verdict.message

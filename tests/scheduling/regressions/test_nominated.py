@@ -41,7 +41,7 @@ def apart(key: str) -> PodTerm:
 
 
 def shunning(key: str) -> PodShape:
-    return shape(cpu=1, apart=[PodTerm(key, WEBS, ("team",))])
+    return shape(cpu=1, anti_affinity=[PodTerm(key, WEBS, ("team",))])
 
 
 @pytest.mark.parametrize(("priority", "fits"), [(5, False), (10, False), (11, True)])

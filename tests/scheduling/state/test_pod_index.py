@@ -3,7 +3,7 @@
 import pytest
 
 from scheduling.model.constraints import PodTerm, Requirement
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.builders import require
 
 RAY = ("team", (("app", "ray"),))
@@ -74,36 +74,40 @@ def test_who_keeps_others_away_is_forgotten_when_gone() -> None:
     table.use(WEB, (keeping,), "n1", -1)
     assert ExistingPods(table).existing_anti_affinity() == {keeping: {"n1"}}
     table.use(WEB, (keeping,), "n1", -1)
-    assert not ExistingPods(table).is_minded()
+    assert not ExistingPods(table).constrain_others()
 
 
 def test_a_promised_pod_is_company_too() -> None:
     """What is not bound yet will be; one that may be of two kinds is surely of neither."""
     company = ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1", (term(),))])
     either = AssumedPods(frozenset((RAY, ("team", ()))), "n2")
-    company.promise([either])
+    company.assume([either])
     asked = (term(require("app", "Exists")),)
     assert company.nodes_of(asked) == {"n1", "n2"}
-    assert company.sure_nodes_of(asked) == {"n1"}
+    assert company.certain_nodes_of(asked) == {"n1"}
     assert company.existing_anti_affinity() == {term(): {"n1"}}
 
 
 def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
     table, keeping = PodIndex(), term()
-    table.use(WEB, (keeping,), "n1", +1, Stay.NOMINATED)
+    table.use(WEB, (keeping,), "n1", +1, Presence.NOMINATED)
     company, asked = ExistingPods(table), (term(namespaces=("others",)),)
     assert company.nodes_of(asked) == {"n1"}
-    assert company.sure_nodes_of(asked) == set()
+    assert company.certain_nodes_of(asked) == set()
     assert company.existing_anti_affinity() == {keeping: {"n1"}}
-    table.use(WEB, (keeping,), "n1", -1, Stay.NOMINATED)
+    table.use(WEB, (keeping,), "n1", -1, Presence.NOMINATED)
     assert company.nodes_of(asked) == set()
-    assert not company.is_minded()
+    assert not company.constrain_others()
 
 
 def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
     """Pods by number; those being deleted count for affinity alone."""
     table, whole = PodIndex(), term(require("app", "In", "ray"))
-    for node, stay in (("n1", Stay.BOUND), ("n2", Stay.LEAVING), ("n3", Stay.NOMINATED)):
+    for node, stay in (
+        ("n1", Presence.BOUND),
+        ("n2", Presence.LEAVING),
+        ("n3", Presence.NOMINATED),
+    ):
         table.use(RAY, (), node, +1, stay)
         table.use(RAY, (), node, +1, stay)
     either = frozenset((RAY, ("team", ())))
@@ -115,18 +119,18 @@ def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
             AssumedPods(either, "n3"),
         ],
     )
-    found = company.headcount(whole, 0)
+    found = company.spread_counts(whole, 0)
     assert (+found.bound, found.due) == ({"n1": 2}, {"n4": 3})
     assert (found.perhaps, found.nominated) == ({"n3": 1, "n5": 1}, {"n3": 2})
     assert company.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
-    table.use(RAY, (), "n1", -1, Stay.BOUND)
-    assert company.headcount(whole, 0).bound["n1"] == 1
+    table.use(RAY, (), "n1", -1, Presence.BOUND)
+    assert company.spread_counts(whole, 0).bound["n1"] == 1
 
 
 def test_pods_that_would_move_a_count_that_others_wait_on_are_awaited() -> None:
-    strict = AssumedPods(frozenset((RAY,)), "n1", strict=(term(require("app", "Exists")),))
+    strict = AssumedPods(frozenset((RAY,)), "n1", pinned_spread=(term(require("app", "Exists")),))
     company = ExistingPods(PodIndex(), [strict])
-    assert company.is_minded()
-    assert company.is_awaited([WEB, RAY])
-    assert not company.is_awaited([WEB])
-    assert not ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1")]).is_minded()
+    assert company.constrain_others()
+    assert company.must_wait([WEB, RAY])
+    assert not company.must_wait([WEB])
+    assert not ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1")]).constrain_others()
