@@ -61,11 +61,11 @@ def shape(
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
     return PodShape(
-        requests=sorted_requests({**requests, **port_amounts(ports)}),
+        own_requests=sorted_requests({**requests, **port_amounts(ports)}),
         node_selector=tuple(sorted((selector or {}).items())),
         node_affinity=node_affinity,
         tolerations=tolerations,
-        unsupported=unsupported,
+        own_unsupported=unsupported,
         affinity=tuple(affinity),
         anti_affinity=tuple(anti_affinity),
         spread=tuple(spread),

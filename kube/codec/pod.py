@@ -57,7 +57,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
     init_containers = container_requests(spec.init_containers, "spec.initContainers")
     constraints, mounted = spec.topology_spread_constraints, mounts(pod)
     return PodShape(
-        requests=sorted_requests(
+        own_requests=sorted_requests(
             {
                 **pod_total(spec, containers, init_containers, pod_level_requests(spec)),
                 **host_port_requests(spec, off),
@@ -69,7 +69,7 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         tolerations=tuple(_toleration(each) for each in spec.tolerations) if readable else (),
         added_affinity=profile.added if profile else None,
         features=tuple(sorted(_features(spec))),
-        unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
+        own_unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
         affinity=affinity_terms(pod) if minds else (),
         anti_affinity=anti_affinity_terms(pod) if minds else (),
         spread=() if SPREAD in off else spread_constraints(constraints, pod.metadata),

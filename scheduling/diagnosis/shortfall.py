@@ -263,6 +263,7 @@ def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
     """Say why a predicate rules out a node, and why several."""
     if predicate in _WHY_INFEASIBLE:
         return _WHY_INFEASIBLE[predicate]
-    claims = dict.fromkeys(each.claim for each in shape.reach if each.predicate == predicate)
+    volumes = shape.restrictions.volumes
+    claims = dict.fromkeys(each.claim for each in volumes if each.predicate == predicate)
     by = f"ruled out by {predicate}: {' and '.join(claims)}"
     return f"is {by}", f"are {by}"

@@ -8,7 +8,7 @@ whole (a sum, why a gang does not fit) is remembered in the room.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from scheduling.filters.node_ports import pods_by_ports
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT, Amounts, Positions
 from scheduling.model.host_ports import is_port
+from scheduling.model.node_restrictions import in_any_domain
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
 from scheduling.state.bounded_cache import MIB, weight
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -126,13 +127,13 @@ class FreeCapacity:
         The array is shared, never to be written. Of a shape that is held to a domain nothing is
         counted that was not counted without.
         """
-        if shape.inside:
+        if shape.restrictions.topology:
             return self.remembered(("inside", shape.fitting), lambda: self._inside(shape))
         return self.per_node(shape.fitting, lambda at: self.counted(shape, at))
 
     def _inside(self, shape: PodShape) -> Amounts:
-        anywhere = self.counts(replace(shape, inside=()))
-        return anywhere * bounded(shape.inside, self.columns.traits)
+        anywhere = self.counts(in_any_domain(shape))
+        return anywhere * bounded(shape.restrictions.topology, self.columns.traits)
 
     def _derived(self, derive: Callable[[At], NDArray[V]]) -> NDArray[V]:
         """Ask for all nodes, in blocks small enough for what is derived on the way to be cached."""

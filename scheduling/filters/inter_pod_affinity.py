@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from scheduling.filters.pod_topology_spread import Rule, as_pinned, rules_of
 from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
 from scheduling.model.gang import Group, PendingGang
+from scheduling.model.node_restrictions import beside_existing_pods
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -104,7 +105,9 @@ def gang_constraints(
     """
     units = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
     look = _Look(gang, units, company, columns)
-    shapes = tuple(replace(shape, bounds=look.bounds(at)) for at, (_, shape) in enumerate(units))
+    shapes = tuple(
+        beside_existing_pods(shape, look.bounds(at)) for at, (_, shape) in enumerate(units)
+    )
     near = tuple(each for at in range(len(units)) for each in look.attractions(at))
     rules = [pair for at in range(len(units)) for pair in look.rules(at)]
     came = InternalConstraints(look.shunned(), near, tuple(rule for rule, _ in rules))

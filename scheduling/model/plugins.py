@@ -29,4 +29,4 @@ VOLUME_PREDICATES = (
     Predicate.VOLUME_BINDING,
     Predicate.VOLUME_ZONE,
 )
-"""Those that a shape's `reach` speaks of."""
+"""The plugins that restrict nodes by volumes."""

@@ -21,7 +21,7 @@ AMOUNTS = st.dictionaries(
     st.sampled_from([*RESOURCES, "pods", *PORTS]), st.integers(1, 4), min_size=1
 )
 SHAPES = st.builds(
-    lambda shape, ports: replace(shape, requests=tuple(sorted({*shape.requests, *ports}))),
+    lambda shape, ports: replace(shape, own_requests=tuple(sorted({*shape.requests, *ports}))),
     shapes(),
     st.lists(st.sampled_from([(name, offered(name)) for name in PORTS]), max_size=2, unique=True),
 )

@@ -58,7 +58,7 @@ def test_rows_for_what_no_node_has_change_no_decision(
     if asked:
         first = wanted[0].shape
         requests = tuple(sorted({**dict(first.requests), name: asked}.items()))
-        wanted[0] = replace(wanted[0], shape=replace(first, requests=requests))
+        wanted[0] = replace(wanted[0], shape=replace(first, own_requests=requests))
     without, with_rows = NodeTable(), NodeTable()
     none = dict.fromkeys(INVENTED, 0)
     for node in on:

@@ -14,9 +14,9 @@ from itertools import chain
 
 from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, Effect, Unit, spoken
 from scheduling.filters.volumes.node_volume_limits import attach_row
-from scheduling.model.amounts import sorted_requests
 from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
 from scheduling.model.gang import Group, Member, PendingGang, Sharing
+from scheduling.model.node_restrictions import with_volumes
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
 
@@ -92,14 +92,7 @@ class Mounting:
     def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
         effect = self._judged(group, pods)
         disks = Counter(map(attach_row, effect.drivers))
-        shape = group.shape
-        return replace(
-            shape,
-            requests=sorted_requests({**dict(shape.requests), **disks}),
-            unsupported=tuple(sorted({*shape.unsupported, *effect.unsupported})),
-            reach=effect.reach,
-            came_as=shape.key,
-        )
+        return with_volumes(group.shape, effect.reach, disks, tuple(sorted(effect.unsupported)))
 
     def _effect(self, group: Group) -> Effect:
         return self._effects.get((group.pod_set, group.shape), UNKNOWN)

@@ -151,7 +151,7 @@ def test_constraints_the_core_models_become_part_of_the_shape() -> None:
         )
     )
     assert shape == PodShape(
-        requests=(("pods", 1),),
+        own_requests=(("pods", 1),),
         node_selector=(("a", "1"), ("b", "2")),
         node_affinity=(
             NodeTerm(
