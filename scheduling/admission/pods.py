@@ -76,7 +76,7 @@ def _pods_of(question: Question) -> "IndependentPods | InterdependentPods | Reje
     found = surroundings(gang, existing, room.columns)
     if not isinstance(found, GangConstraints):
         return Rejected(found)
-    bound = found.bound(gang)
+    bound = found.applied_to(gang)
     # What does not fit by sums does not fit under constraints either, and is explained sooner.
     if not found.internal_constraints or cannot_fit(demand_of(bound.minimum), room):
         return IndependentPods(bound, room, steps)
@@ -119,7 +119,7 @@ class IndependentPods:
         if not isinstance(outcome, Placed):
             cause = DoesNotFit if isinstance(outcome, NoFit) else SearchEnded
             return cause(groups, self.room)
-        self._assignments.hand_out(groups, demand, outcome.spreads)
+        self._assignments.hand_out(groups, demand, outcome.distributions)
         self.room = outcome.room
         return None
 

@@ -36,7 +36,7 @@ def with_volumes(
     disks: Mapping[str, int],
     unsupported: tuple[str, ...],
 ) -> PodShape:
-    """Return the shape with what its volumes mean now, in place of what they meant before."""
+    """Return the shape with what its volumes add now, in place of what they added before."""
     added = replace(
         shape.restrictions,
         volumes=volumes,

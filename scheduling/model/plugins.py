@@ -1,10 +1,10 @@
-"""The predicates that can speak against a node, named after kube-scheduler's plugins."""
+"""The predicates that can refuse a node, named after kube-scheduler's plugins."""
 
 from enum import StrEnum
 
 
 class Predicate(StrEnum):
-    """What can speak against a node, in the order in which it is asked."""
+    """What can refuse a node, in the order in which it is asked."""
 
     TOPOLOGY = "Topology"
     AVOIDED = "Avoided"

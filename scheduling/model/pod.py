@@ -82,7 +82,7 @@ class PodShape:
 
     @cached_property
     def scheduling_key(self) -> HashedOnce[Hashable]:
-        """Return all of it that tells nodes apart, their free capacity left aside."""
+        """Return all of it that a node can suit or not, free capacity left aside."""
         added = self.restrictions
         terms = self.node_affinity, self.added_affinity
         keys = tuple(each.counted.key for each in self.spread)

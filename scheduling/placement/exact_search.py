@@ -32,9 +32,9 @@ STEPS_PER_JOIN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A spread per shape of the demand, in its order."""
+    """A distribution per shape of the demand, in its order."""
 
-    spreads: tuple[Distribution, ...]
+    distributions: tuple[Distribution, ...]
     steps: int
 
 
@@ -218,8 +218,8 @@ class _Join:
             lacking -= pods
             for at in np.flatnonzero(pods).tolist():
                 placed[at].append((node, int(pods[at])))
-        spreads = [_spread(each) for each in placed]
-        return (*spreads[:value], spreads[-1], *spreads[value:-1])
+        distributions = [_spread(each) for each in placed]
+        return (*distributions[:value], distributions[-1], *distributions[value:-1])
 
 
 def _spread(placed: list[tuple[int, int]]) -> Distribution:

@@ -50,7 +50,7 @@ def plan_release_waves(
     """
     here = np.flatnonzero(pods.any(axis=0))
     cells: Mask = pods[:, here] > 0
-    affinities = [_Affinity(each, here, traits) for each in near if cells[each.unit].any()]
+    affinities = [_Affinity(each, here, traits) for each in near if cells[each.group].any()]
     plans = _Plans(cells, affinities)
     best = plans.best()
     of = np.full(pods.shape, LATER, dtype=np.int64)
@@ -67,7 +67,7 @@ class _Affinity:
     """
 
     def __init__(self, near: RequiredAffinity, here: Positions, traits: NodeAttributes) -> None:
-        self.unit, self.is_not_requeued = near.unit, near.is_not_requeued
+        self.unit, self.is_not_requeued = near.group, near.is_not_requeued
         self.allows_first_pod = near.allows_first_pod
         self.partners = sorted(near.partners)
         labels = [traits.label(key) for key in near.keys]

@@ -1,4 +1,4 @@
-"""What a room hands on to the rooms made from it, against rooms that know nothing."""
+"""Free capacity that remembers what it was asked, against free capacity that remembers nothing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -129,7 +129,7 @@ def test_what_is_free_is_what_was_less_all_that_was_taken(
     taken: list[tuple[int, dict[int, int]]],
     asked: int,
 ) -> None:
-    """Whether somebody asked between or not."""
+    """Whether it was asked for in between or not."""
     room = FreeCapacity.of(columns_of(on))
     left = {name: dict(free) for name, free in free_by_name(room).items()}
     for number, (which, pods) in enumerate(taken):

@@ -23,7 +23,7 @@ ANYTHING = Toleration("", "Exists", "", "")
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod with what it minds."""
+    """A pod with its spread constraints."""
 
     namespace: str
     app: str
@@ -77,7 +77,7 @@ RESIDENTS = st.lists(
     st.tuples(
         pods(("team", "others")),
         st.integers(0, 3),
-        st.sampled_from(["bound", "bound", "leaving", "due", "nominated"]),
+        st.sampled_from(["bound", "bound", "leaving", "assumed", "nominated"]),
     ),
     max_size=3,
 )
@@ -202,12 +202,12 @@ def subsets(pairs: Sequence[Bound]) -> Iterator[list[Bound]]:
 
 
 def possible_pinned(
-    world: World, wanted: Sequence[Pod], bound: list[Bound], due: list[Bound]
+    world: World, wanted: Sequence[Pod], bound: list[Bound], assumed: list[Bound]
 ) -> bool:
     """Try every node for every pod."""
     ways = (zip(wanted, nodes, strict=True) for nodes in product(world.nodes, repeat=len(wanted)))
     return any(
-        has_order(world, pairs, [*bound, *due]) and holds_in_any_order(world, pairs, bound)
+        has_order(world, pairs, [*bound, *assumed]) and holds_in_any_order(world, pairs, bound)
         for pairs in map(list, ways)
     )
 
@@ -216,16 +216,16 @@ def possible_pinned(
 class Scene:
     """What the core is told, and what is so."""
 
-    company: ExistingPods
+    existing_pods: ExistingPods
     used: dict[str, dict[str, int]]
     world: World
     bound: list[Bound]
-    due: list[Bound]
+    assumed: list[Bound]
 
 
 def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
-    table, used, promised = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
-    by = {how: list[Bound]() for how in ("bound", "leaving", "due", "nominated")}
+    table, used, awaiting = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
+    by = {how: list[Bound]() for how in ("bound", "leaving", "assumed", "nominated")}
     stays = {"bound": Presence.BOUND, "leaving": Presence.LEAVING, "nominated": Presence.NOMINATED}
     for pod, at, how in residents:
         node = nodes[at % len(nodes)]
@@ -233,14 +233,14 @@ def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
         if how in stays:
             table.use(kind, (), node.name, +1, stays[how])
         else:
-            promised.append(AssumedPods(frozenset([kind]), node.name))
+            awaiting.append(AssumedPods(frozenset([kind]), node.name))
         sums = used.setdefault(node.name, {})
         for name, amount in pod.shape.requests:
             sums[name] = sums.get(name, 0) + amount
         by[how].append((pod, node))
-    coming = [*by["due"], *by["nominated"]]
+    coming = [*by["assumed"], *by["nominated"]]
     world = World(nodes, [*by["leaving"], *by["nominated"]], coming)
-    return Scene(ExistingPods(table, promised), used, world, by["bound"], by["due"])
+    return Scene(ExistingPods(table, awaiting), used, world, by["bound"], by["assumed"])
 
 
 @examples(400)
@@ -258,24 +258,24 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     )
     asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
     plenty = Settings(search_steps=10**9, cycle_search_steps=10**9)
-    [decision] = run_cycle([asked], node_snapshot_of(nodes, it.used), plenty, it.company)
+    [decision] = run_cycle([asked], node_snapshot_of(nodes, it.used), plenty, it.existing_pods)
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         event("yes")
         pairs = pairs_of(decision.verdict, gang, nodes)
         assert len(pairs) == len(wanted)
-        assert has_order(it.world, pairs, [*it.bound, *it.due])
+        assert has_order(it.world, pairs, [*it.bound, *it.assumed])
         assert holds_in_any_order(it.world, pairs, it.bound)
         return
     event(str(decision.verdict.reason))
     if decision.verdict.reason is Reason.UNSUPPORTED:
         assert any(each.binds_pinned for pod, _ in gang for each in pod.shape.spread)
-        assert possible(it.world, wanted, [*it.bound, *it.due])
-        assert not possible_pinned(it.world, wanted, it.bound, it.due)
+        assert possible(it.world, wanted, [*it.bound, *it.assumed])
+        assert not possible_pinned(it.world, wanted, it.bound, it.assumed)
     elif decision.verdict.reason is Reason.UNDECIDED:
         assert any(how == "nominated" for _, _, how in residents)
     else:
-        assert not possible(it.world, wanted, [*it.bound, *it.due])
+        assert not possible(it.world, wanted, [*it.bound, *it.assumed])
 
 
 def pairs_of(verdict: Admitted, gang: list[tuple[Pod, int]], nodes: Sequence[Node]) -> list[Bound]:

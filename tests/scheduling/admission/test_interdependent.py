@@ -13,8 +13,8 @@ from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.placement.interdependent.exhaustive import is_impossible
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.placement.interdependent.upper_bounds import is_impossible
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.builders import columns, gang, group, node, require, shape
@@ -162,12 +162,12 @@ def test_pods_are_where_their_first_is_and_near_each_of_those_they_follow(
     said = "Admitted" if isinstance(verdict, Admitted) else verdict.reason
     assert said == expected
     found = gang_constraints(asking(*groups), ExistingPods(PodIndex()), TWO_ZONES)
-    standing = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
+    earlier = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
     counts = [each.count for each in groups]
-    walk = PartialPlacement(
-        found.shapes, counts, found.internal_constraints, FreeCapacity.of(TWO_ZONES), standing
+    partial = PartialPlacement(
+        found.shapes, counts, found.internal_constraints, FreeCapacity.of(TWO_ZONES), earlier
     )
-    assert is_impossible(walk) is (said != "Admitted")
+    assert is_impossible(partial) is (said != "Admitted")
 
 
 def test_workers_that_keep_apart_get_a_domain_each() -> None:

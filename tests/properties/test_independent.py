@@ -90,7 +90,7 @@ def test_the_search_alone_is_exact(wanted: list[Group], on: list[Node], used: Us
     answer = search(demand, room, MANY_STEPS)
     assert isinstance(answer, Found if possible(wanted, on, used) else Nothing)
     if isinstance(answer, Found):
-        for (shape, count), spread in zip(demand, answer.spreads, strict=True):
+        for (shape, count), spread in zip(demand, answer.distributions, strict=True):
             assert spread.pods.sum() == count
             room = room.without(shape, spread)
             assert all(allowed(shape, on[at]) for at in spread.nodes)
@@ -141,7 +141,7 @@ def test_order_and_names_do_not_matter(
 def test_an_unusable_node_changes_no_answer(
     wanted: list[Group], on: list[Node], used: Used
 ) -> None:
-    """A cordoned node is as good as none, wherever it stands by name."""
+    """A cordoned node is as good as none, whatever its name."""
     before = decide(wanted, on, used)
     for name in ("a", "n1x", "z"):
         plenty = dict.fromkeys(("cpu", "memory", "nvidia.com/gpu", "pods"), 99)
