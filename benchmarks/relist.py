@@ -31,8 +31,8 @@ from benchmarks import extender
 from benchmarks.measure import Outcome, Row, median_within, quantile
 from benchmarks.plane import page
 from benchmarks.processes import peak_rss_bytes
-from extender.memory.in_flight import Passing
-from extender.unscheduled_pods import Refusals
+from extender.memory.in_flight import InFlightPods
+from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -119,8 +119,8 @@ def _run(directory: Path) -> Run:
 async def _turns(kubeconfig: Path) -> list[float]:
     """Sync, let pods be listed anew, and return what each turn of the loop took meanwhile."""
     async with Client(await load_access(str(kubeconfig))) as client:
-        passing = Passing(settle=1.0, keep=1.0, limit=1)
-        watches = Watches(client, passing, Refusals(), silence=90.0)
+        in_flight_pods = InFlightPods(settle=1.0, keep=1.0, limit=1)
+        watches = Watches(client, in_flight_pods, UnscheduledPods(), silence=90.0)
         async with in_background(each.run for each in watches.reflectors):
             await wait_synced(*watches.reflectors, timeout=_SYNC_SECONDS)
             settle_heap()

@@ -16,7 +16,7 @@ import pytest
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.repair import overfull
 from coordinator.messages.events import Teller
-from extender.snapshot import Ledger, see
+from extender.snapshot import Ledger, watched_pod
 from kube.codec.observed_pod import observe
 from kube.objects import core as core_objects
 from kube.objects import names
@@ -93,7 +93,7 @@ def told_to_the_coordinator(cache: ClusterCache, pods: list[core_objects.Pod]) -
 
 def told_to_the_extender(ledger: Ledger, pods: list[core_objects.Pod]) -> None:
     for each in pods:
-        ledger.put_pod(see(each))
+        ledger.put_pod(watched_pod(each))
         ledger.snapshot()
     for each in pods:
         ledger.remove_pod(each.metadata.uid)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from certs.chain import new_authority
 from extender.filter import RESERVED
-from extender.snapshot import Seen, Snapshot
+from extender.snapshot import Snapshot, WatchedPod
 from kube.objects.core import Pod
 from tests.extender.conftest import Pki, Served
 from tests.extender.worlds import as_node, member, node, pinned, pod
@@ -93,19 +93,19 @@ async def test_preempt(served: Served) -> None:
 
 async def test_who_asks_for_victims_is_not_on_its_way(served: Served) -> None:
     await served.post("filter", asked(pod("p", gpu=1), "b"))
-    assert len(served.passing) == 1
+    assert len(served.in_flight_pods) == 1
     await served.post("preempt", {"Pod": pod("p", gpu=1), "NodeNameToMetaVictims": {}})
-    assert len(served.passing) == 0
+    assert len(served.in_flight_pods) == 0
 
 
 async def test_what_is_passed_is_remembered_and_what_is_refused_too(served: Served) -> None:
-    seated = member(pinned(pod("w", gpu=8), "a"))
-    await served.post("filter", asked(seated, "a"))
-    assert len(served.passing) == 1
+    with_slot = member(pinned(pod("w", gpu=8), "a"))
+    await served.post("filter", asked(with_slot, "a"))
+    assert len(served.in_flight_pods) == 1
     await served.post("filter", asked(pod("p", gpu=1), "a"))
-    assert len(served.refusals) == 1
+    assert len(served.unscheduled) == 1
     await served.post("filter", asked(pod("p", gpu=1), "b"))
-    assert len(served.refusals) == 0
+    assert len(served.unscheduled) == 0
 
 
 @pytest.mark.parametrize("nodes", [1, 500, 5000])
@@ -148,7 +148,7 @@ async def test_a_call_that_is_late_when_its_body_is_there_changes_nothing(served
     with mock.patch.object(served.known, "trusted", trusted):
         status, _ = await served.post("filter", asked(pod("p", gpu=1), "a"))
     assert status == 503
-    assert not len(served.refusals)
+    assert not len(served.unscheduled)
 
 
 class Slow:
@@ -158,7 +158,7 @@ class Slow:
         self._clock, self._ledger = served.clock, served.known.ledger
         self._takes = served.settings.call_seconds + 1.0
 
-    def asked(self, found: Pod) -> Seen:
+    def asked(self, found: Pod) -> WatchedPod:
         return self._ledger.asked(found)
 
     def snapshot(self) -> Snapshot:

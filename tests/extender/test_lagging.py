@@ -20,7 +20,7 @@ pytestmark = pytest.mark.controlplane
 DOUBT = {"SETTLE_SECONDS": "25", "WAKE_PAUSE_SECONDS": "0.3"}
 """Long enough for a busy machine to judge all that are late while the second one is in doubt."""
 NODES = 4
-GPUS, SEATED = 8, 4
+GPUS, KEPT = 8, 4
 
 
 def is_watch(call: Call) -> bool:
@@ -64,11 +64,11 @@ def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> N
     """The second one has not heard of the pods that the first one passed a moment ago."""
     plot = Plot(pair.cluster, pair.first, "turn")
     nodes = plot.add_nodes(NODES)
-    seats = dict.fromkeys(nodes, 1)
-    plot.place("train", seats, gpu=SEATED)
+    slots = dict.fromkeys(nodes, 1)
+    plot.place("train", slots, gpu=KEPT)
     early = [pod(f"early-{i}", gpu=1) for i in range(10)]
     late = [pod(f"late-{i}", gpu=1) for i in range(12)]
-    free = NODES * (GPUS - SEATED)
+    free = NODES * (GPUS - KEPT)
     plot.wait(
         lambda: pair.second.metric("muster_extender_reserved_pods") == NODES,
         "the second one to know of the gang",
@@ -82,6 +82,6 @@ def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> N
     assert len(plot.bound()) == len(early)
     pair.proxy.lift(frost)
     plot.wait(lambda: len(plot.bound()) == free, "the end of doubt to give what is free")
-    assert set(plot.gpus().values()) == {GPUS - SEATED}
-    plot.create_all(plot.members("train", seats, gpu=SEATED))
+    assert set(plot.gpus().values()) == {GPUS - KEPT}
+    plot.create_all(plot.members("train", slots, gpu=KEPT))
     plot.wait(lambda: set(plot.gpus().values()) == {GPUS}, "the gang to be bound whole")

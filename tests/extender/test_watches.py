@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from extender.memory.in_flight import Passing
-from extender.unscheduled_pods import Refusals
+from extender.memory.in_flight import InFlightPods
+from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 
 
@@ -23,8 +23,10 @@ class Told:
 
 def trusted(*reflectors: Told, now: float) -> bool:
     nobody: Any = None  # no call is made
-    passing = Passing(settle=0.0, keep=30.0, limit=1)
-    watches: Any = Watches(nobody, passing, Refusals(), silence=90.0, clock=lambda: now)
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=1)
+    watches: Any = Watches(
+        nobody, in_flight_pods, UnscheduledPods(), silence=90.0, clock=lambda: now
+    )
     watches.reflectors = reflectors
     return bool(watches.trusted())
 
