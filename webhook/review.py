@@ -288,8 +288,12 @@ def _left_alone(pod: _Pod, spec: _Spec) -> bool:
     return (
         bool(spec.node_name)
         or pod.metadata.labels.get(RAY_NODE_TYPE) not in RAY_NODE_TYPES
-        or any(gate.name == GATE for gate in spec.scheduling_gates or ())
+        or GATE in _gates(spec)
     )
+
+
+def _gates(spec: _Spec) -> list[str]:
+    return [gate.name for gate in spec.scheduling_gates or ()]
 
 
 def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
@@ -302,7 +306,7 @@ def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
     if isinstance(labels, Ask):
         return labels
     gated = opt_in(cluster.labels, cluster.annotations, labels).gated
-    return Gate(_patch(spec)) if gated else ALLOW
+    return Gate(gate_patch(_gates(spec))) if gated else ALLOW
 
 
 def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mapping[str, str] | Ask:
@@ -313,10 +317,3 @@ def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mappin
     if namespace is None:
         return Ask(namespace_key)
     return {} if isinstance(namespace, Gone) else namespace.labels
-
-
-def _patch(spec: _Spec) -> list[dict[str, Any]]:
-    if spec.scheduling_gates is None:
-        return gate_patch({"spec": {}})
-    gates = [{"name": gate.name} for gate in spec.scheduling_gates]
-    return gate_patch({"spec": {"schedulingGates": gates}})

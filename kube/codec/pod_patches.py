@@ -9,10 +9,9 @@ over, which changes their resourceVersion, and a patch of the older leader that 
 flight fails. It fails on any other change too; the coordinator then reads the pod again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from kube.codec.fields import InvalidObject
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.core import Affinity, NodeAffinity, NodeSelectorTerm, Pod, PodSpec
@@ -54,15 +53,13 @@ def for_patches(pod: Pod) -> Pod:
     )
 
 
-def gate_patch(pod: Mapping[str, Any]) -> JsonPatch:
-    """Append our gate to a pod that is being created, unless it has it or is bound already.
+def gate_patch(gates: Sequence[str]) -> JsonPatch:
+    """Append our gate to those of a pod that is being created; `gates` are their names.
 
-    The API server refuses gates on a pod with a node name; such a pod is left alone.
+    For pods without a node name: the API server refuses gates on the others.
     """
-    spec = _object(pod.get("spec"), "spec")
-    gates = _list(spec.get("schedulingGates"), "spec.schedulingGates")
     gate = {"name": names.GATE}
-    if spec.get("nodeName") or gate in gates:
+    if names.GATE in gates:
         return []
     if not gates:
         return [_add(_GATES, [gate])]
@@ -179,15 +176,3 @@ def _add(path: str, value: object) -> Operation:
 def _escaped(key: str) -> str:
     """A key as a JSON pointer spells it."""
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _object(value: object, field: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidObject(field, value, "an object")
-    return value
-
-
-def _list(value: object, field: str) -> list[Any]:
-    if not isinstance(value, list | None):
-        raise InvalidObject(field, value, "a list")
-    return value or []

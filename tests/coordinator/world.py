@@ -432,9 +432,10 @@ class World:
         meta = cluster["metadata"]
         namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
         answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
-        if not (self.webhook and answer.gated and gate_patch(pod)):
+        others = pod["spec"].get("schedulingGates", ())
+        if not (self.webhook and answer.gated and gate_patch([each["name"] for each in others])):
             return pod
-        gates = [*pod["spec"].get("schedulingGates", ()), {"name": names.GATE}]
+        gates = [*others, {"name": names.GATE}]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     def _delete(self, pod: Json) -> None:
