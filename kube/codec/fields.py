@@ -28,7 +28,7 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 def created_at(metadata: base_objects.ObjectMeta) -> float:
     """Give the creation time in seconds since the epoch; 0 where there is none yet.
 
-    Who has one that cannot be read comes after all others.
+    An object whose time cannot be read sorts after all others.
     """
     text = metadata.creation_timestamp
     if not text:
@@ -57,5 +57,5 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cut what somebody wrote to what a message can show."""
+    """Cut text from an object to what a message can show."""
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

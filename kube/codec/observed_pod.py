@@ -1,8 +1,8 @@
-"""Reduces a pod that was seen to what decisions need.
+"""Reduces a pod from a watch to the fields that decisions need.
 
-A cluster has tens of thousands of pods and Muster needs little of each: where it is
-and how much it takes. Of pods that belong to a Ray cluster it needs more, and what patches
-are built from only while our gate is on.
+A cluster has tens of thousands of pods, and of most Muster needs only where they are and how much
+they take. Of pods of a Ray cluster it needs more, and the fields that patches are built from only
+while our gate is on.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ UNREADABLE: Amounts = ((PODS, 1 << 40),)
 
 TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
 
-_RESIZE = "PodResizePending"  # the condition that says which resize cannot be
+_RESIZE = "PodResizePending"  # the condition that says which resize is not possible
 
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
@@ -72,8 +72,8 @@ SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked 
 Shape: TypeAlias = tuple[PodShape | None, str]
 """A shape, or why there is none."""
 
-# A pod is told of some five times while it starts, and hundreds of a worker group ask for the same:
-# what was read of one is looked up for the others by the bytes of all that it was read from.
+# A starting pod comes some five times, and hundreds of pods of a worker group have the same fields:
+# the result for one is looked up for the others by the bytes of all fields that it was read from.
 READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
 READ_AMOUNTS: BoundedCache[bytes, Amounts] = BoundedCache(4 * MIB)
 _bytes_of = msgspec.json.Encoder().encode
@@ -105,9 +105,9 @@ class ObservedPod:
     """A pod reduced to what decisions need; what patches need is `raw`, while our gate is on it.
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
-    `nominated` is its priority where it may lose that room to a pod of a higher one; None where
-    nobody can take it. `kind` is what other pods' affinity knows of it, `holder` whom people call
-    the owner of its room, `mounts` are its claims.
+    `nominated` is its priority where a pod of higher priority may take that room; None where no pod
+    may. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
+    is the controller that messages name as the holder of its room; `mounts` are its claims.
     """
 
     namespace: str
@@ -141,7 +141,7 @@ class ObservedPod:
 
     @property
     def priority(self) -> int:
-        """The priority of a member of a gang; of others nobody asks."""
+        """The priority of a member of a gang; 0 for other pods, where it is not needed."""
         return self.member.priority if self.member is not None else 0
 
     @property
@@ -156,14 +156,14 @@ class ObservedPod:
 
     @property
     def stay(self) -> Presence:
-        """How it is on the node where it takes room."""
+        """Whether it is bound, nominated or leaving, on the node where it takes room."""
         if not self.node:
             return Presence.NOMINATED if self.nominated is None else Presence.NOMINATED_AT_PRIORITY
         return Presence.LEAVING if self.terminating else Presence.BOUND
 
     @property
     def repels(self) -> tuple[PodTerm, ...]:
-        """What it keeps away from where it is; nothing while it is nowhere."""
+        """Its anti-affinity terms, which keep pods off its node; empty while it takes no room."""
         return self.anti_affinity if self.holds else ()
 
     @property
@@ -183,8 +183,8 @@ class ObservedPod:
 def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
     """Reduce a pod; gangs are decided for the schedulers of the profiles.
 
-    One whose amounts cannot be read, or hardly anything, takes room that no node has: its node
-    counts as full, which is the side to err on.
+    An unreadable pod, or one with unreadable amounts, takes more room than any node has: its node
+    counts as full, which errs on the safe side.
     """
     pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
     member = _membership(pod, profiles)
@@ -225,7 +225,7 @@ def _with_amounts_unread(bare: BarePod) -> Pod:
 
 
 def _kind(pod: Pod) -> PodKind:
-    """Say what others' affinity knows of a pod."""
+    """Return the namespace and labels of a pod, which terms of other pods match."""
     return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
 
 
@@ -242,7 +242,7 @@ def _holder(metadata: ObjectMeta) -> Holder:
 
 
 def _used(pod: Pod) -> Amounts:
-    """Count what a pod takes; what its status says of resizes is among what that is read from."""
+    """Count what a pod takes, from its spec and from the resizes in its status."""
     spec, status = pod.spec, pod.status
     asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
     given = (status.container_statuses, status.init_container_statuses)
@@ -287,18 +287,19 @@ def _shape(pod: Pod, profiles: Profiles) -> Shape:
 
 
 def _shaping(pod: Pod) -> tuple[Any, ...]:
-    """All of a pod that its shape is read from.
+    """Return all fields of a pod that its shape is read from.
 
-    Labels and namespace matter to a pod that minds its company, and would tell all others apart.
+    Labels and namespace only where the pod has inter-pod constraints; without them equal pods of
+    all namespaces share one entry.
     """
     spec, meta = pod.spec, pod.metadata
     asked = replace(
         spec, node_name="", scheduling_gates=(), priority=None, volumes=telling_volumes(spec)
     )
     affinity = spec.affinity
-    near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    minds = near or spec.topology_spread_constraints
-    return asked, (meta.namespace, sorted(meta.labels.items())) if minds else ()
+    terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    constrained = terms or spec.topology_spread_constraints
+    return asked, (meta.namespace, sorted(meta.labels.items())) if constrained else ()
 
 
 def _read_shape(pod: Pod, profiles: Profiles) -> Shape:

@@ -3,7 +3,7 @@
 Pure functions from a pod to a list of operations; an empty list means that there is nothing to
 do. Every patch of an existing pod begins with tests, so that it fails rather than act on a pod
 that is not the one the verdict was about: on the uid (names are used again), on our gate at its
-index (someone else may have taken a gate off), and for the release on the resourceVersion. The
+index (another client may have taken a gate off), and for the release on the resourceVersion. The
 latter is what makes a fence work: a new leader annotates the still gated pods of a gang it takes
 over, which changes their resourceVersion, and a patch of the older leader that is still in
 flight fails. It fails on any other change too; the coordinator then reads the pod again.
@@ -29,14 +29,11 @@ _ANNOTATIONS = "/metadata/annotations"
 _NODE_FIELD = "metadata.name"
 
 _SOME: Labels = {"": ""}
-"""Annotations of which no more is known than that there are some."""
+"""Stands for annotations whose content does not matter."""
 
 
 def for_patches(pod: Pod) -> Pod:
-    """Return of a pod what the patches of an existing pod look at, which is little of it.
-
-    Of its annotations only whether there are any.
-    """
+    """Reduce a pod to what its patches read; of annotations only whether there are any."""
     meta, affinity = pod.metadata, pod.spec.affinity
     return Pod(
         metadata=ObjectMeta(
@@ -147,7 +144,7 @@ def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
 def _annotate(pod: Pod, key: str, value: str) -> JsonPatch:
     if pod.metadata.annotations:
         return [_add(f"{_ANNOTATIONS}/{_escaped(key)}", value)]
-    # Adding the whole map would wipe out what somebody else has added meanwhile.
+    # Adding the whole map would remove keys that another client has added meanwhile.
     return [_test_version(pod), _add(_ANNOTATIONS, {key: value})]
 
 
