@@ -1,4 +1,4 @@
-"""How long does kube-scheduler wait for the extender, and how much of that is judging?
+"""Measures how long kube-scheduler waits for the extender, and how much of that is judging.
 
 A cluster of 5,000 nodes with 1,000 reservations, and questions with 100, 500 and 5,000 names over
 one TLS connection that stays open, as kube-scheduler's does: filter, then prioritize with the
@@ -184,7 +184,7 @@ async def serve(directory: Path, kind: type[Extender]) -> None:
 
 
 class Silent:
-    """Nobody asks about the certificate."""
+    """The benchmark does not ask about the certificate."""
 
     def certificate_loaded(self, _: datetime) -> None:
         """Nothing."""
@@ -322,7 +322,7 @@ def _rows(
 ) -> Iterator[Row]:
     floor, ours = in_turn(runs, lambda _: work(DoesNothing, size), lambda _: work(Extender, size))
     for verb in ("filter", "prioritize"):
-        # A tenth of the calls meets nobody else even on a crowded machine.
+        # A tenth of the calls runs undisturbed even on a busy machine.
         for share, called in ((0.1, "p10"), (0.5, "p50"), (0.99, "p99")):
             name = f"{verb}, {size} names, {how}, {called}"
             yield Row(name, "ms", _quantiles(ours, verb, share), _quantiles(floor, verb, share))

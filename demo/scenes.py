@@ -1,4 +1,4 @@
-"""What do the three scenes play, and what must be seen in each?
+"""The three scenes, and what must be seen in each.
 
 A scene is a function over a stage that returns its claims; the tests play the same functions.
 """
@@ -217,7 +217,7 @@ SCENES = (
     Scene(
         1,
         "Two Ray clusters that do not both fit",
-        "A head and 4 workers of 1 CPU, twice, on 8 CPUs: look at who holds what, and who starts.",
+        "A head and 4 workers of 1 CPU, twice, on 8 CPUs: see what each holds, and which starts.",
         scene_1,
     ),
     Scene(

@@ -1,4 +1,4 @@
-"""Which fixtures and settings do all tests share?"""
+"""Fixtures and hypothesis profiles of all tests."""
 
 from hypothesis import HealthCheck, settings
 

@@ -1,20 +1,23 @@
 """The gangs that hold a cycle up, on a cluster where they do not."""
 
-from benchmarks.absurd import gangs, turns
+from benchmarks.absurd import gangs, samples
 
 
 def test_each_gets_a_verdict() -> None:
     """Fifty racks of one node: whoever keeps others out of its rack has enough of them."""
-    found = {turn.gang: turn.verdict for turn in turns(nodes=50)}
-    assert found == {
-        "one pod per host": "Admitted",
-        "one more pod than hosts": "NoFeasibleNode",
-        "five units, each in racks of its own": "Admitted",
-        "five units, each drawn to the next": "NoFeasibleNode",  # a ring: nobody can be the first
-        "the same, one pod of each per host": "NoFeasibleNode",
-        "twenty shapes": "Admitted",
-        "two shapes, one pod too many": "InsufficientResources",
-    }
+    found = {sample.gang: sample.verdict for sample in samples(nodes=50)}
+    assert (
+        found
+        == {
+            "one pod per host": "Admitted",
+            "one more pod than hosts": "NoFeasibleNode",
+            "five units, each in racks of its own": "Admitted",
+            "five units, each with affinity to the next": "NoFeasibleNode",  # a ring: no pod can be first
+            "the same, one pod of each per host": "NoFeasibleNode",
+            "twenty shapes": "Admitted",
+            "two shapes, one pod too many": "InsufficientResources",
+        }
+    )
 
 
 def test_they_have_at_least_as_many_pods_as_there_are_nodes() -> None:

@@ -1,4 +1,4 @@
-"""Is the Secret made once, and the webhook's configuration filled from what is in it?"""
+"""The Secret is made once, and the webhook's configuration filled from its content."""
 
 from __future__ import annotations
 

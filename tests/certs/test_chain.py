@@ -1,4 +1,4 @@
-"""Are the certificates what OpenSSL and the API server accept, and renewed in time?"""
+"""OpenSSL and the API server accept the certificates, and they are renewed in time."""
 
 from __future__ import annotations
 

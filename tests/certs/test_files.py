@@ -1,4 +1,4 @@
-"""Is a key on disk readable by its owner only, and never half there?"""
+"""A key on disk is readable by its owner only, and never half written."""
 
 from __future__ import annotations
 

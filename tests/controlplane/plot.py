@@ -1,4 +1,4 @@
-"""How does one test see the shared cluster: a namespace and nodes of its own, and what waits there?
+"""One test's part of the shared cluster: a namespace and nodes of its own, and waits on them.
 
 Everything that a plot starts is held to the plot's nodes by a node selector, so that tests cannot
 take each other's room. Waiting is always for something to be true, never for a time.

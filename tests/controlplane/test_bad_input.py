@@ -1,4 +1,4 @@
-"""What does Muster say to what it cannot understand, and does it go on when that is mended?"""
+"""Values that cannot be used are named in the status, and mended ones take effect."""
 
 import pytest
 

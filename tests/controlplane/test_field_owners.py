@@ -1,4 +1,4 @@
-"""What of pods whose field owners the API server does not track, when somebody applies to one?"""
+"""Server-side apply works on pods whose field owners the API server does not track."""
 
 import json
 

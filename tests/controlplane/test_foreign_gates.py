@@ -1,4 +1,4 @@
-"""What happens to pods that somebody else holds as well?"""
+"""Pods with gates of other controllers are not released, and those gates stay."""
 
 from kube.objects import names
 from tests.controlplane.plot import Plot, condition, gates

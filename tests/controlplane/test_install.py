@@ -1,4 +1,4 @@
-"""Does the API server take Muster's manifests, and are they all that Muster needs?"""
+"""The API server takes Muster's manifests, and Muster needs nothing beside them."""
 
 import json
 import re

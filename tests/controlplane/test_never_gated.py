@@ -1,4 +1,4 @@
-"""Which pods does Muster leave alone? Each is shown to run: a gated pod would never be bound."""
+"""Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
 from kube.objects import names
 from testbed.following import Follower

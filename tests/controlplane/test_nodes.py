@@ -1,4 +1,4 @@
-"""Do pods land only where kube-scheduler would take them, and does a gang say what bars it?"""
+"""Pods land only where kube-scheduler takes them, and a waiting gang names the obstacle."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How does a Ray cluster become a gang, and how does it stop being one?"""
+"""Ways in which a Ray cluster becomes a gang, and stops being one."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Do gangs run on a scheduler of their own, with what it adds to what their pods ask for?
+"""Gangs run on a scheduler of their own, with the affinity that its profile adds.
 
 The scheduler is the second one of the manifests, the extender beside it; there is no other.
 """

@@ -1,4 +1,4 @@
-"""Does a gang that KubeRay cannot complete say what was refused?"""
+"""A gang that KubeRay cannot complete says what was refused."""
 
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held

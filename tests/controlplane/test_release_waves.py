@@ -1,4 +1,4 @@
-"""Are gangs started that only one order of binding satisfies?
+"""Gangs start that only one order of binding satisfies.
 
 Workers want a pod of their cluster in their zone, and the head has to be in another one: the first
 worker may begin as long as the head is not bound, and no worker may once it is.

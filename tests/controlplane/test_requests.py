@@ -1,4 +1,4 @@
-"""Does Muster count what KubeRay adds to pods, and agree with kube-scheduler to the last milli?"""
+"""Muster counts what KubeRay adds to pods, and agrees with kube-scheduler to the last milli."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How does a gang grow, shrink, lose and regain pods once its minimum runs?"""
+"""A gang grows, shrinks, loses and regains pods after its minimum runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Do gangs start inside one zone, and replicas of several hosts inside one rack, for real?"""
+"""Gangs start inside one zone, and replicas of several hosts inside one rack."""
 
 from collections import Counter, defaultdict
 

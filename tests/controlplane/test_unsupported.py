@@ -1,4 +1,4 @@
-"""Are constraints that Muster does not model named, instead of taken for satisfied?"""
+"""Constraints that Muster does not model are named, and not taken for satisfied."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Do gangs start where their volumes are, and do they say which claim they wait for?"""
+"""Gangs start where their volumes are, and name the claim that they wait for."""
 
 from testbed.nodes import NodeSpec
 from testbed.provisioner import provisioning

@@ -1,4 +1,4 @@
-"""What happens while the webhook is down?"""
+"""While the webhook is down Ray pods wait, and no other pod does."""
 
 from collections.abc import Iterator
 

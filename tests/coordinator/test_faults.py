@@ -1,4 +1,4 @@
-"""What happens when pods, nodes, watches and writes do not do as they were expected to?"""
+"""Gangs end whole when pods, nodes, watches and writes fail."""
 
 from coordinator.messages.actions import DeletePod, FencePod, ReleasePod, WriteGangStatus
 from coordinator.messages.clock import Patience

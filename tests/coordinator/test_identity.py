@@ -1,4 +1,4 @@
-"""Whose Gang is it? Objects that are deleted, made again, or edited by hand."""
+"""Gangs are told apart by owner uid: objects that are deleted, made again, or edited by hand."""
 
 from coordinator.messages.actions import CreateGang, DeleteGang
 from coordinator.record.urgency import SETTLE_DELAY

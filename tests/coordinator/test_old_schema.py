@@ -1,4 +1,4 @@
-"""What if the API server drops fields of a status, because the CRD is of an older release?"""
+"""The coordinator copes with a CRD of an older release that drops fields of the status."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When does a gang that is opted out give its room back?"""
+"""A gang that is opted out gives its room back after a delay, and when its pods are bound."""
 
 from coordinator.messages.actions import DeleteGang, FencePod
 from coordinator.messages.events import SightLost, SightRegained

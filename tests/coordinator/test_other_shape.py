@@ -1,4 +1,4 @@
-"""What becomes of a lost pod's seat when its replacement comes in another shape?"""
+"""The slot of a lost pod is given up when its replacement comes in another shape."""
 
 from typing import Any
 

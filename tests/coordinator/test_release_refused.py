@@ -1,4 +1,4 @@
-"""Does a gang whose release is refused for ever give its room to others?"""
+"""A gang whose release is refused for ever gives its room to others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What happens when a gang grows, shrinks, or has more pods than must start at once?"""
+"""A gang grows and shrinks, and its surplus waits for room."""
 
 from collections import Counter
 

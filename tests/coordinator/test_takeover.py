@@ -1,4 +1,4 @@
-"""What does the next leader do with what the last one left, and may still be doing?"""
+"""The next leader completes what the last one left, and fences what it may still be doing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does a gang stay in its domain, and each replica in its own, whatever happens to them?"""
+"""A gang stays in its domain, and each replica in its own, through losses and changes."""
 
 from collections import Counter, defaultdict
 

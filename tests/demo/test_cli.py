@@ -1,4 +1,4 @@
-"""Does the demo end with the right exit code, and leave nothing but what it was asked for?"""
+"""The demo ends with the right exit code, and leaves nothing but what was asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fixtures do the tests of the extender share? One that serves over TLS, and its callers."""
+"""Fixtures of the extender's tests: one that serves over TLS, and its callers."""
 
 from __future__ import annotations
 

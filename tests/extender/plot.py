@@ -1,4 +1,4 @@
-"""How does one test see a real cluster with an extender: nodes, a namespace, Gangs, and pods?
+"""One test's part of a real cluster with an extender: nodes, a namespace, Gangs and pods.
 
 Gangs are written by hand here, as the coordinator would write them: what is tried is the extender
 and the real kube-scheduler, with nothing else in between.

@@ -1,4 +1,4 @@
-"""What exactly does a real kube-scheduler send to an extender? This writes `bodies/` anew.
+"""Records what a real kube-scheduler sends to an extender. This writes `bodies/` anew.
 
 `python -m tests.extender.record 1.35.4` asks the scheduler of that version on a cluster of the same
 version. `--scheduler PATH` takes another program on the cluster, for a version of which the testbed

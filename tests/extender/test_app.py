@@ -1,4 +1,4 @@
-"""What does a caller get over TLS: the scheduler, a stranger, and who sends anything else?"""
+"""Every caller gets the right answer over TLS: the scheduler, strangers, and malformed bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does room that a gang no longer needs go to somebody else's pod?
+"""Room that a gang no longer needs goes to pods of others.
 
 KubeRay, Muster, its extender and kube-scheduler together: what the coordinator gives up is what the
 extender lets others have. The other one is a plain pod of another namespace.

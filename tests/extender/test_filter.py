@@ -1,4 +1,4 @@
-"""Which nodes does a pod pass, beside pods, nominations, what was passed, and reservations?"""
+"""A pod passes the nodes with room beside bound, nominated, in-flight and reserved pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there a wrong yes when the real scheduler goes over to a real replica that lags behind?"""
+"""No pod takes reserved room when a real scheduler moves to a real replica that lags behind."""
 
 from __future__ import annotations
 

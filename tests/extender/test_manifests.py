@@ -1,4 +1,4 @@
-"""Do the manifests of the extender and the scheduler say what the programs expect?"""
+"""The manifests of the extender and the scheduler say what the programs expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On which nodes may pods be evicted for another, once reservations and gangs are looked at?"""
+"""Nodes are dropped where evictions would not make room, or would break a gang."""
 
 from __future__ import annotations
 

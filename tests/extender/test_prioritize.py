@@ -1,4 +1,4 @@
-"""Does a pod go where whole nodes stay free for gangs?"""
+"""A pod goes where whole nodes stay free for gangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what real kube-schedulers sent read whole, and answered? `record.py` wrote the bodies."""
+"""What real kube-schedulers sent is read whole and answered. `record.py` wrote the bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there a wrong yes when the scheduler goes over to a replica that lags behind?
+"""No pod takes reserved room when the scheduler moves to a replica that lags behind.
 
 A small scheduler asks one replica, binds where it may, and from some moment on asks the other one.
 What was bound comes to each replica late, by less than the time of doubt.

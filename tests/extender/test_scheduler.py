@@ -1,4 +1,4 @@
-"""Does the real kube-scheduler, with the extender beside it, keep out of reserved room?
+"""The real kube-scheduler, with the extender beside it, keeps out of reserved room.
 
 All of it on the testbed's own Kubernetes; the long run tries the older one too.
 """

@@ -1,4 +1,4 @@
-"""Is what was worked out ahead given to whom it is for, and worked out only where it is wanted?"""
+"""A prefetched answer goes to its own question, and is computed only where it is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what the extender knows the same, however its news came?"""
+"""The ledger holds the same whatever the order of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are refused pods tried again when room comes free for one of them, and only then?"""
+"""Refused pods are tried again when room comes free for one of them, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When may what the watches told be used?"""
+"""The ledger is used only while every watch is synced and none is silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a gang bind whole after a burst of others, while its releases are held up?
+"""A gang binds whole after a burst of others, while its releases are held up.
 
 With the extender nothing lands in its room; where the extender was not asked, the coordinator
 repairs what others broke.

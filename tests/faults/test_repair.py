@@ -1,4 +1,4 @@
-"""Is a gang whole in the end, whatever is taken from it between the verdict and the last bind?"""
+"""A gang ends whole, whatever is taken from it between the verdict and the last bind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do callers that never complete a request cost a server a bounded amount, and keep no other out?
+"""Callers that never complete a request cost a bounded amount, and keep no other caller out.
 
 The programs run as processes, as they are installed, against an API server in memory. Thousands of
 connections are opened and held, each of which stops somewhere before its request is complete.

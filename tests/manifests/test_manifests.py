@@ -1,4 +1,4 @@
-"""Do the manifests say what the programs expect, and grant what they use and no more?"""
+"""The manifests say what the programs expect, and grant what they use and no more."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Does a policy let each port of each server be called, and none that nothing listens on?"""
+"""The policies let each port of each server be called, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one constraint bring to the oracle? See the package `tests.oracle.ingredients`."""
+"""What one constraint brings to the oracle. See the package `tests.oracle.ingredients`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

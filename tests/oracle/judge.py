@@ -1,4 +1,4 @@
-"""Would kube-scheduler take this pod on that node, worked out the slow and obvious way?
+"""Says whether kube-scheduler would take a pod on a node, the slow and obvious way.
 
 Written from the scheduler's plugins and on plain manifests, sharing no line with the core: one
 pod, one node, everything that is bound so far. What refuses is named, so that it can be counted

@@ -1,4 +1,4 @@
-"""What does Muster answer for the gang of a world?"""
+"""Asks Muster for its verdict on the gang of a world."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Is there any way at all to bind a gang? Found out by trying everything, one pod at a time.
+"""Finds any way to bind a gang by trying everything, one pod at a time.
 
 It follows kube-scheduler: pods are bound one after the other, each judged by what is bound then,
 in whatever order suits. It shares no line with the core.

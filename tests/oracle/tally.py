@@ -1,4 +1,4 @@
-"""What came of all cases, and how is it told?"""
+"""Counts the outcomes of all cases, and prints them."""
 
 from collections import Counter
 from dataclasses import dataclass, field

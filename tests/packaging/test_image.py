@@ -1,4 +1,4 @@
-"""Is the image what it should be? There may be no engine to build it, so its text is judged."""
+"""The image is built as it should be. There may be no engine, so its text is judged."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Does `make help` tell all there is, and does the build server run the README's command?"""
+"""`make help` lists every target, and the build server runs the README's command."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Does docs/architecture.md name every file of the programs, and none that there is not?"""
+"""docs/architecture.md names every file of the programs once, and none that does not exist."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Does docs/operating.md name every metric, with its type and its labels, and no other?"""
+"""docs/operating.md names every metric, with its type and its labels, and no other."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Does a fresh machine install what was tested, and nothing that anybody swapped?"""
+"""A fresh machine installs what was tested, each archive checked by its hash."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Is there a key in the repository?"""
+"""There is no key in the repository."""
 
 import re
 import stat

@@ -1,4 +1,4 @@
-"""Which connections are closed, when and for which reason, and which never are?"""
+"""Connections are closed by limits and deadlines, with the right reason, and busy ones never."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the check of the history find what is wrong, and nothing else?"""
+"""The check of the history finds each fault, and nothing else."""
 
 from __future__ import annotations
 

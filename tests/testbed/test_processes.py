@@ -1,4 +1,4 @@
-"""Are programs ended, frozen and restarted as asked, and outlive nobody?"""
+"""Programs are ended, frozen and restarted as asked, and do not outlive their owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every request answered: reviews with reviews, everything else with a 4xx, and in time?"""
+"""Every request is answered in time: reviews with reviews, everything else with a 4xx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what is known used only while it is fresh, and the rest read once and in time?"""
+"""Cached marks are used only while they are fresh; all others are read once and in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is exactly the pod gated that belongs to a gang, once, and is nonsense answered with a 4xx?"""
+"""Exactly the pods of gangs are gated, once, and malformed reviews are answered with a 4xx."""
 
 from __future__ import annotations
 

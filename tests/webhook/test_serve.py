@@ -1,4 +1,4 @@
-"""Does the whole program come up, answer over TLS, change its certificate, and end cleanly?"""
+"""The whole program starts, answers over TLS, changes its certificate, and ends cleanly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a node on which kube-scheduler refuses a pod left alone for a while, though it looks free?"""
+"""A node on which kube-scheduler refuses a pod is avoided for a while, though it looks free."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What becomes of pods that have no gate though Muster did not release them?
+"""Pods without a gate that Muster did not release are kept, or deleted and placed anew.
 
 Pods of before the opt-in, of a gang that was opted out and in again, and such as lost their gate.
 """

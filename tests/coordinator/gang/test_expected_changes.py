@@ -1,4 +1,4 @@
-"""Is a gang whose pods only go on as decided looked at less often, and never too late?"""
+"""A gang whose pods only go on as decided is looked at less often, and never too late."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How long is the slot of a lost pod kept for which no replacement comes?"""
+"""The slot of a lost pod is kept for a bounded time when no replacement comes."""
 
 from typing import Any
 

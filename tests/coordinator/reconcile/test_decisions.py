@@ -1,4 +1,4 @@
-"""Does the log tell each decision, once, with what an operator asks first?"""
+"""The log has each decision once, with its reason and numbers."""
 
 from prometheus_client import REGISTRY
 from structlog.testing import LogCapture

@@ -1,4 +1,4 @@
-"""Are Events few, whatever is patched how often, and do they say at any time why a gang waits?"""
+"""Events stay few however often pods are patched, and always say why a gang waits."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""How long does a pod count that was passed, and when may this replica be sure to know of all?"""
+"""A passed pod counts until it is settled, and a replica knows when others may have passed more."""
 
 from __future__ import annotations
 

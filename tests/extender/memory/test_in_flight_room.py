@@ -1,4 +1,4 @@
-"""Is what passed pods take the same as if each were counted by itself, whatever comes and goes?"""
+"""The sums of what passed pods take equal a count of each pod by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a long list of names read, looked up and cut as if each name were looked at by itself?"""
+"""A long list of names is read, looked up and cut as if each name were handled by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a question with whole nodes the same read node by node, and are others answered meanwhile?"""
+"""A question read node by node is the same as in one piece, and others are answered meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a pod, and for how long?"""
+"""A pod is reduced to what decisions need, and equal parts are kept once."""
 
 from typing import Any
 

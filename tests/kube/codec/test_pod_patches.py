@@ -1,4 +1,4 @@
-"""Do the patches do to a pod what the API server allows, and nothing else?
+"""The patches do to a pod what the API server allows, and nothing else.
 
 `jsonpatch` applies them, as an implementation of JSON patch that is not ours.
 """

@@ -1,4 +1,4 @@
-"""Is a scheduler's profile read as its configuration means it, and refused where it cannot be?"""
+"""A profile is read as kube-scheduler means it, and refused where it cannot be judged."""
 
 from typing import Any
 

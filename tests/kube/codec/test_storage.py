@@ -1,4 +1,4 @@
-"""What do objects of storage, as an API server tells of them, mean in the words of the core?"""
+"""Objects of storage are read into the facts of the core."""
 
 from typing import Any
 

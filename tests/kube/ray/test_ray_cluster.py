@@ -1,4 +1,4 @@
-"""Is a RayCluster read the way KubeRay reads it, and are tenants' mistakes named?"""
+"""A RayCluster is read the way KubeRay reads it, and tenants' mistakes are named."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""In which domain does a gang go, and what is said where none takes it?"""
+"""A gang goes into the best domain, and a refusal names the one that comes closest."""
 
 from collections.abc import Mapping
 
