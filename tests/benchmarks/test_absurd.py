@@ -12,7 +12,7 @@ def test_each_gets_a_verdict() -> None:
             "one pod per host": "Admitted",
             "one more pod than hosts": "NoFeasibleNode",
             "five units, each in racks of its own": "Admitted",
-            "five units, each with affinity to the next": "NoFeasibleNode",  # a ring: no pod can be first
+            "five units, each with affinity to the next": "NoFeasibleNode",
             "the same, one pod of each per host": "NoFeasibleNode",
             "twenty shapes": "Admitted",
             "two shapes, one pod too many": "InsufficientResources",
