@@ -89,7 +89,7 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: venv ## check format, lint, types and who imports whom
+lint: venv ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
