@@ -6,7 +6,7 @@ pytest_plugins = ["testbed.pytest_plugin"]
 
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A quarter of the examples, for those who wait for the answer.
+# A quarter of the examples, for quick answers.
 settings.register_profile("quick", settings.get_profile("muster"), max_examples=25)
 # The same examples every time, so that a change is never refused for what another one brought; all
 # of them, for soundness rests on their number.

@@ -131,7 +131,7 @@ def test_pods_without_our_gate_and_pods_that_left_are_let_be() -> None:
     assert list(RoundRobin(9).take(lines)) == []
 
 
-# ---- who used what
+# ---- the use of each program
 
 
 METRICS = """\

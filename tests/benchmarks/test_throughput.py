@@ -58,7 +58,7 @@ def test_names_are_spread_over_all_nodes_in_an_order_of_their_own() -> None:
 
 
 class Echo:
-    """Answers filter with the names it was given, and notes who asked what."""
+    """Answers filter with the names it was given, and notes the questions by caller."""
 
     def __init__(self) -> None:
         self.verbs: list[str] = []

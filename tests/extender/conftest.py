@@ -66,7 +66,7 @@ def pki(tmp_path: Path) -> Pki:
 
 
 class Quiet:
-    """Nobody who would be told of certificates; keeps what was said."""
+    """Takes news of certificates, and keeps it."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -91,7 +91,7 @@ async def test_preempt(served: Served) -> None:
     assert await served.post("preempt", body) == (200, '{"NodeNameToMetaVictims":{}}')
 
 
-async def test_who_asks_for_victims_is_not_on_its_way(served: Served) -> None:
+async def test_a_pod_that_preempts_is_not_in_flight(served: Served) -> None:
     await served.post("filter", asked(pod("p", gpu=1), "b"))
     assert len(served.in_flight_pods) == 1
     await served.post("preempt", {"Pod": pod("p", gpu=1), "NodeNameToMetaVictims": {}})
@@ -125,7 +125,7 @@ async def test_an_answer_leaves_in_one_write(served: Served, nodes: int) -> None
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
-async def test_who_does_not_know_says_so(served: Served, verb: str) -> None:
+async def test_an_extender_without_synced_watches_says_so(served: Served, verb: str) -> None:
     served.known.fresh = False
     status, text = await served.post(verb, asked(pod("p"), "a"))
     assert status == 503
@@ -197,7 +197,7 @@ async def test_plain_http_is_no_handshake(served: Served) -> None:
         await served.session.post(f"http://127.0.0.1:{served.port}/filter", data=b"{}")
 
 
-async def test_who_opens_and_says_nothing_is_hung_up_on(hasty: Served) -> None:
+async def test_a_silent_connection_is_closed(hasty: Served) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", hasty.port)
     assert await asyncio.wait_for(reader.read(), 30) == b""
     writer.close()

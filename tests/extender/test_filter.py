@@ -140,7 +140,7 @@ def test_a_pod_whose_amounts_cannot_be_read_passes_nowhere() -> None:
     assert ask(ledger(node("a")), odd, ["a"]).failed == {"a": NO_ROOM}
 
 
-def test_overcommitted_memory_concerns_nobody_who_asks_for_none() -> None:
+def test_overcommitted_memory_does_not_concern_pods_without_requests() -> None:
     known = ledger(node("a", cpu=1), pod("old", cpu=4, on="a"))
     frugal: Json = pod("frugal", gpu=1)
     del frugal["spec"]["containers"][0]["resources"]["requests"]["cpu"]
@@ -226,7 +226,7 @@ def test_a_pod_on_its_way_keeps_its_node_when_others_come() -> None:
     assert list(answer.passed) == ["a"]
 
 
-def test_who_may_not_know_all_that_was_passed_gives_no_reserved_node() -> None:
+def test_a_replica_in_doubt_gives_no_reserved_node() -> None:
     known = ledger(node("a"), node("b"), gang(slots={"a": 1}, gpu=4))
     answer = ask(known, pod("new", gpu=1), AB, InFlight(complete=False))
     assert (list(answer.passed), answer.unresolvable) == (["b"], {"a": RESERVED})
@@ -318,12 +318,12 @@ def test_a_member_on_its_way_counts_once() -> None:
     assert ask(known, with_slot("second"), ["a"], passed(first)).passed == ["a"]
 
 
-def test_a_member_gets_its_slot_whoever_else_may_have_been_passed() -> None:
+def test_a_member_gets_its_slot_also_in_doubt() -> None:
     known = ledger(node("a"), gang(slots={"a": 1}))
     assert ask(known, with_slot(), ["a"], InFlight(complete=False)).passed == ["a"]
 
 
-def test_a_slot_that_somebody_took_is_full() -> None:
+def test_a_slot_that_another_pod_took_is_full() -> None:
     known = ledger(node("a"), pod("thief", gpu=1, on="a"), gang(slots={"a": 1}))
     assert ask(known, with_slot(), ["a"]).failed == {"a": NO_ROOM}
 
@@ -343,7 +343,7 @@ def test_a_member_that_grew_needs_room_beside_pods_on_their_way() -> None:
     assert ask(known, grown, ["a"], passed(first)).failed == {"a": NO_ROOM}
 
 
-def test_what_a_member_on_its_way_takes_beyond_its_slot_counts_for_everybody() -> None:
+def test_what_an_in_flight_member_takes_beyond_its_slot_counts_for_all_pods() -> None:
     grown, second = (member(pinned(pod(name, gpu=9), "a")) for name in ("w", "v"))
     known = ledger(node("a", gpu=17), gang(slots={"a": 2}))
     first = remembered(ask(known, grown, ["a"]))
@@ -353,7 +353,7 @@ def test_what_a_member_on_its_way_takes_beyond_its_slot_counts_for_everybody() -
     assert ask(known, with_slot("v"), ["a"], passed(first)).passed == ["a"]
 
 
-def test_a_member_of_a_ray_cluster_that_is_no_gang_is_anybody() -> None:
+def test_a_pod_of_a_ray_cluster_that_is_no_gang_is_like_any_other() -> None:
     known = ledger(node("a"), node("b"))
     assert list(ask(known, with_slot()).passed) == ["a", "b"]
 

@@ -60,7 +60,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             yield Pair(cluster, first, second, board, proxy)
 
 
-def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> None:
+def test_room_of_a_pod_passed_by_one_replica_is_not_given_away_by_the_other(pair: Pair) -> None:
     """The second one has not heard of the pods that the first one passed a moment ago."""
     plot = Plot(pair.cluster, pair.first, "turn")
     nodes = plot.add_nodes(NODES)

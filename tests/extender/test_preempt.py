@@ -30,7 +30,7 @@ def test_where_nothing_is_reserved_eviction_helps() -> None:
     assert kept(known, pod("big", gpu=8), a="small") == ["a"]
 
 
-def test_nobody_is_evicted_for_room_that_is_reserved() -> None:
+def test_no_pod_is_evicted_for_room_that_is_reserved() -> None:
     running = (pod("x", gpu=4, on="a"), pod("y", gpu=8, on="b"))
     known = ledger(node("a"), node("b"), *running, gang(slots={"a": 1}, gpu=4))
     assert kept(known, pod("big", gpu=8), a="x", b="y") == ["b"]

@@ -139,7 +139,7 @@ def take(known: Ledger, found: Json) -> None:
 
 
 @given(st.lists(news(), max_size=12), st.integers(1, 3))
-def test_scores_are_those_of_one_who_just_came(come: list[Json], kept: int) -> None:
+def test_scores_equal_those_of_a_new_ledger(come: list[Json], kept: int) -> None:
     """What is known of a node is worked out anew where it changed, and nowhere else."""
     asked = [pod("new", gpu=gpus, cpu=8) for gpus in (0, 1, 2)]
     known = ledger(*(node(name) for name in NAMES))

@@ -60,7 +60,7 @@ def test_a_later_filter_ends_what_was_worked_out(scorer: Scorer) -> None:
     assert scorer.prefetch.answer(ONE.pod.uid, AB) is None
 
 
-def test_nothing_more_is_worked_out_where_nobody_asks(scorer: Scorer) -> None:
+def test_nothing_more_is_computed_where_prioritize_is_not_called(scorer: Scorer) -> None:
     for _ in range(3):
         scorer.prefetch.expect(ONE, AB)
         scorer.prefetch.work()

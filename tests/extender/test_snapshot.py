@@ -122,7 +122,7 @@ def per_node(columns: NodeSnapshot) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def left(known: Ledger) -> dict[str, dict[str, int]]:
-    """What a pod of somebody else would find on each node, without zeros."""
+    """What a pod of another workload would find on each node, without zeros."""
     room, columns = known.snapshot().room, known.snapshot().guarded
     return {
         name: {each: n for each, row in columns.row.items() if (n := int(room.free[row, at]))}
@@ -140,7 +140,7 @@ def all_of(known: Ledger) -> Sequence[object]:
 def test_a_ledger_of_nodes_gangs_and_pods_that_come_and_go_is_one_of_those_that_are_left(
     news: list[tuple[Json, bool, bool]],
 ) -> None:
-    """Whatever order they come in, and wherever somebody looks in between."""
+    """Whatever order they come in, and whenever a snapshot is taken in between."""
     known, there = Ledger(), dict[str, Json]()
     for found, goes, looked_at in news:
         there.pop(forget(known, found), None)
@@ -204,7 +204,7 @@ def test_a_gang_without_a_ray_cluster_reserves_nothing() -> None:
 
 
 def test_nodes_that_only_pods_name_leave_nothing_behind() -> None:
-    """Whoever may create pods may name any node."""
+    """A tenant that may create pods may name any node."""
     known = ledger(node("a"))
     before = set(known._capacity_cache._changed)
     for number in range(10):

@@ -47,7 +47,7 @@ def fits(unscheduled: UnscheduledPods, known: Ledger, in_flight: InFlight = NONE
     return unscheduled.any_fits(NODES, known.snapshot(), in_flight)
 
 
-def test_while_all_is_reserved_nobody_is_woken(known: Ledger, unscheduled: UnscheduledPods) -> None:
+def test_while_all_is_reserved_no_pod_is_woken(known: Ledger, unscheduled: UnscheduledPods) -> None:
     unscheduled.note(as_watched_pod(pod("p", gpu=1)))
     assert not fits(unscheduled, known)
 
@@ -60,7 +60,7 @@ def test_the_end_of_a_reservation_wakes(known: Ledger, unscheduled: UnscheduledP
     assert not fits(unscheduled, known)
 
 
-def test_room_that_is_too_small_for_all_wakes_nobody(
+def test_room_that_is_too_small_for_all_wakes_no_pod(
     known: Ledger, unscheduled: UnscheduledPods
 ) -> None:
     unscheduled.note(as_watched_pod(pod("p", gpu=9)))
@@ -89,7 +89,7 @@ def test_what_an_earlier_process_refused_is_woken_once(known: Ledger) -> None:
 
 
 def test_of_too_many_the_oldest_are_woken_by_any_room(known: Ledger) -> None:
-    """One may be gone before it is noted, and nobody tells of its end."""
+    """One may be gone before it is noted, so that no event reports its end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LIMIT", 2)
         unscheduled = UnscheduledPods()
@@ -176,7 +176,7 @@ async def test_it_rings_again_where_it_failed(
     assert bell.failures == 0
 
 
-async def test_kubelets_that_report_wake_nobody(
+async def test_reports_of_kubelets_wake_no_pod(
     known: Ledger, bell: Bell, unscheduled: UnscheduledPods
 ) -> None:
     unscheduled.note(as_watched_pod(pod("p", gpu=1)))

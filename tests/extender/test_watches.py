@@ -22,10 +22,10 @@ class Told:
 
 
 def trusted(*reflectors: Told, now: float) -> bool:
-    nobody: Any = None  # no call is made
+    client: Any = None  # no call is made
     in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=1)
     watches: Any = Watches(
-        nobody, in_flight_pods, UnscheduledPods(), silence=90.0, clock=lambda: now
+        client, in_flight_pods, UnscheduledPods(), silence=90.0, clock=lambda: now
     )
     watches.reflectors = reflectors
     return bool(watches.trusted())

@@ -44,7 +44,7 @@ def pod(
 
 
 def with_port(found: Json, port: int) -> Json:
-    """The same pod, with a port of its host; or the same Gang, whose pods have it."""
+    """The same pod, with a port of its host; or the same Gang, with pods that have it."""
     if "status" in found and "placement" in found["status"]:
         made = copy.deepcopy(found)
         for each in made["status"]["placement"]["podSets"][0]["assignments"]:
@@ -63,7 +63,7 @@ def pinned(found: Json, to: str) -> Json:
 
 
 def member(found: Json, gang: str = "train", pod_set: str = "workers", replica: str = "") -> Json:
-    """The same pod, as one of a RayCluster whose uid is `uid-` and its name."""
+    """The same pod, as one of a RayCluster with the uid `uid-` and its name."""
     labels = {names.RAY_GROUP: pod_set, names.RAY_CLUSTER: gang, names.RAY_NODE_TYPE: "worker"}
     if replica:
         labels[names.RAY_REPLICA_NAME] = replica

@@ -44,7 +44,7 @@ def record(cluster: Cluster) -> list[Json]:
 
 
 def _kept(pod: Json) -> Json:
-    """Leave out the book-keeping of who wrote what, and what the containers run."""
+    """Leave out field owners, and what the containers run."""
     del pod["metadata"]["managedFields"]
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])):
         for key in container.keys() & RUN:

@@ -93,14 +93,14 @@ def _shape(pod: Json, cache: ClusterCache) -> PodShape:
 def _released(
     shapes: list[tuple[Json, PodShape]], admitted: Admitted
 ) -> tuple[tuple[tuple[Json, str], ...], ...]:
-    """Hand the seats of a placement to the pods, the head first in its wave."""
-    seats: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    """Give the slots of a placement to the pods, the head first in its wave."""
+    slots: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for each in admitted.placement.assignments:
         for node, count in each.nodes:
-            seats[each.pod_set, each.shape] += [(each.wave, node)] * count
+            slots[each.pod_set, each.shape] += [(each.wave, node)] * count
     waves: defaultdict[int, list[tuple[Json, str]]] = defaultdict(list)
     for pod, shape in sorted(shapes, key=lambda it: (pod_set_of(it[0]) != "head", name_of(it[0]))):
-        wave, node = seats[pod_set_of(pod), shape.key].pop()
+        wave, node = slots[pod_set_of(pod), shape.key].pop()
         waves[wave].append((pod, node))
     return tuple(tuple(waves[wave]) for wave in sorted(waves))
 

@@ -68,7 +68,7 @@ def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_make_test_tries_all_examples_and_the_same_each_time() -> None:
-    """Soundness rests on their number; only who works on the code waits for fewer."""
+    """Soundness rests on their number; only test-unit tries fewer."""
     used = dict(
         re.findall(r'-m "(.*)" --hypothesis-profile=(\w+)', (ROOT / "Makefile").read_text())
     )

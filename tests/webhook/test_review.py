@@ -91,7 +91,7 @@ def test_a_recorded_pod_is_gated_when_it_is_of_a_gang(name: str, gates: list[str
 
 
 def test_every_recorded_review_is_judged() -> None:
-    """A review that somebody adds to the folder is read without a change here."""
+    """A review that is added to the folder is read without a change here."""
     for path in FOLDER.glob("*.json"):
         assert _answered(orjson.loads(path.read_bytes()))["response"]["allowed"], path.name
 

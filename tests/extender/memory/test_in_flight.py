@@ -55,7 +55,7 @@ def test_it_counts_until_it_is_seen(
 def test_it_counts_for_others_until_it_is_asked_about_again(
     asked: InFlightPods, known: Ledger, passed: PassedPod
 ) -> None:
-    """For itself it never does, and who asks again has given the earlier attempt up."""
+    """A pod never counts against itself: asked about again, its earlier attempt has failed."""
     asked.answered("uid-first", passed, 106.0)
     assert not room_for_another(known, asked.view_for(OTHER, 107.0))
     assert room_for_another(known, asked.view_for("uid-first", 108.0))
@@ -89,7 +89,7 @@ def test_a_new_process_does_not_know_what_an_earlier_one_passed(
     assert in_flight_pods.view_for(OTHER, 1005.0).complete
 
 
-def test_who_was_not_asked_may_not_be_the_only_one(asked: InFlightPods) -> None:
+def test_after_a_pause_a_replica_may_not_be_the_only_one_asked(asked: InFlightPods) -> None:
     assert asked.view_for(OTHER, 105.0).complete
     assert asked.view_for(OTHER, 110.0).complete  # as long after the end of doubt
     assert not asked.view_for(OTHER, 115.1).complete
@@ -118,7 +118,9 @@ def test_the_end_of_doubt_is_told_once(asked: InFlightPods) -> None:
     assert asked.take_ended()
 
 
-def test_who_was_refused_in_doubt_is_not_doubted_again(in_flight_pods: InFlightPods) -> None:
+def test_a_pod_refused_in_doubt_is_not_refused_by_the_same_doubt_again(
+    in_flight_pods: InFlightPods,
+) -> None:
     assert not in_flight_pods.view_for(OTHER, 100.0).complete
     assert in_flight_pods.view_for(
         OTHER, 106.0

@@ -199,7 +199,7 @@ async def test_what_is_late_when_it_is_read_changes_nothing(
 
 
 @pytest.mark.usefixtures("small")
-async def test_who_does_not_take_a_long_answer_is_hung_up_on(hasty: Served) -> None:
+async def test_a_caller_that_reads_a_long_answer_too_slowly_is_disconnected(hasty: Served) -> None:
     given_up, sent = asyncio.Event(), Extender._sent
 
     async def noted(*of: Any) -> Any:

@@ -72,7 +72,7 @@ PREEMPTING = {
     ],
 )
 def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Presence) -> None:
-    """Spread constraints leave out whoever is being deleted."""
+    """Spread constraints leave out pods that are being deleted."""
     pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
     assert observe(pod).stay is expected
 
@@ -139,7 +139,7 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
         ),
     ],
 )
-def test_who_holds_the_room_of_a_pod(
+def test_the_holder_of_the_room_of_a_pod(
     owner: dict[str, Any], labels: dict[str, str], expected: Holder
 ) -> None:
     owners = [owner] if owner else []

@@ -639,7 +639,7 @@ def test_anti_affinity_is_read_of_every_pod() -> None:
     assert not pod_shape(found).unsupported
 
 
-def test_most_pods_mind_nobody() -> None:
+def test_most_pods_have_no_inter_pod_constraints() -> None:
     specs: list[Json] = [{}, {"affinity": {}}, {"affinity": {"podAntiAffinity": {}}}]
     for spec in specs:
         assert anti_affinity_terms(pod(spec)) == pod_shape(pod(spec)).affinity == ()
@@ -852,10 +852,10 @@ def test_what_a_spread_constraint_says_of_nodes_and_domains() -> None:
         ({"labelSelector": None, "matchLabelKeys": ["rev"]}, (Requirement("", "In", ()),)),
     ],
 )
-def test_whom_a_spread_constraint_counts(
+def test_the_pods_that_a_spread_constraint_counts(
     constraint: Json, expected: tuple[Requirement, ...]
 ) -> None:
-    """Keys to match are merged once, by the API server or here; no selector counts nobody."""
+    """Keys to match are merged once, by the API server or here; a missing one counts no pod."""
     assert spread(**constraint).counted.selector == expected
 
 

@@ -107,7 +107,7 @@ def test_bad_opt_in_is_named_with_where_it_stands() -> None:
     assert "namespace label muster.dev/gang" in complaint(cluster(), {names.OPT_IN: "yes"})
 
 
-# ---- who owns a pod
+# ---- the owner of a pod
 
 
 def owned(**changes: Any) -> ObjectMeta:
@@ -274,7 +274,7 @@ def test_bad_minimum_names_key_value_and_what_is_allowed(text: str, said: str) -
 
 
 def test_with_the_autoscaler_the_minimum_may_go_up_to_max_replicas() -> None:
-    # KubeRay makes 4 now; waiting for a fifth that nobody makes would last for ever.
+    # KubeRay makes 4 now; a wait for a fifth would last for ever.
     assert workers(with_minimum("gpu=8", enableInTreeAutoscaling=True)) == (4, 4)
     message = complaint(with_minimum("gpu=9", enableInTreeAutoscaling=True))
     assert "allowed: 0 to 8 (minimum above maxReplicas)" in message
@@ -538,7 +538,7 @@ def test_an_invalid_pod_can_never_be_made() -> None:
 
 
 @pytest.mark.parametrize("text", PASSING)
-def test_what_somebody_else_refuses_may_pass(text: str) -> None:
+def test_what_a_quota_or_webhook_refuses_may_pass_later(text: str) -> None:
     assert not ray_cluster.makes_invalid_pods(said(conditions=failed(text), observedGeneration=2))
 
 

@@ -15,7 +15,7 @@ class Spread(Ingredient):
     """No domain may hold too many more of the pods that are counted than the one with the least."""
 
     name = "topology spread"
-    reach = Reach.COMPANY
+    reach = Reach.EXISTING_PODS
     hidden_by_pin = True
     share = 0.6
 
