@@ -1,5 +1,7 @@
 """Fixtures and hypothesis profiles of all tests."""
 
+import gc
+
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["testbed.pytest_plugin"]
@@ -12,3 +14,14 @@ settings.register_profile("quick", settings.get_profile("muster"), max_examples=
 # of them, for soundness rests on their number.
 settings.register_profile("repeatable", settings.get_profile("muster"), derandomize=True)
 settings.load_profile("muster")
+
+
+def pytest_sessionstart() -> None:
+    """Collect tests without the garbage collector: hardly any of it is garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Take the modules and items of all tests, which stay to the end, out of later collections."""
+    gc.freeze()
+    gc.enable()
