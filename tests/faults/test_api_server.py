@@ -103,15 +103,21 @@ def test_a_restarted_server_is_found_again(
     assert no_trouble(plot, chronicle)
 
 
-def test_a_release_that_a_restart_interrupts_is_completed_once(
-    plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
-) -> None:
-    """The outcome of a write to a dying server is unknown: taken for done, the pod would wait."""
+def held_release(plot: Plot, crew: Crew) -> tuple[Member, Fault]:
+    """Have a leader release a head, and hold the request on its way to the server."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     hold = leader.proxy.hold(is_release)
     plot.create(three_pods())
     wait_until(lambda: bool(hold.met), "the head to be released")
+    return leader, hold
+
+
+def test_a_release_that_a_restart_interrupts_is_completed_once(
+    plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
+) -> None:
+    """The outcome of a write to a dying server is unknown: taken for done, the pod would wait."""
+    leader, hold = held_release(plot, crew)
     server.kill()
     leader.proxy.lift(hold)
     server.restart()
@@ -124,11 +130,7 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
     plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
 ) -> None:
     """The release that the hung server still has in hand is executed when it wakes, or fenced."""
-    plot.add_node(PODS)
-    leader = crew.start_leader()
-    hold = leader.proxy.hold(is_release)
-    plot.create(three_pods())
-    wait_until(lambda: bool(hold.met), "the head to be released")
+    leader, hold = held_release(plot, crew)
     server.pause()
     leader.proxy.lift(hold)
     wait_until(lambda: not leader.leads, "the term to end")
