@@ -1,4 +1,4 @@
-"""How are coordinators started for one test, each behind a proxy of its own, and all ended?"""
+"""Starts coordinators for one test, each behind a proxy of its own, and ends all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is nothing released on stale data, and does all catch up, when the API server is in trouble?"""
+"""Nothing is released on stale data, and all catches up, when the API server is in trouble."""
 
 from __future__ import annotations
 

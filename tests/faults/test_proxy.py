@@ -1,4 +1,4 @@
-"""Does the proxy do what the fault tests believe it does? Without a control plane."""
+"""The proxy does what the fault tests rely on. Without a control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a gang whole in the end, whatever is taken from it between the verdict and the last bind?"""
+"""A gang ends whole, whatever is taken from it between the verdict and the last bind."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.controlplane.plot import NODES, Plot, is_held, pin
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
 from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew
+from tests.faults.crew import Crew, Member
 from tests.faults.ledger import problems, twice_released, unpromised
+from tests.faults.proxy import Hold
 
 PODS = 3
 IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
@@ -66,15 +67,21 @@ def main(cpus: int) -> Json:
     return {"name": "main", "image": "none", "resources": requests(cpu=str(cpus))}
 
 
-def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
-    plot: Plot, chronicle: Chronicle, crew: Crew
-) -> None:
-    """Without the pins as a second record the released pod would wait alone for the rest."""
+def with_releases_held(plot: Plot, crew: Crew) -> tuple[Member, Hold]:
+    """A gang that is decided, with the releases of its workers on their way."""
     plot.add_equal_nodes(PODS, 1)
     leader = crew.start_leader()
     hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
     plot.create(three_pods())
     wait_until(lambda: len(hold.met) >= PODS - 1, "the workers to be released")
+    return leader, hold
+
+
+def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """Without the pins as a second record the released pod would wait alone for the rest."""
+    leader, hold = with_releases_held(plot, crew)
     written = plot.status("three")["placement"]
     plot.delete("Gang", "three")
     plot.wait(lambda: plot.status("three").get("placement") == written, "the same placement")
@@ -88,11 +95,7 @@ def test_a_gang_deleted_while_nobody_leads_is_completed_around_its_pins(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
     """The next leader has only the pins: the head stays where it is, and nothing goes twice."""
-    plot.add_equal_nodes(PODS, 1)
-    leader = crew.start_leader()
-    hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
-    plot.create(three_pods())
-    wait_until(lambda: len(hold.met) >= PODS - 1, "the workers to be released")
+    leader, hold = with_releases_held(plot, crew)
     before = plot.wait(lambda: plot.bound("three", "head"), "the head to be bound")
     leader.process.kill()
     plot.delete("Gang", "three")

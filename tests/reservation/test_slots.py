@@ -1,4 +1,4 @@
-"""Which seats does a placement keep, as its pods come and go?"""
+"""A placement keeps its slots as its pods come and go."""
 
 import msgspec
 

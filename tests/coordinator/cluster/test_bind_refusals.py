@@ -1,4 +1,4 @@
-"""Is a node on which kube-scheduler refuses a pod left alone for a while, though it looks free?"""
+"""A node on which kube-scheduler refuses a pod is avoided for a while, though it looks free."""
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()

@@ -1,4 +1,4 @@
-"""What becomes of pods that have no gate though Muster did not release them?
+"""Pods without a gate that Muster did not release are kept, or deleted and placed anew.
 
 Pods of before the opt-in, of a gang that was opted out and in again, and such as lost their gate.
 """
@@ -12,17 +12,13 @@ from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import opt
 from tests.coordinator.world import World, is_gated, name_of
 
 Json = dict[str, Any]
 
 PATIENCE = Patience()
 WHY = "(created before the opt-in, or the gate was removed)"
-
-
-def opt(world: World, value: str, name: str = "a") -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: value}))
 
 
 def say(world: World, **status: object) -> None:

@@ -1,4 +1,4 @@
-"""When does the reservation of a gang end whose RayCluster or Gang is deleted?"""
+"""The reservation of a gang ends when its RayCluster or its Gang is deleted."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Is a gang whose pods only go on as decided looked at less often, and never too late?"""
+"""A gang whose pods only go on as decided is looked at less often, and never too late."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +13,7 @@ from coordinator.reconcile.look import Look
 from coordinator.state.agenda import LATER
 from tests.coordinator.api import Json, Outcome, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, key
 

@@ -1,4 +1,4 @@
-"""Whose gang goes first, and who can get ahead of others without being allowed to?"""
+"""Gangs are ordered by priority, and a tenant cannot raise its own without permission."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Does a gang say why KubeRay could not create all of its pods?"""
+"""A gang says why KubeRay could not create all of its pods."""
 
 import pytest
 

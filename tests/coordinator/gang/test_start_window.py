@@ -1,4 +1,4 @@
-"""Are few gangs started at one time, in the order of the queue, and is none held up by others?"""
+"""Few gangs are started at one time, in the order of the queue, and no other is held up."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Are the numbers of all who wait renewed in time, and never too many in one cycle?"""
+"""The numbers of all waiting gangs are renewed in time, and few of them in one cycle."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many writes of its own does a gang cost, and how old may be what its user reads?"""
+"""A gang costs few writes, and its status is never older than documented."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does the executor ask its term before each send, and not only when it was given the action?"""
+"""The executor checks its term before each request, and not only when it takes the action."""
 
 import asyncio
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Do the slim structs take what API servers send, and only drop what nobody reads?"""
+"""The slim structs take what API servers send, and drop only fields that are not read."""
 
 from importlib import import_module
 from pkgutil import iter_modules

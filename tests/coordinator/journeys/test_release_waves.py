@@ -4,8 +4,6 @@ The workers have affinity to any pod of their cluster, and the head is not in th
 must be bound before the head.
 """
 
-from typing import Any
-
 import pytest
 
 from coordinator.messages.actions import DeletePod, ReleasePod
@@ -17,29 +15,13 @@ from tests.coordinator.builders import (
     drawn,
     foreign_pod,
     group,
-    node,
     ray_cluster,
-    template,
 )
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import apart, decided, in_zones, zone
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, is_gated
 
 HEAD, WORKERS = names.RAY_HEAD_GROUP, "workers"
-
-
-def zone(name: str, *, cpu: int = 2) -> Json:
-    return node(name, cpu=cpu, labels={"zone": name[0]})
-
-
-def apart(workers: int = 1, **more: Any) -> Json:
-    """A head in zone h, and workers in zone w that want company."""
-    drawn_workers = group(WORKERS, workers, affinity=drawn("a"), nodeSelector={"zone": "w"})
-    return ray_cluster("a", drawn_workers, head=template(nodeSelector={"zone": "h"}), **more)
-
-
-def in_zones(**more: int) -> World:
-    return World(zone("h1"), zone("w1", **more))
 
 
 def waves(world: World) -> dict[str, int]:

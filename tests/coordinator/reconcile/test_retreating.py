@@ -1,4 +1,4 @@
-"""Does a gang whose release is refused for ever give its room to others?"""
+"""A gang whose release is refused for ever gives its room to others."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from coordinator.messages.clock import Patience
 from kube.api.errors import ApiError, Forbidden, Invalid
 from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()

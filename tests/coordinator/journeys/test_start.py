@@ -1,4 +1,4 @@
-"""What happens to a gang that fits, from its creation until it runs?"""
+"""A gang that fits goes from its creation to running."""
 
 from collections.abc import Iterable
 

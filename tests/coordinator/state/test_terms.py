@@ -1,4 +1,4 @@
-"""Is anything decided or released while a watch is down?"""
+"""Nothing is decided or released while a watch is down."""
 
 from coordinator.messages.actions import ReleasePod
 from coordinator.messages.clock import Moment

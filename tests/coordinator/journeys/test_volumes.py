@@ -1,4 +1,4 @@
-"""What do gangs wait for whose pods mount claims, and what of volumes makes them start?"""
+"""Gangs whose pods mount claims wait for them, and start when the volumes allow it."""
 
 from typing import Any
 

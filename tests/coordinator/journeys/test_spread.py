@@ -1,4 +1,4 @@
-"""When is a gang looked at again whose pods are to be spread, and whom does it wait for?"""
+"""A gang with spread constraints is decided again when the pods that it counts change."""
 
 import pytest
 

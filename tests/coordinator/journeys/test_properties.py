@@ -1,4 +1,4 @@
-"""Do the promises hold whatever happens, in whatever order, and however badly it ends?
+"""The promises hold under random events, in any order.
 
 A walk through a world of a few nodes and Ray clusters: users, nodes and foreign pods come and
 go, watches lag, writes fail, are lost, or arrive long after their term, replicas crash and take

@@ -1,4 +1,4 @@
-"""Does each message about something that is not supported say what to do instead?
+"""Each message about an unsupported constraint says what to do instead.
 
 What is not supported of volumes has its remedies in its own tests.
 """

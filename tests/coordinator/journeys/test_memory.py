@@ -1,4 +1,4 @@
-"""Is the memory flat under pods that name what nobody has, once they are gone?
+"""Memory stays flat under pods with invented resource names, once they are gone.
 
 They come a few at a time, as a quota lets them. What the coordinator and the extender keep of them
 is traced, which takes in the caches of the codec.

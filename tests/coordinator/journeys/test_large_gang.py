@@ -1,4 +1,4 @@
-"""Does a gang of ten thousand workers go through the state machine like any other?"""
+"""A gang of ten thousand workers goes through the state machine like any other."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
-"""Whose Gang is it? Objects that are deleted, made again, or edited by hand."""
+"""Gangs are told apart by owner uid: objects that are deleted, made again, or edited by hand."""
 
 from coordinator.messages.actions import CreateGang, DeleteGang
 from coordinator.record.urgency import SETTLE_DELAY
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, key
 
 

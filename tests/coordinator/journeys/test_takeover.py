@@ -1,4 +1,4 @@
-"""What does the next leader do with what the last one left, and may still be doing?"""
+"""The next leader completes what the last one left, and fences what it may still be doing."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World
 
 

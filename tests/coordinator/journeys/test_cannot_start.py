@@ -1,4 +1,4 @@
-"""What does a gang do that cannot start yet, and what does its user read?"""
+"""A gang that cannot start waits, and its status says why."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Does Muster go on knowing that a gang ran, whatever becomes of its pods and its terms?"""
+"""Muster keeps knowing that a gang ran, whatever becomes of its pods and its annotations."""
 
 from collections.abc import Callable
 from typing import Any

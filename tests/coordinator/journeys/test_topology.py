@@ -1,4 +1,4 @@
-"""Does a gang stay in its domain, and each replica in its own, whatever happens to them?"""
+"""A gang stays in its domain, and each replica in its own, through losses and changes."""
 
 from collections import Counter, defaultdict
 
@@ -11,7 +11,7 @@ from reservation.slots import slots_of
 from scheduling.model.placement import Placement
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import Json, foreign_pod, group, node, ray_cluster
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated, name_of
 
 ZONE = "topology.kubernetes.io/zone"

@@ -1,4 +1,4 @@
-"""What happens when a gang grows, shrinks, or has more pods than must start at once?"""
+"""A gang grows and shrinks, and its surplus waits for room."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster, template
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated
 
 PATIENCE = Patience()
