@@ -124,7 +124,7 @@ def test_what_the_verdict_knows_itself_needs_no_memory() -> None:
     assert world.bound("a") == {"n1": 3}
 
 
-def test_a_seat_on_a_node_that_refuses_the_replacement_is_given_up_for_another() -> None:
+def test_a_slot_on_a_node_that_refuses_the_replacement_is_given_up_for_another() -> None:
     world = World(node("n1", cpu=2), node("n2", cpu=1))
     world.create(gang_of("a", 2))
     world.settle(seconds=5)

@@ -136,7 +136,7 @@ def test_pods_with_gates_of_others_are_waited_for_and_only_our_gate_is_taken_off
     assert world.bound("a") == {"n1": 3}
 
 
-def test_a_spare_pod_that_others_hold_back_takes_no_seat_from_one_that_may_go() -> None:
+def test_a_spare_pod_that_others_hold_back_takes_no_slot_from_one_that_may_go() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.kuberay()

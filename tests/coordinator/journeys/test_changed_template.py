@@ -34,7 +34,7 @@ def lost(world: World, at: int = -1) -> str:
 
 
 @pytest.mark.parametrize("cpu", ["500m", "2"])
-def test_it_is_asked_for_and_the_seat_is_given_up(cpu: str) -> None:
+def test_it_is_asked_for_and_the_slot_is_given_up(cpu: str) -> None:
     world = running(node("n1", cpu=8))
     changed(world, cpu=cpu)
     lost(world)
@@ -44,7 +44,7 @@ def test_it_is_asked_for_and_the_seat_is_given_up(cpu: str) -> None:
     assert slots(world) == 3
 
 
-def test_what_the_seat_kept_is_room_for_the_replacement() -> None:
+def test_what_the_slot_kept_is_room_for_the_replacement() -> None:
     world = running(node("n1", cpu=3))
     changed(world, cpu="500m")
     lost(world)
@@ -65,8 +65,8 @@ def test_a_replacement_that_does_not_fit_is_said_and_holds_nothing() -> None:
     assert world.bound("b") == {"n1": 1}
 
 
-def test_a_seat_is_kept_for_a_pod_that_is_still_to_come() -> None:
-    """Two were lost, one came back otherwise: one seat may still be the other one's."""
+def test_a_slot_is_kept_for_a_pod_that_is_still_to_come() -> None:
+    """Two were lost, one came back otherwise: one slot may still be the other one's."""
     world = running(node("n1", cpu=8))
     changed(world, cpu=2)
     lost(world)
@@ -96,7 +96,7 @@ def test_all_of_a_gang_that_waits_for_its_release_are_decided_anew_in_their_new_
     assert slots(world) == 3
 
 
-def test_a_replica_of_several_hosts_gives_its_seats_up_for_one_of_another_shape() -> None:
+def test_a_replica_of_several_hosts_gives_its_slots_up_for_one_of_another_shape() -> None:
     world = World(node("n1", cpu=8))
     world.create(ray_cluster("a", group("workers", 2, hosts=2)))
     world.settle(seconds=60)
@@ -109,8 +109,8 @@ def test_a_replica_of_several_hosts_gives_its_seats_up_for_one_of_another_shape(
     assert slots(world) == 5
 
 
-def test_a_replica_that_is_half_made_again_costs_no_seat() -> None:
-    """Its successor takes over the seats when it is whole; nobody else gets them before."""
+def test_a_replica_that_is_half_made_again_costs_no_slot() -> None:
+    """Its successor takes over the slots when it is whole; no other pod gets them before."""
     world = World(node("n1", cpu=3))
     world.create(ray_cluster("a", group("workers", 1, hosts=2)))
     world.settle(seconds=60)

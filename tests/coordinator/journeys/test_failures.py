@@ -47,7 +47,7 @@ def test_an_echo_of_our_own_release_does_not_release_again() -> None:
     assert len(leader.releases()) == asked == 3
 
 
-def test_a_pod_that_vanishes_between_decision_and_release_gives_its_seat_to_the_next() -> None:
+def test_a_pod_that_vanishes_between_decision_and_release_gives_its_slot_to_the_next() -> None:
     world = about_to_start()
     leader = world.leader
     leader.act()  # the head
@@ -313,7 +313,7 @@ def test_patience_ends_at_the_moment_that_the_coordinator_asked_to_be_woken_at()
     assert world.bound("a") == {"n1": 2, "n2": 1}
 
 
-def test_a_lost_member_keeps_its_seat_until_its_replacement_comes() -> None:
+def test_a_lost_member_keeps_its_slot_until_its_replacement_comes() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.settle(seconds=60)
@@ -420,7 +420,7 @@ def test_a_part_whose_rest_is_refused_for_ever_gives_its_room_back() -> None:
     assert {name_of(pod) for pod in world.pods("a")} & first <= {refused}
 
 
-def test_the_seats_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
+def test_the_slots_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
     """It ran, all of its pods are gone and none comes back: as for one pod that was lost."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))

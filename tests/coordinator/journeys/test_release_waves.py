@@ -189,7 +189,7 @@ def test_a_wave_that_is_never_bound_gives_the_room_back() -> None:
 
 
 def test_a_beginner_that_is_lost_between_waves_begins_again() -> None:
-    """Nobody was bound after it: its seat is as good as it was."""
+    """No pod was bound after it: its slot is as good as it was."""
     world = in_zones()
     world.create(apart())
     decided(world)
@@ -252,7 +252,7 @@ def test_a_lost_member_is_decided_beside_those_that_are_bound() -> None:
     assert world.status("a")["reason"] == "Running"
 
 
-def test_a_lost_member_whose_seat_was_kept_through_a_change_of_leader_is_tried_once() -> None:
+def test_a_lost_member_whose_slot_was_kept_through_a_change_of_leader_is_tried_once() -> None:
     """The new leader cannot tell it from one that was never bound: kube-scheduler can."""
     world = in_zones()
     world.create(apart())
@@ -268,7 +268,7 @@ def test_a_lost_member_whose_seat_was_kept_through_a_change_of_leader_is_tried_o
 
 
 def test_who_is_lost_with_those_it_needs_waits_for_them() -> None:
-    """The helper wants a head in its zone, which finds no room: its own seat is of no use."""
+    """The helper wants a head in its zone, which finds no room: its own slot is of no use."""
     world = World(zone("h1", cpu=1), zone("h2", cpu=1), zone("w1"))
     helper = group("helper", 1, affinity=drawn("a", HEAD), nodeSelector={"zone": "h"})
     cluster = apart()
