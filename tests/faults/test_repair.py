@@ -91,7 +91,7 @@ def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
     assert list(twice_released(chronicle.ledger)) == []
 
 
-def test_a_gang_deleted_while_nobody_leads_is_completed_around_its_pins(
+def test_a_gang_deleted_while_no_replica_leads_is_completed_around_its_pins(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
     """The next leader has only the pins: the head stays where it is, and nothing goes twice."""
@@ -150,7 +150,7 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
 def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:
-    """Nobody tells Muster but kube-scheduler's word on the pod: without a deadline it waits on."""
+    """Only kube-scheduler's word on the pod tells it: without a deadline it waits on."""
     plot.add_equal_nodes(2, PODS)
     crew.start_leader(IMPATIENT)
     plot.create(three_pods())
@@ -200,7 +200,7 @@ def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
 
 @contextlib.contextmanager
 def forbidden_releases(plot: Plot, cluster: str) -> Iterator[None]:
-    """An admission policy lets nobody take a gate off the pods of a Ray cluster."""
+    """An admission policy lets no client take a gate off the pods of a Ray cluster."""
     policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     name = {"name": plot.name}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}

@@ -51,7 +51,7 @@ def claimed(placement: Placement, pods: list[ObservedPod], wanted: int, hosts: i
     return without_unclaimed(placement, pods, {"workers": wanted}, {"workers": hosts}, {})
 
 
-def test_a_slot_that_nobody_can_take_is_given_up_once_all_pods_exist() -> None:
+def test_a_slot_that_no_pod_can_take_is_given_up_once_all_pods_exist() -> None:
     pods = [worker("one", "n1"), worker("other", cpu=2)]
     placement = slots(pods[0], n1=2)
     assert claimed(placement, pods, wanted=3, hosts=1) == placement

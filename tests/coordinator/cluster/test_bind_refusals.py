@@ -29,7 +29,7 @@ KEY = GangKey(TEAM, "a")
 
 
 def refused_world(*more: str) -> World:
-    """A gang of three was placed on n1, where kube-scheduler takes nobody; `more` are nodes too."""
+    """A gang of three was placed on n1, where kube-scheduler admits none; `more` are nodes too."""
     world = World(node("n1", cpu=3))
     world.grudges.add("n1")
     world.create(gang_of("a", 2))

@@ -219,7 +219,7 @@ def test_a_gang_that_is_opted_out_and_in_again_while_it_waits_is_decided_as_a_wh
     assert pod_sets(world, "notReleased") == {"headgroup": 0, "workers": 0}
 
 
-def test_gates_that_somebody_takes_off_are_told_and_the_rest_waits() -> None:
+def test_gates_that_others_take_off_are_told_and_the_rest_waits() -> None:
     world = World(node("n1", cpu=2))
     world.create(gang_of("a", 3))
     world.settle(seconds=30)

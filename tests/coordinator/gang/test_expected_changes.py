@@ -151,7 +151,7 @@ def test_a_part_that_went_on_is_looked_at_after_a_moment() -> None:
     assert known_bound(world) == 5
 
 
-def test_a_cycle_knows_who_was_bound_a_moment_ago() -> None:
+def test_a_cycle_knows_what_was_bound_a_moment_ago() -> None:
     """Else a pod would be counted where it is and, as promised, where it goes."""
     world = partly_bound()
     world.leader.handle([CycleDue()])

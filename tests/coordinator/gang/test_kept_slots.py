@@ -150,7 +150,7 @@ def test_a_replica_of_several_hosts_keeps_all_of_its_slots_or_none() -> None:
 
 
 def test_a_slot_whose_pod_went_elsewhere_by_itself_is_not_kept() -> None:
-    """Its gate was removed by somebody, and kube-scheduler bound it to another node."""
+    """Its gate was removed by others, and kube-scheduler bound it to another node."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.leader.hear_all()
@@ -237,7 +237,7 @@ def test_a_pod_of_another_shape_does_not_end_the_slot_of_a_pod_that_may_yet_come
 
 
 def replaced_by_held(world: World) -> None:
-    """Have KubeRay replace all workers by pods that somebody else's gate holds too."""
+    """Have KubeRay replace all workers by pods that a gate of others holds too."""
     held = group("workers", 4, schedulingGates=[{"name": "tenant/x"}])
     world.edit("a", workerGroupSpecs=[held])
     lose_workers(world, 4)

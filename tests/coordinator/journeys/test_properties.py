@@ -386,7 +386,7 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.come_to_rest()
         self.every_gang_is_whole_or_holds_nothing()
-        self.nobody_waits_who_could_start()
+        self.no_gang_waits_that_could_start()
         self.topology_is_kept()
         self.a_new_leader_knows_the_same()
 
@@ -429,7 +429,7 @@ class Walk(RuleBasedStateMachine):
         status = (gang or {}).get("status") or {"reason": "Terminating"}
         assert (status["reason"], status.get("placement")) == ("Terminating", None)
 
-    def nobody_waits_who_could_start(self) -> None:
+    def no_gang_waits_that_could_start(self) -> None:
         state = self.world.leader.state
         demands = (view.queueing.asked for view in state.views.values())
         asked = [each for each in demands if isinstance(each, PendingGang)]
@@ -510,7 +510,7 @@ def _without_foreign_gates(pod: Json) -> None:
 
 
 def _delete_but_hold(cluster: Json) -> None:
-    """Somebody's finalizer holds it."""
+    """A finalizer of others holds it."""
     cluster["metadata"]["deletionTimestamp"] = "now"
 
 

@@ -113,7 +113,7 @@ def test_a_spec_edited_by_hand_is_restored() -> None:
     assert world.gang("a")["spec"] == before
 
 
-def test_a_gang_that_somebody_else_made_is_replaced() -> None:
+def test_a_gang_that_others_made_is_replaced() -> None:
     world = World(node("n1"))
     world.create({"kind": "Gang", "metadata": {"name": "a", "namespace": TEAM}, "spec": {}})
     world.create(gang_of("a", 2))

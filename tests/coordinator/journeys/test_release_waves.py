@@ -56,7 +56,7 @@ def of_set(world: World, pod_set: str) -> list[Json]:
 # ---- as it should be
 
 
-def test_who_must_be_bound_first_is_released_first() -> None:
+def test_pods_that_must_be_bound_first_are_released_first() -> None:
     world = in_zones()
     world.create(apart(2))
     world.settle(seconds=5)
@@ -173,7 +173,7 @@ def test_a_gang_whose_record_is_deleted_between_waves_is_completed() -> None:
 
 
 def test_a_wave_that_is_never_bound_gives_the_room_back() -> None:
-    """Somebody took the room of the first wave: the deadline of the repair ends the wait."""
+    """A foreign pod took the room of the first wave: the deadline of the repair ends the wait."""
     world = in_zones()
     world.create(apart())
     decided(world)
@@ -224,7 +224,7 @@ def test_a_lost_member_that_can_never_be_bound_again_is_not_released_again_and_a
     assert released(world) == [HEAD]
 
 
-def test_it_is_bound_once_somebody_lets_it() -> None:
+def test_it_is_bound_once_there_is_room() -> None:
     """Room in the zone of the head would do, were it not for the selector: the head goes too."""
     world = in_zones()
     world.create(apart())
@@ -267,7 +267,7 @@ def test_a_lost_member_whose_slot_was_kept_through_a_change_of_leader_is_tried_o
     assert world.status("a")["reason"] == "NoFeasibleNode"
 
 
-def test_who_is_lost_with_those_it_needs_waits_for_them() -> None:
+def test_a_pod_that_is_lost_with_those_it_needs_waits_for_them() -> None:
     """The helper wants a head in its zone, which finds no room: its own slot is of no use."""
     world = World(zone("h1", cpu=1), zone("h2", cpu=1), zone("w1"))
     helper = group("helper", 1, affinity=drawn("a", HEAD), nodeSelector={"zone": "h"})

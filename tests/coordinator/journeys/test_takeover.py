@@ -52,7 +52,7 @@ def test_a_placement_that_was_decided_and_not_written_is_nothing_to_the_next_lea
 
 
 def old_leader_holds_a_release(world: World) -> tuple[str, str]:
-    """The head's release is on its way, nobody knows where; another replica leads."""
+    """The head's release is on its way, with an unknown end; another replica leads."""
     world.create(gang_of("a", 1))
     decided(world)
     old = world.leader

@@ -36,7 +36,7 @@ def refused_after_a_release_of_unknown_end() -> World:
     return world
 
 
-def test_who_comes_after_it_gets_the_room_and_the_gang_says_why() -> None:
+def test_the_next_gang_gets_the_room_and_the_gang_says_why() -> None:
     world = refused_world()
     world.create(gang_of("b", 1))
     world.settle(seconds=60)
