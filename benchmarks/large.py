@@ -139,7 +139,7 @@ class _Gang:
                 self._handle([GangSeen(self._gang(action.status)), WriteEnded(_KEY, None)])
 
     def _running(self) -> int:
-        return sum(each.ready for each in self._state.views[_KEY].standing)
+        return sum(each.ready for each in self._state.views[_KEY].survey.standing)
 
     def _next(self) -> str:
         self._version += 1

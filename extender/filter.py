@@ -20,11 +20,10 @@ import numpy as np
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, PassedPod
 from extender.snapshot import GuardedGang, Nomination, Snapshot, WatchedPod, bound_members
 from extender.wire.node_lists import NodeList, places
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
-from scheduling.model.amounts import LIMIT, Mask, Positions
-from scheduling.model.amounts import Amounts as Column
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
@@ -78,7 +77,7 @@ def _for_others(
 
 
 def _passes(
-    asked: WatchedPod, requests: Amounts, at: Positions, snapshot: Snapshot, in_flight: InFlight
+    asked: WatchedPod, requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
 ) -> Mask:
     """Say for each position whether the pod passes; never for an unknown node (-1).
 
@@ -96,7 +95,7 @@ def _passes(
 
 
 def _beside_others(
-    asked: WatchedPod, requests: Amounts, at: Positions, snapshot: Snapshot, in_flight: InFlight
+    asked: WatchedPod, requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
 ) -> Mask:
     """Say at which positions there is room beside in-flight pods; nowhere while in doubt."""
     if not in_flight.complete:
@@ -108,7 +107,7 @@ def _beside_others(
 
 
 def _refused(
-    asked: WatchedPod, requests: Amounts, refused: NodeList, snapshot: Snapshot
+    asked: WatchedPod, requests: Requests, refused: NodeList, snapshot: Snapshot
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the text of each refused node: FailedNodes, FailedAndUnresolvableNodes."""
     names, at = refused.names, refused.at(snapshot.bound.traits)
@@ -153,7 +152,7 @@ def _for_a_member(
 
 def slot_requests(
     pod: ObservedPod, gang: GuardedGang, node: str, snapshot: Snapshot, in_flight: InFlight
-) -> Amounts | None:
+) -> Requests | None:
     """Return the requests of the slot for this pod on this node; None where there is none."""
     if not node or pod.member is None or node not in gang.slots:
         return None
@@ -180,7 +179,7 @@ def _members_on_their_way(
     return sorted(mine, key=lambda pod: pod.name)
 
 
-def _requests(placement: Placement, slot: Slot) -> Amounts:
+def _requests(placement: Placement, slot: Slot) -> Requests:
     kind = slot.kind
     return next(
         each.requests
@@ -189,7 +188,7 @@ def _requests(placement: Placement, slot: Slot) -> Amounts:
     )
 
 
-def _beyond(slot: Amounts, used: Amounts) -> Amounts:
+def _beyond(slot: Requests, used: Requests) -> Requests:
     """What a pod takes beyond what its slot keeps for it."""
     promised = dict(slot)
     more = ((resource, amount - promised.get(resource, 0)) for resource, amount in used)
@@ -197,7 +196,7 @@ def _beyond(slot: Amounts, used: Amounts) -> Amounts:
 
 
 def _fits_slot(
-    asked: WatchedPod, node: str, slot: Amounts, snapshot: Snapshot, in_flight: InFlight
+    asked: WatchedPod, node: str, slot: Requests, snapshot: Snapshot, in_flight: InFlight
 ) -> bool:
     """A pod fits its slot where bound pods leave room; a larger one needs the rest free as well."""
     at, requests = places([node], snapshot.bound.traits), judged(asked.pod, snapshot)
@@ -212,9 +211,9 @@ def _fits_slot(
 # ---- arithmetic
 
 
-def _nominated(asked: WatchedPod, at: Positions, snapshot: Snapshot) -> dict[str, Column]:
+def _nominated(asked: WatchedPod, at: Positions, snapshot: Snapshot) -> dict[str, Amounts]:
     """What nominated pods take by resource at the positions, as far as it counts for this pod."""
-    index, taken = snapshot.bound.index, dict[str, Column]()
+    index, taken = snapshot.bound.index, dict[str, Amounts]()
     for each in snapshot.nominations:
         place = index.get(each.node)
         if place is not None and _counts(each, asked, snapshot):
@@ -224,7 +223,7 @@ def _nominated(asked: WatchedPod, at: Positions, snapshot: Snapshot) -> dict[str
     return {resource: column[at] for resource, column in taken.items()}
 
 
-def nominated_on(node: str, asked: WatchedPod, snapshot: Snapshot) -> Iterable[Amounts]:
+def nominated_on(node: str, asked: WatchedPod, snapshot: Snapshot) -> Iterable[Requests]:
     """What nominated pods take on one node, as far as it counts against this pod."""
     for each in snapshot.nominations:
         if each.node == node and _counts(each, asked, snapshot):
@@ -240,8 +239,8 @@ def _counts(nomination: Nomination, asked: WatchedPod, snapshot: Snapshot) -> bo
 
 
 def _in_flight_amounts(
-    requests: Amounts, at: Positions, snapshot: Snapshot, in_flight: InFlight
-) -> Iterable[tuple[str, Column]]:
+    requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
+) -> Iterable[tuple[str, Amounts]]:
     """What in-flight pods may take of the requested resources, at the positions."""
     for resource, _ in requests:
         taken = in_flight.room.taken(resource, snapshot.bound.traits, at)
@@ -249,7 +248,7 @@ def _in_flight_amounts(
             yield resource, taken
 
 
-def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
+def judged(pod: ObservedPod, snapshot: Snapshot) -> Requests:
     """The requests that are checked here: of host ports only those that a gang was promised."""
     return tuple(
         (resource, amount)
@@ -258,7 +257,7 @@ def judged(pod: ObservedPod, snapshot: Snapshot) -> Amounts:
     )
 
 
-def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Column | None:
+def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Amounts | None:
     """Free amounts of a resource at the positions, as a copy; None where no node has any."""
     if is_port(resource):
         return left(resource, columns.ports, columns.index)[at]
@@ -267,7 +266,7 @@ def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Column | None:
 
 
 def _fitting(
-    columns: NodeSnapshot, requests: Amounts, at: Positions, taken: Mapping[str, Column]
+    columns: NodeSnapshot, requests: Requests, at: Positions, taken: Mapping[str, Amounts]
 ) -> Mask:
     """Return at which positions one pod fits once `taken` is taken there too.
 

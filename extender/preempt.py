@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from extender.filter import judged, nominated_on, slot_requests
 from extender.memory.in_flight_room import NONE_IN_FLIGHT
 from extender.snapshot import Snapshot, WatchedPod
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
+from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port, offered
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -82,7 +83,7 @@ def _leaves_a_slot(pod: ObservedPod, snapshot: Snapshot) -> bool:
     return gang is not None and pod.node in gang.slots
 
 
-def _fits(requests: Amounts, node: str, columns: NodeSnapshot, freed: Mapping[str, int]) -> bool:
+def _fits(requests: Requests, node: str, columns: NodeSnapshot, freed: Mapping[str, int]) -> bool:
     at = columns.index[node]
     for resource, amount in requests:
         free = _free(resource, at, columns)

@@ -14,9 +14,8 @@ import numpy as np
 
 from extender.snapshot import Snapshot
 from extender.wire.node_lists import NodeList
-from kube.codec.observed_pod import UNREADABLE, Amounts
-from scheduling.model.amounts import Amounts as Column
-from scheduling.model.amounts import Mask, Positions, is_device, sorted_requests
+from kube.codec.observed_pod import UNREADABLE
+from scheduling.model.amounts import Amounts, Mask, Positions, Requests, is_device, sorted_requests
 from scheduling.model.constraints import Toleration
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
@@ -26,10 +25,10 @@ from scheduling.state.node_snapshot import NodeSnapshot
 
 ANYWHERE = (Toleration("", "Exists", "", ""),)
 
-_SHAPES: BoundedCache[Amounts, PodShape] = BoundedCache(MIB)
+_SHAPES: BoundedCache[Requests, PodShape] = BoundedCache(MIB)
 
 
-def scores(requests: Amounts, nodes: NodeList, snapshot: Snapshot) -> list[int]:
+def scores(requests: Requests, nodes: NodeList, snapshot: Snapshot) -> list[int]:
     """Return 0 to 10 for each node, from the pod's requests alone.
 
     kube-scheduler's own plugins have filtered the nodes by everything else before.
@@ -50,7 +49,7 @@ def _places(at: Positions, nodes: int) -> Positions:
     return np.flatnonzero(listed[:-1])
 
 
-def _points(requests: Amounts, known: Positions, snapshot: Snapshot) -> Column:
+def _points(requests: Requests, known: Positions, snapshot: Snapshot) -> Amounts:
     counted = tuple(each for each in requests if not is_port(each[0]))
     shape = _SHAPES.remembered(counted, lambda: _shape(counted))
     if not any(is_device(resource) for resource, _ in shape.requests):
@@ -58,7 +57,7 @@ def _points(requests: Amounts, known: Positions, snapshot: Snapshot) -> Column:
     return points(shape, snapshot.room, known)
 
 
-def _shape(requests: Amounts) -> PodShape:
+def _shape(requests: Requests) -> PodShape:
     return PodShape(sorted_requests(dict(requests)), tolerations=ANYWHERE)
 
 

@@ -19,15 +19,14 @@ import numpy as np
 
 from kube.codec.fields import InvalidObject
 from kube.codec.node import node
-from kube.codec.observed_pod import Amounts, ObservedPod, observe
+from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.placement import placement_from_status
 from kube.objects import core as core_objects
 from kube.objects.core import BarePod, Pod
 from kube.objects.gang import Gang
 from reservation.slots import reserved_room
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import PODS, Mask
-from scheduling.model.amounts import Amounts as Column
+from scheduling.model.amounts import PODS, Amounts, Mask, Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
@@ -63,7 +62,7 @@ class Nomination:
     uid: str
     node: str
     priority: int
-    amounts: Amounts
+    amounts: Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class FreeCapacityCache:
         return self._last
 
 
-def _pod_slots(columns: NodeSnapshot) -> Column:
+def _pod_slots(columns: NodeSnapshot) -> Amounts:
     """The pod slots that are taken, node by node."""
     row = columns.row.get(PODS)
     return columns.used[row] if row is not None else np.zeros(len(columns.names), dtype=np.int64)
@@ -152,7 +151,7 @@ class Ledger:
         self._nominations: dict[str, Nomination] = {}
         self._gangs: dict[GangKey, GuardedGang] = {}
         self._members: defaultdict[tuple[GangKey, str], dict[str, ObservedPod]] = defaultdict(dict)
-        self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Amounts]]] = {}
+        self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Requests]]] = {}
         self._capacity_cache = FreeCapacityCache()
         self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
@@ -246,12 +245,12 @@ class Ledger:
         elif self._nominations.pop(pod.uid, None):
             self._changed(pod.holds)
 
-    def _use(self, name: str, amounts: Amounts, sign: int) -> None:
+    def _use(self, name: str, amounts: Requests, sign: int) -> None:
         self._bound.use(name, amounts, sign)
         self._keep(name, amounts, sign)
         self._snapshot = None
 
-    def _keep(self, name: str, amounts: Amounts, sign: int) -> None:
+    def _keep(self, name: str, amounts: Requests, sign: int) -> None:
         """Count room that other pods may not take."""
         self._guarded.use(name, amounts, sign)
         if name in self._nodes:  # a pod may name a node that does not exist
@@ -326,7 +325,7 @@ class Ledger:
             self._changed(place)
         self._snapshot = None
 
-    def _vacant(self, key: GangKey, name: str) -> Counter[tuple[str, Amounts]]:
+    def _vacant(self, key: GangKey, name: str) -> Counter[tuple[str, Requests]]:
         gang = self._gangs.get(key)
         if gang is None or name not in gang.slots:
             return Counter()

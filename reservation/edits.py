@@ -3,10 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
 
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt, released_after
 from reservation.slots import (
-    Kind,
+    SlotKind,
     Slots,
     is_released,
     kind_of,
@@ -14,6 +14,7 @@ from reservation.slots import (
     slots_of,
     vacant_slots,
 )
+from scheduling.model.amounts import Requests
 from scheduling.model.placement import Assignment, Placement
 
 
@@ -44,8 +45,8 @@ def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:
 
     A pod without pin was never placed, wherever it is.
     """
-    found: defaultdict[Kind, Counter[str]] = defaultdict(Counter)
-    requests: dict[Kind, Amounts] = {}
+    found: defaultdict[SlotKind, Counter[str]] = defaultdict(Counter)
+    requests: dict[SlotKind, Requests] = {}
     for pod in settled_pods(pods):
         kind, shape = kind_of(pod), pod.member.shape if pod.member is not None else None
         if kind is not None and shape is not None and is_released(pod):

@@ -1,4 +1,4 @@
-"""Which part of a placement may be released now: wave after wave.
+"""Tells which part of a placement may be released now: wave after wave.
 
 The pods of a wave are released once all pods of earlier waves are bound; most placements have one
 wave. This module alone reads the waves of a placement, all others ask it.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Kind, Slot, Slots, bound, kind_in, slots_of, vacant_slots
+from reservation.slots import Slot, SlotKind, Slots, bound, kind_in, slots_of, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -70,7 +70,7 @@ def _last(placement: Placement) -> int:
 
 def rebuilt(placement: Placement, slots: Mapping[Slot, int]) -> Placement:
     """Make a placement of slots; each keeps its wave."""
-    nodes: defaultdict[tuple[Kind, int], dict[str, int]] = defaultdict(dict)
+    nodes: defaultdict[tuple[SlotKind, int], dict[str, int]] = defaultdict(dict)
     waves = waves_of(placement)
     for slot, count in slots.items():
         if count > 0:

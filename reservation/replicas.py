@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
-from reservation.slots import Kind, kind_of, promised, slots_of, taken_slots, vacant_slots
+from reservation.slots import SlotKind, kind_of, promised, slots_of, taken_slots, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -43,10 +43,10 @@ def _replicas_of(pods: Iterable[ObservedPod]) -> set[Replica]:
 def without_halves(
     placement: Placement, pods: Sequence[ObservedPod], hosts: Mapping[str, int]
 ) -> Placement:
-    """The placement without what is vacant of replicas that have lost seats.
+    """The placement without what is vacant of replicas that have lost slots.
 
-    A replica is whole or nothing: KubeRay deletes what is left of one, so nobody comes for the
-    seats that are left. A pod that was released under a placement that is gone needs no seat.
+    A replica is whole or nothing: KubeRay deletes what is left of one, so no pod comes for the
+    slots that are left. A pod that was released under a placement that is gone needs no slot.
     `hosts` (pod set -> pods of a replica) says when it is whole; where that is one, a name that
     pods may bear means nothing.
     """
@@ -58,7 +58,7 @@ def without_halves(
     sizes = {
         each: (make.total() + there[each], hosts.get(each[0], 1)) for each, make in named.items()
     }
-    halves = {each for each, (seats, whole) in sizes.items() if whole > 1 and seats != whole}
+    halves = {each for each, (slots, whole) in sizes.items() if whole > 1 and slots != whole}
     if not halves:
         return placement
     slots = slots_of(placement)
@@ -68,9 +68,9 @@ def without_halves(
 
 
 def handed_on(placement: Placement, pods: Sequence[ObservedPod]) -> Placement:
-    """The placement with the seats of replicas that are gone in the names of their successors.
+    """The placement with the slots of replicas that are gone in the names of their successors.
 
-    A replica that lost a pod is made again as a whole, under a new name. It takes the seats of one
+    A replica that lost a pod is made again as a whole, under a new name. It takes the slots of one
     of the same make that has no pod any more, in order of name.
     """
     named = named_replicas(placement)
@@ -96,7 +96,7 @@ def named_replicas(placement: Placement) -> Mapping[Replica, Counter[str]]:
     return _by_replica((slot.kind, count) for slot, count in promised(placement).items())
 
 
-def _by_replica(counted: Iterable[tuple[Kind, int]]) -> dict[Replica, Counter[str]]:
+def _by_replica(counted: Iterable[tuple[SlotKind, int]]) -> dict[Replica, Counter[str]]:
     """How many pods of which shapes each replica has that has a name."""
     found: defaultdict[Replica, Counter[str]] = defaultdict(Counter)
     for kind, count in counted:

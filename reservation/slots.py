@@ -1,16 +1,17 @@
-"""Which slots of a placement are taken, which are vacant, and which pod gets which."""
+"""Tells which slots of a placement are taken, which are vacant, and which pod gets which."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
+from scheduling.model.amounts import Requests
 from scheduling.model.placement import Assignment, Placement
 from scheduling.state.bounded_cache import while_alive
 
 
-class Kind(NamedTuple):
+class SlotKind(NamedTuple):
     """What the slots of one assignment are for."""
 
     pod_set: str
@@ -21,7 +22,7 @@ class Kind(NamedTuple):
 class Slot(NamedTuple):
     """A place for a pod of one kind on one node."""
 
-    kind: Kind
+    kind: SlotKind
     node: str
 
 
@@ -29,7 +30,7 @@ Slots = Counter[Slot]
 
 
 def slots_of(placement: Placement) -> Slots:
-    """All places that the placement promises."""
+    """All slots of the placement."""
     return Counter(promised(placement))
 
 
@@ -48,9 +49,9 @@ def bound(pods: Iterable[ObservedPod]) -> Iterator[ObservedPod]:
     return (pod for pod in pods if pod.node and pod.alive)
 
 
-def kind_in(assignment: Assignment) -> Kind:
+def kind_in(assignment: Assignment) -> SlotKind:
     """The kind of pods that an assignment is for."""
-    return Kind(assignment.pod_set, assignment.replica, assignment.shape)
+    return SlotKind(assignment.pod_set, assignment.replica, assignment.shape)
 
 
 def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
@@ -58,7 +59,7 @@ def vacant_slots(placement: Placement, pods: Iterable[ObservedPod]) -> Slots:
 
     A pod that is bound without a pin was not placed, and takes no place. A released one whose shape
     is not (or no longer) the promised one still takes a place of its pod set on its node: a resize
-    in place must not make the gang look as if it had lost a seat.
+    in place must not make the gang look as if it had lost a slot.
     """
     return taken_slots(placement, pods)[0]
 
@@ -90,7 +91,7 @@ def settled_pods(pods: Iterable[ObservedPod]) -> Iterable[ObservedPod]:
 
 
 def _own_slot(pod: ObservedPod) -> Slot | None:
-    return seat_of(pod, pod.settled_on)
+    return slot_of(pod, pod.settled_on)
 
 
 def _any_slot(vacant: Slots, pod: ObservedPod) -> Slot | None:
@@ -124,7 +125,7 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
     given = {
         pod.uid: kept[pod.uid]
         for pod in queue
-        if pod.uid in kept and take_slot(left, seat_of(pod, kept[pod.uid]))
+        if pod.uid in kept and take_slot(left, slot_of(pod, kept[pod.uid]))
     }
     nodes = _nodes_by_kind(left)
     for pod in queue:
@@ -134,22 +135,22 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
     return given
 
 
-def kind_of(pod: ObservedPod) -> Kind | None:
+def kind_of(pod: ObservedPod) -> SlotKind | None:
     """The kind of slot that a pod needs; None where its shape cannot be read."""
     member = pod.member
     if member is None or member.shape is None:
         return None
-    return Kind(member.pod_set, member.replica, member.shape.key)
+    return SlotKind(member.pod_set, member.replica, member.shape.key)
 
 
-def seat_of(pod: ObservedPod, node: str) -> Slot | None:
+def slot_of(pod: ObservedPod, node: str) -> Slot | None:
     """The slot that a pod takes on a node; None where its shape cannot be read."""
     kind = kind_of(pod)
     return None if kind is None else Slot(kind, node)
 
 
-def _nodes_by_kind(slots: Slots) -> defaultdict[Kind, list[str]]:
-    nodes: defaultdict[Kind, list[str]] = defaultdict(list)
+def _nodes_by_kind(slots: Slots) -> defaultdict[SlotKind, list[str]]:
+    nodes: defaultdict[SlotKind, list[str]] = defaultdict(list)
     for slot, count in sorted(slots.items(), reverse=True):
         nodes[slot.kind].extend([slot.node] * count)
     return nodes
@@ -162,9 +163,9 @@ class Reserved:
     `slots` are those places, `room` the same as (node, requests) -> pods.
     """
 
-    requests: Mapping[Kind, Amounts] = field(default_factory=dict)
+    requests: Mapping[SlotKind, Requests] = field(default_factory=dict)
     slots: Slots = field(default_factory=Counter)
-    room: Counter[tuple[str, Amounts]] = field(default_factory=Counter)
+    room: Counter[tuple[str, Requests]] = field(default_factory=Counter)
 
     def bound(self, pod: ObservedPod) -> bool:
         """Take back the place of a pod that holds it now; False where all must be counted anew.
@@ -192,7 +193,7 @@ def reserved(placement: Placement, pods: Iterable[ObservedPod]) -> Reserved:
     """Count what the placement promises and no pod holds yet."""
     requests = {kind_in(a): a.requests for a in placement.assignments}
     unbound = vacant_slots(placement, (pod for pod in pods if pod.holds))
-    room: Counter[tuple[str, Amounts]] = Counter()
+    room: Counter[tuple[str, Requests]] = Counter()
     for slot, count in unbound.items():
         room[(slot.node, requests[slot.kind])] += count
     return Reserved(requests, unbound, room)
@@ -200,6 +201,6 @@ def reserved(placement: Placement, pods: Iterable[ObservedPod]) -> Reserved:
 
 def reserved_room(
     placement: Placement, pods: Iterable[ObservedPod]
-) -> Counter[tuple[str, Amounts]]:
+) -> Counter[tuple[str, Requests]]:
     """What the placement promises and no pod holds yet: (node, requests) -> pods."""
     return reserved(placement, pods).room

@@ -7,11 +7,11 @@ from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
 from reservation.replicas import Replica, named_replicas
 from reservation.slots import (
-    Kind,
+    SlotKind,
     Slots,
     assign,
     kind_of,
-    seat_of,
+    slot_of,
     slots_of,
     take_slot,
     vacant_slots,
@@ -26,9 +26,9 @@ def without_unclaimed(
     hosts: Mapping[str, int],
     kept: Mapping[str, str],
 ) -> Placement:
-    """The placement without vacant seats for which nobody will come.
+    """The placement without vacant slots that no pod will come for.
 
-    Pods whose template was changed need another kind of seat than those before them. Where they and
+    Pods whose template was changed need another kind of slot than those before them. Where they and
     all others are as many as are wanted (`counts`, by pod set), what is left over is of no use, and
     would pass for their room. `hosts` and `kept` are as elsewhere here.
     """
@@ -38,7 +38,7 @@ def without_unclaimed(
         return placement
     given = assign(gated, left, kept)
     for pod in gated:
-        take_slot(left, seat_of(pod, given.get(pod.uid, "")))
+        take_slot(left, slot_of(pod, given.get(pod.uid, "")))
     strangers = _strangers(placement, [pod for pod in gated if pod.uid not in given], hosts)
     if not strangers or not +left:
         return placement
@@ -48,11 +48,11 @@ def without_unclaimed(
 
 
 def _strangers(
-    placement: Placement, unseated: Sequence[ObservedPod], hosts: Mapping[str, int]
+    placement: Placement, waiting: Sequence[ObservedPod], hosts: Mapping[str, int]
 ) -> Counter[str]:
-    """How many pods of each set none of its seats is for; replicas count when they are whole."""
+    """How many pods of each set none of its slots is for; replicas count when they are whole."""
     makes: defaultdict[Replica, Counter[str]] = defaultdict(Counter)
-    for kind, count in _kinds(unseated).items():
+    for kind, count in _kinds(waiting).items():
         single = hosts.get(kind.pod_set, 1) == 1
         makes[kind.pod_set, "" if single else kind.replica][kind.shape] += count
     known = [(pod_set, make) for (pod_set, _), make in named_replicas(placement).items()]
@@ -66,12 +66,12 @@ def _strangers(
     return +strangers
 
 
-def _kinds(pods: Iterable[ObservedPod]) -> Counter[Kind]:
+def _kinds(pods: Iterable[ObservedPod]) -> Counter[SlotKind]:
     return Counter(kind for pod in pods if (kind := kind_of(pod)) is not None)
 
 
-def _by_kind(slots: Slots) -> Counter[Kind]:
-    found: Counter[Kind] = Counter()
+def _by_kind(slots: Slots) -> Counter[SlotKind]:
+    found: Counter[SlotKind] = Counter()
     for slot, count in slots.items():
         found[slot.kind] += count
     return found

@@ -83,7 +83,7 @@ class Refusals:
         return self._forget([where for where, each in self._known.items() if each.until <= now])
 
     def forget_node(self, name: str) -> set[GangKey]:
-        """Forget all about a node, which is another one now; return who was told of it."""
+        """Forget a node that has changed; return the gangs that were told of it."""
         return self._forget([where for where in self._known if where[2] == name])
 
     def _forget(self, over: list[Where]) -> set[GangKey]:

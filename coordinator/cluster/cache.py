@@ -13,11 +13,12 @@ from types import MappingProxyType
 
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
-from kube.codec.observed_pod import Amounts, ObservedPod
+from kube.codec.observed_pod import ObservedPod
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
+from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import ray_cluster
 from scheduling.model.node import Node
@@ -36,7 +37,7 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.company = PodIndex()
+        self.pod_index = PodIndex()
         self.holders = HolderIndex()
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
@@ -47,7 +48,7 @@ class ClusterCache:
         self.priority_classes: dict[str, PriorityClass] = {}
         self._device_classes: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
-        self._minding: set[str] = set()
+        self._constrained: set[str] = set()
         self._mounting: set[str] = set()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
@@ -96,14 +97,14 @@ class ClusterCache:
         self._count(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
-        if _minds(pod):
-            self._minding.add(pod.uid)
+        if _has_constraints(pod):
+            self._constrained.add(pod.uid)
         if pod.gated and pod.mounts:
             self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
-        self._minding.discard(pod.uid)
+        self._constrained.discard(pod.uid)
         self._mounting.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
@@ -115,18 +116,18 @@ class ClusterCache:
         if pod.holds:
             self.table.use(pod.holds, pod.used, sign)
             self.holders.use(pod.holder, pod.holds, pod.used, sign)
-            self._count_company(pod, sign)
+            self._count_in_index(pod, sign)
             if pod.nominated is not None:
                 self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
             if pod.mounts:
                 self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
 
-    def _count_company(self, pod: ObservedPod, sign: int) -> None:
+    def _count_in_index(self, pod: ObservedPod, sign: int) -> None:
         if pod.nominated is None:
-            self.company.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+            self.pod_index.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
         else:
             expected = NominatedPod(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
-            self.company.nominate(expected, sign)
+            self.pod_index.nominate(expected, sign)
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
@@ -148,9 +149,9 @@ class ClusterCache:
         return any(pod.gated for pod in self._members.get(key, {}).values())
 
     @property
-    def is_minded(self) -> bool:
-        """Whether any pod minds where other pods are: near, apart, or spread."""
-        return bool(self._minding)
+    def has_pod_constraints(self) -> bool:
+        """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
+        return bool(self._constrained)
 
     @property
     def is_mounting(self) -> bool:
@@ -176,7 +177,7 @@ class ClusterCache:
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
-    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Amounts, int]]) -> None:
+    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Requests, int]]) -> None:
         """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
         holder = ray_cluster(gang)
         for name, requests, count in room:
@@ -214,12 +215,12 @@ class ClusterCache:
     def put_namespace(self, namespace: Namespace) -> None:
         """Take in a namespace."""
         self.namespaces[namespace.metadata.name] = namespace
-        self.company.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+        self.pod_index.put_namespace(namespace.metadata.name, namespace.metadata.labels)
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace; an unknown one is no matter."""
         self.namespaces.pop(name, None)
-        self.company.put_namespace(name, None)
+        self.pod_index.put_namespace(name, None)
 
     def put_device_class(self, device_class: DeviceClass) -> None:
         """Take in a class of devices."""
@@ -240,7 +241,7 @@ class ClusterCache:
         return namespace.metadata.labels if namespace is not None else NO_LABELS
 
 
-def _minds(pod: ObservedPod) -> bool:
+def _has_constraints(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     if shape is None:
         return bool(pod.anti_affinity)

@@ -1,19 +1,23 @@
 """Finds pods of a gang that have no gate though Muster did not release them.
 
 Muster's release takes the gate off and pins the pod. A pod without gate and pin was created before
-the opt-in of its Ray cluster, was set free by an opt-out, or had its gate removed by somebody. One
+the opt-in of its Ray cluster, was set free by an opt-out, or had its gate removed by others. One
 that is bound stays where it is. One that is not bound has no room: where kube-scheduler finds none
 for it, it is deleted, so that KubeRay makes it again, gated, and the gang is decided as a whole.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coordinator.gang.pod_sets import PodSetStanding, Standing
+from kube.codec.fields import created_at
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import is_released
 
 LONGEST_PAUSE = 3600.0  # seconds
+
+MADE_AGAIN = 10.0
+"""Seconds within which KubeRay creates a deleted pod again; both stamps are of whole seconds."""
 
 WHY = "(created before the opt-in, or the gate was removed)"
 
@@ -48,6 +52,18 @@ def not_released(each: PodSetStanding) -> Iterator[ObservedPod]:
 def runs(standing: Standing) -> bool:
     """Whether a pod that Muster did not release is on a node."""
     return any(pod.node for each in standing for pod in not_released(each))
+
+
+def leaves_out_pods(provisioned_since: float, pods: Iterable[ObservedPod]) -> bool:
+    """Whether KubeRay called a Ray cluster provisioned when it saw only a part of its pods.
+
+    A new leader does not know whether an earlier one deleted pods, after which KubeRay sees for a
+    moment only those that run. A pod that is still gated, and was created before or just after
+    KubeRay said so, was not among the pods that were ready. Where KubeRay gives no time (its
+    conditions are switched off) this cannot be seen, and the statement counts.
+    """
+    gated = (pod.raw for pod in pods if pod.raw is not None)
+    return any(created_at(pod.metadata) <= provisioned_since + MADE_AGAIN for pod in gated)
 
 
 def removable(standing: Standing) -> Iterator[ObservedPod]:

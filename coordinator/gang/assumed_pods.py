@@ -1,8 +1,7 @@
 """Lists the pods that have room on a node by a placement and are not bound yet.
 
-Pods that mind each other's company must mind those too, and a claim that is for one pod may be
-theirs. A seat whose pod does not exist at the moment is nobody's company: what the pod will be is
-not known before it is there.
+Inter-pod constraints count them as they count existing pods, and a claim that only one pod may use
+may be theirs. A slot whose pod does not exist is not listed: what the pod will be is not known yet.
 """
 
 from collections.abc import Iterator
@@ -28,8 +27,8 @@ def assumed_claims(view: GangView) -> Iterator[tuple[str, str]]:
 
 
 def _on_their_way(view: GangView) -> Iterator[tuple[ObservedPod, str]]:
-    for each in view.standing:
-        yield from each.seated
+    for each in view.survey.standing:
+        yield from each.with_slot
         for pod in each.settled:
             if not pod.holds:
                 yield pod, pod.settled_on

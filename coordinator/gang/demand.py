@@ -45,13 +45,13 @@ class _Share:
     Of both only whole replicas; no unit of surplus while the minimum is `short` of pods.
     """
 
-    standing: PodSetStanding
+    pod_set: PodSetStanding
     minimum: Sequence[ObservedPod]
     surplus: Sequence[Sequence[ObservedPod]]
 
     @property
     def short(self) -> bool:
-        return len(self.minimum) < self.standing.missing
+        return len(self.minimum) < self.pod_set.missing
 
 
 def demand(
@@ -68,7 +68,7 @@ def demand(
     hindrance = hindrance or (_nameless(standing) if topology and topology.replica else None)
     if hindrance is not None:
         return hindrance
-    named = [(share.standing.terms.name, share) for share in shares]
+    named = [(share.pod_set.terms.name, share) for share in shares]
     minimum = tuple(group for name, share in named for group in _groups(name, share.minimum))
     surplus = tuple(tuple(_groups(name, unit)) for name, share in named for unit in share.surplus)
     if not minimum and not surplus:
@@ -88,9 +88,9 @@ def avoiding(asked: PendingGang, avoided: Mapping[str, tuple[str, ...]]) -> Pend
 
 
 def topology_of(terms: TopologyTerms, standing: Standing, placement: Placement | None) -> Topology:
-    """Say how the workers are to be together, and where some of them are or have a seat."""
+    """Say how the workers are to be together, and where some of them are or have a slot."""
     workers = tuple(sorted(each.terms.name for each in standing if each.terms.name != HEAD))
-    seats = {
+    slots = {
         Occupied(each.pod_set, each.replica, node)
         for each in (placement.assignments if placement else ())
         for node, _ in each.nodes
@@ -101,7 +101,7 @@ def topology_of(terms: TopologyTerms, standing: Standing, placement: Placement |
         for pod in each.settled
         if pod.member is not None and pod.settled_on
     }
-    occupied = sorted(each for each in seats | pods if each.pod_set in workers)
+    occupied = sorted(each for each in slots | pods if each.pod_set in workers)
     return Topology(workers, terms.required, terms.preferred, terms.replica, tuple(occupied))
 
 
@@ -120,7 +120,7 @@ def _unreadable(standing: Standing) -> NotReady | None:
 
 
 def _blocked(shares: Sequence[_Share]) -> NotReady | None:
-    short = [share.standing for share in shares if share.short]
+    short = [share.pod_set for share in shares if share.short]
     pods = [pod for each in short for pod in each.blocked]
     if not pods or any(len(s.waiting) + len(s.blocked) < s.missing for s in short):
         return None
@@ -130,7 +130,7 @@ def _blocked(shares: Sequence[_Share]) -> NotReady | None:
 
 
 def _nameless(standing: Standing) -> NotReady | None:
-    """Pods of which nobody can say to which replica they belong."""
+    """Pods of multi-host groups without the label that names their replica."""
     for each in standing:
         for pod in each.waiting:
             if each.terms.hosts > 1 and pod.member is not None and not pod.member.replica:
@@ -144,15 +144,15 @@ def _nameless(standing: Standing) -> NotReady | None:
 
 
 def _incomplete(shares: Sequence[_Share], refused: str) -> NotReady | None:
-    short = [share.standing for share in shares if share.short]
+    short = [share.pod_set for share in shares if share.short]
     if not short:
         return None
-    message = _in_numbers(share.standing for share in shares) or _in_halves(short)
+    message = _in_numbers(share.pod_set for share in shares) or _in_halves(short)
     return _refused(message, refused) or NotReady(Reason.GANG_INCOMPLETE, message)
 
 
 def unmade(standing: Standing, refused: str) -> NotReady | None:
-    """Say that KubeRay cannot create pods of the minimum, also where their seats are kept."""
+    """Say that KubeRay cannot create pods of the minimum, also where their slots are kept."""
     if all(each.exist >= each.terms.minimum for each in standing):
         return None
     return _refused(_in_numbers(standing), refused)
@@ -219,7 +219,7 @@ def _whole_replicas(each: PodSetStanding) -> Iterator[Sequence[ObservedPod]]:
     waiting: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for pod in each.waiting:
         waiting[_replica(pod)].append(pod)
-    placed = Counter(_replica(pod) for pod in (*each.settled, *(pod for pod, _ in each.seated)))
+    placed = Counter(_replica(pod) for pod in (*each.settled, *(pod for pod, _ in each.with_slot)))
     for name, pods in waiting.items():
         if not name:
             yield from (pods[at : at + hosts] for at in range(0, len(pods) - hosts + 1, hosts))

@@ -26,7 +26,7 @@ ORPHAN_DELAY = 10.0
 Its RayCluster may also be one that the watch has not told of yet.
 """
 
-_NAMED = 3  # finalizers; who may write Gangs may write many
+_NAMED = 3  # finalizers; there may be many
 _SHOWN = 120  # characters of each
 
 
@@ -53,8 +53,8 @@ def text(standing: Standing) -> str:
 class Orphans:
     """The Gangs without a RayCluster, and since when (monotonic seconds) each is known as one.
 
-    The garbage collector deletes them, unless somebody made their owner a former one
-    (`--cascade=orphan`) or holds them by a finalizer: their room would be reserved for ever.
+    The garbage collector deletes them, unless their owner reference was removed
+    (`--cascade=orphan`) or a finalizer holds them: their room would be reserved for ever.
     """
 
     _since: dict[GangKey, float] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Orphans:
 
 
 def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
-    """Delete a Gang that is nobody's record; one that a finalizer holds gives its placement up."""
+    """Delete a Gang that is no record; one that a finalizer holds gives its placement up."""
     meta = gang.metadata
     if meta.deletion_timestamp is None:
         return [DeleteGang(key, meta.uid)]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.clock import Moment
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Kind, Slots, seat_of, vacant_slots
+from reservation.slots import SlotKind, Slots, slot_of, vacant_slots
 from scheduling.model.placement import Placement
 
 CERTAIN = 5.0
@@ -45,8 +45,8 @@ class Start:
 class Kept:
     """The kept slots of one gang by make, the oldest first.
 
-    A replacement takes the time of the youngest along: who sends one pod after another and takes it
-    away again must not renew the time of all the others.
+    A replacement ends the time of the youngest: pods that come and go one after another must not
+    renew the time of all the other slots.
     """
 
     starts: dict[Make, tuple[Start, ...]] = field(default_factory=dict)
@@ -91,10 +91,10 @@ def kept_slots(placement: Placement, standing: Standing, pods: Sequence[Observed
     if standing and all(each.kept == 0 for each in standing):
         return Counter()
     slots = vacant_slots(placement, pods)
-    for pod, node in (seat for each in standing for seat in each.free):
-        seat = seat_of(pod, node)
-        if seat is not None:
-            slots[seat] -= 1
+    for pod, node in (free for each in standing for free in each.free):
+        slot = slot_of(pod, node)
+        if slot is not None:
+            slots[slot] -= 1
     return +slots
 
 
@@ -115,5 +115,5 @@ def ended(slots: Slots, over: Mapping[Make, int], standing: Standing) -> Slots:
     return found
 
 
-def _make(kind: Kind) -> Make:
+def _make(kind: SlotKind) -> Make:
     return kind.pod_set, kind.shape

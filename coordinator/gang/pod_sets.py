@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from reservation.release_order import held_back
-from reservation.slots import Slot, Slots, assign, seat_of, vacant_slots
+from reservation.slots import Slot, Slots, assign, slot_of, vacant_slots
 from scheduling.model.placement import Placement
 
 NO_PLACEMENT = Placement()
@@ -21,16 +21,17 @@ NO_PLACEMENT = Placement()
 class PodSetStanding:
     """One pod set.
 
-    `settled`: without our gate, bound or on its way to its pinned node. `seated`: gated, with the
-    node of its slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by others
-    too. `vacant`: slots that nobody has taken yet, those of the seated included. `early`: the uids
-    of those seated whose release waits for binds of others. `unpinned`: without our gate, pin and
-    node, which kube-scheduler may bind to any node: such a pod has no room.
+    `settled`: without our gate, bound or on its way to its pinned node. `with_slot`: gated, with
+    the node of its slot. `waiting`: gated by us alone and without a slot. `blocked`: gated by
+    others too. `vacant`: slots that no released or bound pod has taken, those of `with_slot`
+    included. `early`: the uids of pods with a slot whose release waits for binds of others.
+    `unpinned`: without our gate, pin and node, which kube-scheduler may bind to any node: such a
+    pod has no room.
     """
 
     terms: PodSetTerms
     settled: tuple[ObservedPod, ...]
-    seated: tuple[tuple[ObservedPod, str], ...]
+    with_slot: tuple[tuple[ObservedPod, str], ...]
     waiting: tuple[ObservedPod, ...]
     blocked: tuple[ObservedPod, ...]
     vacant: int
@@ -50,12 +51,12 @@ class PodSetStanding:
     @property
     def gated(self) -> tuple[ObservedPod, ...]:
         """All pods with our gate."""
-        return (*(pod for pod, _ in self.seated), *self.waiting, *self.blocked)
+        return (*(pod for pod, _ in self.with_slot), *self.waiting, *self.blocked)
 
     @property
     def free(self) -> tuple[tuple[ObservedPod, str], ...]:
-        """The seated pods that our gate alone holds."""
-        return tuple((pod, node) for pod, node in self.seated if not pod.foreign_gates)
+        """The pods with a slot that our gate alone holds."""
+        return tuple((pod, node) for pod, node in self.with_slot if not pod.foreign_gates)
 
     @property
     def lacks(self) -> bool:
@@ -65,8 +66,8 @@ class PodSetStanding:
     @property
     def exist(self) -> int:
         """How many pods of the set there are."""
-        unseated = len(self.waiting) + len(self.blocked)
-        return len(self.settled) + len(self.seated) + unseated + len(self.unpinned)
+        without_slot = len(self.waiting) + len(self.blocked)
+        return len(self.settled) + len(self.with_slot) + without_slot + len(self.unpinned)
 
     @property
     def claimants(self) -> int:
@@ -126,25 +127,25 @@ def survey(
             by_set[pod.member.pod_set].append(pod)
     lines = [(each, _line_up(by_set[each.name], each.hosts)) for each in terms.pod_sets]
     gated = [pod for _, line in lines for pod in line if pod.gated]
-    seats = assign(gated, vacant, targets)
+    nodes = assign(gated, vacant, targets)
     staying = (pod for pod in pods if pod.uid not in leaving)
-    early = _early(gated, seats, held_back(placement, staying))
-    return tuple(_pod_set(each, line, vacant, seats, early) for each, line in lines)
+    early = _early(gated, nodes, held_back(placement, staying))
+    return tuple(_pod_set(each, line, vacant, nodes, early) for each, line in lines)
 
 
 def _early(
-    gated: Iterable[ObservedPod], seats: Mapping[str, str], held: Container[Slot]
+    gated: Iterable[ObservedPod], nodes: Mapping[str, str], held: Container[Slot]
 ) -> frozenset[str]:
     """The uids of pods that have a slot which is held back."""
-    taken = ((pod.uid, seat_of(pod, seats[pod.uid])) for pod in gated if pod.uid in seats)
-    return frozenset(uid for uid, seat in taken if seat in held)
+    given = ((pod.uid, slot_of(pod, nodes[pod.uid])) for pod in gated if pod.uid in nodes)
+    return frozenset(uid for uid, slot in given if slot in held)
 
 
 def _line_up(pods: Iterable[ObservedPod], hosts: int) -> list[ObservedPod]:
-    """Order the pods of a set as they get their seats, the pods of a replica side by side.
+    """Order the pods of a set as they get their slots, the pods of a replica side by side.
 
-    Replicas that somebody else holds back go last, those that lack a pod before them, and one
-    that was begun goes first: no seat is given to half a replica while a whole one waits.
+    Replicas that gates of others hold back go last, those that lack a pod before them, and one
+    that was begun goes first: no slot is given to half a replica while a whole one waits.
     """
     replica = {pod.uid: _replica(pod, hosts) for pod in pods}
     size = Counter(replica.values())
@@ -166,17 +167,17 @@ def _pod_set(
     terms: PodSetTerms,
     mine: Iterable[ObservedPod],
     vacant: Slots,
-    seats: Mapping[str, str],
+    nodes: Mapping[str, str],
     early: frozenset[str],
 ) -> PodSetStanding:
     gated = [pod for pod in mine if pod.gated]
-    unseated = [pod for pod in gated if pod.uid not in seats]
+    without_slot = [pod for pod in gated if pod.uid not in nodes]
     return PodSetStanding(
         terms=terms,
         settled=tuple(pod for pod in mine if not pod.gated and pod.settled_on),
-        seated=tuple((pod, seats[pod.uid]) for pod in gated if pod.uid in seats),
-        waiting=tuple(pod for pod in unseated if not pod.foreign_gates),
-        blocked=tuple(pod for pod in unseated if pod.foreign_gates),
+        with_slot=tuple((pod, nodes[pod.uid]) for pod in gated if pod.uid in nodes),
+        waiting=tuple(pod for pod in without_slot if not pod.foreign_gates),
+        blocked=tuple(pod for pod in without_slot if pod.foreign_gates),
         vacant=_vacant_of(terms.name, vacant),
         early=early & {pod.uid for pod in gated} if early else early,
         unpinned=tuple(pod for pod in mine if not pod.gated and not pod.settled_on),
@@ -188,17 +189,17 @@ def _vacant_of(pod_set: str, vacant: Slots) -> int:
 
 
 def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
-    """The seated pods that may be released now, with their nodes; the head before the rest.
+    """The pods with a slot that may be released now, with their nodes; the head before the rest.
 
     Workers wait in an init container until the head answers; a worker that starts first holds
     its GPUs for nothing.
     """
-    open_seats = [
+    ready = [
         (pod, node)
         for pod_set in standing
-        for pod, node in pod_set.seated
+        for pod, node in pod_set.with_slot
         if not pod.foreign_gates and pod.uid not in pod_set.early
     ]
-    heads = {id(p) for p, _ in standing[0].seated} if standing else set()
-    first = [(pod, node) for pod, node in open_seats if id(pod) in heads]
-    return first or open_seats
+    heads = {id(p) for p, _ in standing[0].with_slot} if standing else set()
+    first = [(pod, node) for pod, node in ready if id(pod) in heads]
+    return first or ready

@@ -14,7 +14,7 @@ from kube.ray.gang_terms import bad_priority_class
 
 EVERY_NAMESPACE = "*"
 SETTING = "MUSTER_COORDINATOR_PRIORITY_CLASSES"
-SYSTEM_PREFIX = "system-"  # classes that Kubernetes keeps for itself; they are proposed to nobody
+SYSTEM_PREFIX = "system-"  # classes that Kubernetes keeps for itself; messages do not propose them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Asked:
     def problem(self, lowest: int | None) -> str:
         """Say why the class cannot be used, empty if it can.
 
-        Without pods nobody knows yet whether it would raise the gang.
+        Without pods it is not known yet whether it would raise the gang.
         """
         if not self.name:
             return ""

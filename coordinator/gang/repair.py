@@ -1,7 +1,7 @@
 """Finds where a placement no longer holds, and what to do about it.
 
-Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to
-somebody's pod. What nobody was released for is decided anew. A pod that was released to a node
+Between the verdict and the last bind, nodes die, are cordoned, shrink, or lose their room to pods
+of others. A slot that no pod was released to is decided anew. A pod that was released to a node
 which cannot take it any more is deleted: a pin cannot be taken back, and KubeRay makes a new
 pod, gated. A gang that stays torn for too long gives everything back.
 """
@@ -32,14 +32,14 @@ def lost_nodes(
     A vacant slot without a pod is only asked whether its node exists: what the pod that is to
     come tolerates is not known before it is there.
     """
-    if view.placement is None or not any(each.vacant for each in view.standing):
+    if view.reservation.placement is None or not any(each.vacant for each in view.survey.standing):
         return set()
-    vacant = {slot.node for slot in vacant_slots(view.placement, pods)}
+    vacant = {slot.node for slot in vacant_slots(view.reservation.placement, pods)}
     gone = {node for node in vacant if node not in columns.index}
-    seated = (seat for pod_set in view.standing for seat in pod_set.seated)
+    with_slot = (each for pod_set in view.survey.standing for each in pod_set.with_slot)
     refused = {
         node
-        for pod, node in seated
+        for pod, node in with_slot
         if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
     }
     return gone | refused
@@ -61,7 +61,7 @@ def takes(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
 
 
 def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -> bool:
-    """Whether more is promised on the node than it has, of something that the shape needs.
+    """Whether more is reserved on the node than it has, of something that the shape needs.
 
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
@@ -79,11 +79,12 @@ def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedP
     leader does not know what was lost before its term, and assumes that something was.
     """
     settled = frozenset(pod.uid for pod in pods if pod.settled_on and not pod.terminal)
-    lost = view.settled is None or view.settled - settled
-    view.settled = settled
+    lost = view.repairs.settled is None or view.repairs.settled - settled
+    view.repairs.settled = settled
     if not lost:
         return placement
-    return without_waiting(placement, pods) if view.ran else without_passed(placement, pods)
+    passed = without_waiting if view.survey.ran else without_passed
+    return passed(placement, pods)
 
 
 def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
@@ -98,10 +99,10 @@ def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod
 
 def _is_stalled(view: GangView) -> bool:
     """Whether a step of the release waits for pods that cannot come, though the minimum can."""
-    if not any(each.early for each in view.standing) or _lacks(view):
+    if not any(each.early for each in view.survey.standing) or _lacks(view):
         return False
-    on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
-    return not on_their_way and not ready_for_release(view.standing)
+    on_their_way = any(not pod.node for each in view.survey.standing for pod in each.settled)
+    return not on_their_way and not ready_for_release(view.survey.standing)
 
 
 def stranded(
@@ -112,22 +113,22 @@ def stranded(
     Where the node is gone or refuses the pod's kind this is certain; where kube-scheduler says
     that it does not fit, room may yet come back, so it is given `patience` seconds.
     """
-    for pod_set in view.standing:
+    for pod_set in view.survey.standing:
         for pod in pod_set.settled:
             if pod.node or not pod.settled_on:
-                view.stuck_since.pop(pod.uid, None)
+                view.repairs.stuck_since.pop(pod.uid, None)
             elif _barred(pod, columns) or is_stuck(view, pod, now, patience):
                 yield pod
 
 
 def unplaceable(view: GangView, now: float, patience: float) -> list[ObservedPod]:
-    """Pods that nobody released and that kube-scheduler has found no node for in `patience`.
+    """Pods that Muster did not release and that kube-scheduler has found no node for in `patience`.
 
     The time of one that it makes room for begins when it does so no longer.
     """
-    pods = [pod for each in view.standing for pod in each.unpinned]
+    pods = [pod for each in view.survey.standing for pod in each.unpinned]
     for pod in filter(is_nominated, pods):
-        view.stuck_since.pop(pod.uid, None)
+        view.repairs.stuck_since.pop(pod.uid, None)
     others = (pod for pod in pods if not is_nominated(pod))
     return [pod for pod in others if is_stuck(view, pod, now, patience)]
 
@@ -141,9 +142,9 @@ def _barred(pod: ObservedPod, columns: NodeSnapshot) -> bool:
 def is_stuck(view: GangView, pod: ObservedPod, now: float, patience: float) -> bool:
     """Whether kube-scheduler has said for `patience` seconds that it has no node for a pod."""
     if not pod.unschedulable:
-        view.stuck_since.pop(pod.uid, None)
+        view.repairs.stuck_since.pop(pod.uid, None)
         return False
-    return now >= view.stuck_since.setdefault(pod.uid, now) + patience
+    return now >= view.repairs.stuck_since.setdefault(pod.uid, now) + patience
 
 
 def is_torn(view: GangView) -> bool:
@@ -151,45 +152,53 @@ def is_torn(view: GangView) -> bool:
 
     Whoever released that part: what began without us is given back too, if it never ran.
     """
-    unbound = any(pod_set.bound < pod_set.terms.minimum for pod_set in view.standing)
-    return unbound and not view.ran and any(pod_set.settled for pod_set in view.standing)
+    unbound = any(pod_set.bound < pod_set.terms.minimum for pod_set in view.survey.standing)
+    return (
+        unbound and not view.survey.ran and any(pod_set.settled for pod_set in view.survey.standing)
+    )
 
 
 def is_refused(view: GangView) -> bool:
     """Whether a gang of which nothing is released has a pod whose release is refused."""
-    if view.placement is None or any(pod_set.settled for pod_set in view.standing):
+    if view.reservation.placement is None or any(
+        pod_set.settled for pod_set in view.survey.standing
+    ):
         return False
-    return view.retreating or bool(release_refusals(view))
+    return view.retreat.under_way or bool(release_refusals(view))
 
 
 def release_refusals(view: GangView) -> list[str]:
     """What the API server said against releases that it refused, each text once."""
-    gated = (pod.uid for pod_set in view.standing for pod in pod_set.gated)
-    tried = (view.attempts[uid].refusal for uid in gated if uid in view.attempts)
+    gated = (pod.uid for pod_set in view.survey.standing for pod in pod_set.gated)
+    tried = (
+        view.pod_writes.attempts[uid].refusal for uid in gated if uid in view.pod_writes.attempts
+    )
     return sorted({refusal for refusal in tried if refusal})
 
 
 def released(view: GangView) -> Iterator[ObservedPod]:
     """The pods that were released to a node."""
-    for pod_set in view.standing:
+    for pod_set in view.survey.standing:
         yield from (pod for pod in pod_set.settled if is_released(pod))
 
 
 def is_hindered(view: GangView) -> bool:
     """Whether more pods of a gang that does not run would only make a larger part of it."""
-    runs = view.ran and any(pod_set.settled for pod_set in view.standing)
+    runs = view.survey.ran and any(pod_set.settled for pod_set in view.survey.standing)
     return not runs and _lacks(view)
 
 
 def is_void(view: GangView) -> bool:
     """Whether a placement that nothing was released for cannot start its gang as a whole.
 
-    One that ran keeps its seats while its pods are made again, as long as it has them all.
+    One that ran keeps its slots while its pods are made again, as long as it has them all.
     """
-    if view.placement is None or view.released_any:
+    if view.reservation.placement is None or view.released_any:
         return False
-    return any(pod_set.missing for pod_set in view.standing) or (not view.ran and _lacks(view))
+    return any(pod_set.missing for pod_set in view.survey.standing) or (
+        not view.survey.ran and _lacks(view)
+    )
 
 
 def _lacks(view: GangView) -> bool:
-    return any(pod_set.lacks for pod_set in view.standing)
+    return any(pod_set.lacks for pod_set in view.survey.standing)

@@ -3,8 +3,8 @@
 From its first bound pod to its last a gang holds room and does not run. kube-scheduler takes the
 pods that are released by priority and then by age, whichever gang they are of: so of gangs that are
 released together all are partly bound for a time. Few are released at one time, in the order in
-which they were admitted: none before one whose pods draw its own. The others have their placement
-written meanwhile, and their room is reserved.
+which they were admitted, and so none before a gang that its pods have affinity to. The others have
+their placement written meanwhile, and their room is reserved.
 
 What takes long with one gang must not hold up the rest: a volume may take a minute until its pod
 can be bound. So a gang that makes no step for a second longer than kube-scheduler pauses otherwise
@@ -140,19 +140,23 @@ class Window:
 def is_starting(view: GangView) -> bool:
     """Whether a gang has pods to release, or that are released and not bound yet.
 
-    One whose release fails is none, for nobody knows when it will go on; nor is one whose minimum
-    is bound: it can run.
+    Not one whose release fails, for it is not known when it will go on; nor one whose minimum is
+    bound: it can run.
     """
-    if not view.durable or is_failing(view) or _can_run(view):
+    if not view.survey.durable or is_failing(view) or _can_run(view):
         return False
-    on_their_way = any(not pod.node for each in view.standing for pod in each.settled)
-    return on_their_way or bool(view.inflight) or any(each.free for each in view.standing)
+    on_their_way = any(not pod.node for each in view.survey.standing for pod in each.settled)
+    return (
+        on_their_way
+        or bool(view.pod_writes.inflight)
+        or any(each.free for each in view.survey.standing)
+    )
 
 
 def is_failing(view: GangView) -> bool:
     """Whether a write to a pod of the gang has failed and not succeeded since."""
-    return any(tried.failures for tried in view.attempts.values())
+    return any(tried.failures for tried in view.pod_writes.attempts.values())
 
 
 def _can_run(view: GangView) -> bool:
-    return all(each.bound >= each.terms.minimum for each in view.standing)
+    return all(each.bound >= each.terms.minimum for each in view.survey.standing)

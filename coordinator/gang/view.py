@@ -1,8 +1,10 @@
-"""What the leader knows of a gang beyond what can be observed.
+"""Holds what the leader knows of one gang beyond what can be observed, in parts by their writers.
 
 Made when a term starts, thrown away when it ends: everything in it is either read off the
 Gang's record or lost without harm. A decided placement that is not yet written is here
-(`durable` False) and nowhere else, and no pod is released on it.
+(`survey.durable` False) and nowhere else, and no pod is released on it.
+
+Each part names the modules that write it; every other module only reads it.
 """
 
 from collections.abc import Mapping
@@ -25,7 +27,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
-FIRST_RETRY = 0.05  # seconds; a failed test is mostly somebody's status patch, settled at once
+FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others, settled at once
 LAST_RETRY = 15.0
 
 
@@ -45,121 +47,221 @@ class Attempts:
 
 
 @dataclass(slots=True)
-class GangView:
-    """The leader's view of one gang.
+class Understood:
+    """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.
 
-    `placement_epoch` is the term that decided the placement: pods of an earlier term's are
-    fenced before they are released. `decided` counts the placements so far: while it is 0, no
-    release can be on its way; `admitted_as` is the number of the last among those of all gangs.
-    `durable`: the record holds this very placement.
-    `targets` (pod uid -> node) are releases that were sent at least once; the node of such a
-    pod never changes without a fence. `fences` (uid -> token) are the marks that a pod must
-    carry before it is released. `inflight` are the uids of pods with a patch or delete under
-    way, `deleted` those whose deletion was asked for and not refused; the watch will tell.
-    `unsure` are those of which a patch ended nobody knows how: until another is done it may arrive.
-    `leaving`: these and those that are to be deleted as soon as may be; none is a member any more.
-    `bind_refusal` is what kube-scheduler said of late against a pod on its node.
-    `outlived` says that the Gang of an earlier RayCluster of this name is deleted and still there.
-    `refused_since`: a release is refused and nothing runs; `retreating`: so the placement will be
-    given up when no release can arrive any more. `setbacks`, which count until `setback_until`,
-    are how often that was, and `setback` says why the last time.
-    `ran`: the whole minimum was ready at once under this placement, or before the opt-in, which
-    KubeRay tells by `provisioned`. `terminating`: the RayCluster is being deleted. `kept` are the
-    slots of lost pods, and `keeps` says it for people; `never_made`: KubeRay can make no pods for
-    them. `rounds` are those of deletions of pods that we did not release. `written` is the status
-    that the record holds, `sent` the one that was written to it last, `urgency` when the next is
-    due; `replacing`: a write that changes the placement in it is under way. `asked` is what the
-    last cycle was asked, `unmade` what KubeRay says of pods that it cannot create. `left_out` says
-    why surplus waits that the last cycle was asked for; `outside` counts the gated pods of pod sets
-    that the terms do not have, `ready` the pods that are ready where there are no terms, and
-    `unknown_keys` are what the RayCluster says under muster.dev/ that has no meaning. `settled` are
-    the uids of the pods that were out of our hands when the gang was looked at last; None: it was
-    not yet. `telling` is what its user was told by Events, `notes` what is in the log.
+    `read` is what was read last, and of which objects. `terms` are those that the gang goes on
+    with, None where there are none; `problem` says why the RayCluster's own cannot be used.
     """
 
-    key: GangKey
-    cluster_uid: str
-    since: float
     read: tuple[RayCluster, Mapping[str, str], GangTerms | Misconfigured] | None = None
     terms: GangTerms | None = None
     problem: str = ""
     priority: int = 0
-    placement: Placement | None = None
-    placement_epoch: int = 0
-    decided: int = 0
-    admitted_as: int = 0
-    durable: bool = False
-    ran: bool = False
     provisioned: bool = False
+    """KubeRay says that all pods were ready once, and said so before Muster deleted any."""
     terminating: bool = False
+    """The RayCluster is being deleted."""
+    never_made: bool = False
+    """KubeRay can create no pods for the RayCluster as it is."""
+
+
+@dataclass(slots=True)
+class Reservation:
+    """The placement of the gang, and the room that it keeps.
+
+    The placement is written by `deciding`, by `reconcile.opening`, and by the steps of `reconcile`
+    that take slots away; `reserved` by `reserved_room`, the rest by `deciding` and `opening`.
+    """
+
+    placement: Placement | None = None
+    epoch: int = 0
+    """The term that decided the placement; it is part of what the record holds."""
+    decided: int = 0
+    """Placements so far: while it is 0, no release can be on its way."""
+    admitted_as: int = 0
+    """The number of the last placement among those of all gangs."""
+    reserved: Reserved = field(default_factory=Reserved)
+
+
+@dataclass(slots=True)
+class Survey:
+    """Where the pods of the gang stand. Written by `reconcile.surveying`."""
+
     standing: Standing = ()
+    outside: dict[str, int] = field(default_factory=dict)
+    """Gated pods of pod sets that the terms do not have, by name of the set."""
+    ready: int = 0
+    """Pods that are ready, also where there are no terms."""
+    durable: bool = False
+    """The record holds this very placement."""
+    ran: bool = False
+    """The whole minimum was ready at once under this placement, or before the opt-in."""
+
+
+@dataclass(slots=True)
+class Queueing:
+    """What the gang asks of a cycle, written by `reconcile.asking`, and the last cycle's answer.
+
+    The answer (`refusal`, `left_out`, `position`) is written by `deciding`, and cleared where the
+    gang asks for nothing any more.
+    """
+
     asked: Demand = field(default_factory=Settled)
     unmade: NotReady | None = None
-    left_out: Refusal | None = None
-    outside: dict[str, int] = field(default_factory=dict)
-    ready: int = 0
-    unknown_keys: str = ""
+    """What KubeRay says of pods that it cannot create."""
     refusal: Refusal | None = None
+    left_out: Refusal | None = None
+    """Why the surplus waits that the last cycle was asked for."""
     position: int = 0
-    reserved: Reserved = field(default_factory=Reserved)
+
+
+@dataclass(slots=True)
+class PodWrites:
+    """The writes to pods of the gang, by uid.
+
+    Written by `reconcile.releases`, `reconcile.fences` and `reconcile.deletions`, which ask for
+    them, and by `intake`, which hears how they ended.
+    """
+
     targets: dict[str, str] = field(default_factory=dict)
+    """Nodes of releases that were sent: the node of such a pod never changes without a fence."""
     fences: dict[str, str] = field(default_factory=dict)
+    """The tokens that pods must carry before they are released."""
     inflight: set[str] = field(default_factory=set)
-    course: Course = field(init=False)
+    """Pods with a patch or a deletion under way."""
     deleted: set[str] = field(default_factory=set)
+    """Pods whose deletion was asked for and not refused; the watch will tell."""
     unsure: set[str] = field(default_factory=set)
+    """Pods with a patch of unknown outcome: until another one is done it may still arrive."""
     leaving: set[str] = field(default_factory=set)
+    """`deleted`, and those that are to be deleted as soon as may be; none is a member any more."""
     attempts: dict[str, Attempts] = field(default_factory=dict)
-    stuck_since: dict[str, float] = field(default_factory=dict)
-    bind_refusal: str = ""
-    kept: Kept = field(default_factory=Kept)
-    keeps: str = ""
-    never_made: bool = False
-    rounds: Rounds = field(default_factory=Rounds)
-    torn_since: float | None = None
-    refused_since: float | None = None
-    retreating: bool = False
-    setbacks: int = 0
-    setback_until: float = 0.0
-    setback: str = ""
-    out_since: float | None = None
-    record: Gang | None = None
-    outlived: str = ""
-    sent: dict[str, Any] = field(default_factory=dict)
-    writing: bool = False
-    replacing: bool = False
-    write_attempts: Attempts = field(default_factory=Attempts)
-    written: dict[str, Any] = field(default_factory=dict)
-    urgency: Urgency = field(default_factory=Urgency)
-    due: float | None = None
-    telling: Telling = field(default_factory=Telling)
-    notes: Notes = field(default_factory=Notes)
-    settled: frozenset[str] | None = None
-
-    def __post_init__(self) -> None:
-        self.course = Course(self.inflight)
-
-    @property
-    def released_any(self) -> bool:
-        """Whether a pod of the gang is out of our hands, or may be."""
-        settled = any(pod_set.settled for pod_set in self.standing)
-        return settled or bool((self.inflight | self.targets.keys()) - self.leaving)
-
-    @property
-    def waits_for_room(self) -> bool:
-        """Whether the gang neither has a placement nor runs without one, nor is at its end."""
-        return self.placement is None and not (self.ran or self.terminating)
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""
         return self.attempts.setdefault(uid, Attempts())
 
     def forget_pods(self, alive: set[str]) -> None:
-        """Drop what is known of pods that are no more."""
-        for notes in (self.targets, self.fences, self.attempts, self.stuck_since):
-            for uid in notes.keys() - alive:
-                del notes[uid]
+        """Drop what is known of pods that are gone."""
+        forget(alive, self.targets, self.fences, self.attempts)
         self.inflight &= alive
         self.unsure &= alive
         self.deleted &= alive
+
+
+@dataclass(slots=True)
+class Repairs:
+    """What goes wrong with pods of the gang, and since when.
+
+    Written by `gang.repair`, `reconcile.deletions` and `reconcile.lost_slots`.
+    """
+
+    stuck_since: dict[str, float] = field(default_factory=dict)
+    torn_since: float | None = None
+    rounds: Rounds = field(default_factory=Rounds)
+    """When pods that Muster did not release may be deleted."""
+    pod_removed: bool = False
+    """Muster has deleted a pod of the gang, or an earlier leader may have."""
+    bind_refusal: str = ""
+    """What kube-scheduler said of late against a pod on its node."""
+    settled: frozenset[str] | None = None
+    """Pods that were released or bound at the last look; None: there was none yet."""
+    kept: Kept = field(default_factory=Kept)
+    """The slots of lost pods."""
+    kept_text: str = ""
+
+
+@dataclass(slots=True)
+class Retreat:
+    """Gives the placement up because a release is refused. Written by `reconcile.retreating`.
+
+    `refused_since`: a release is refused and nothing runs. `under_way`: the placement is given up
+    once no release can arrive any more. `count`, which holds until `until`, is how often that was,
+    and `text` says why the last time.
+    """
+
+    refused_since: float | None = None
+    under_way: bool = False
+    count: int = 0
+    until: float = 0.0
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Record:
+    """The Gang object of the RayCluster, and the writes to it.
+
+    Written by `reconcile.recording`, and by `intake`, which hears how a write ended.
+    """
+
+    gang: Gang | None = None
+    outlived: str = ""
+    """Says that the Gang of an earlier RayCluster of this name is deleted and still there."""
+    written: dict[str, Any] = field(default_factory=dict)
+    """The status that the record holds."""
+    sent: dict[str, Any] = field(default_factory=dict)
+    """The status that was written to it last."""
+    writing: bool = False
+    replacing: bool = False
+    """A write that changes the placement in it is under way."""
+    attempts: Attempts = field(default_factory=Attempts)
+    urgency: Urgency = field(default_factory=Urgency)
+    due: float | None = None
+    """When the next write of it is due."""
+
+
+@dataclass(slots=True)
+class GangView:
+    """The leader's view of one gang; `since` is when it was opened (monotonic seconds).
+
+    `course` are the steps that its pods have before them, `telling` is what its user was told by
+    Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
+    that has no meaning. `out_since` is when an opt-out was first seen.
+    """
+
+    key: GangKey
+    cluster_uid: str
+    since: float
+    understood: Understood = field(default_factory=Understood)
+    reservation: Reservation = field(default_factory=Reservation)
+    survey: Survey = field(default_factory=Survey)
+    queueing: Queueing = field(default_factory=Queueing)
+    pod_writes: PodWrites = field(default_factory=PodWrites)
+    repairs: Repairs = field(default_factory=Repairs)
+    retreat: Retreat = field(default_factory=Retreat)
+    record: Record = field(default_factory=Record)
+    course: Course = field(init=False)
+    telling: Telling = field(default_factory=Telling)
+    notes: Notes = field(default_factory=Notes)
+    unknown_keys: str = ""
+    out_since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.course = Course(self.pod_writes.inflight)
+
+    @property
+    def released_any(self) -> bool:
+        """Whether a pod of the gang is released, or may be."""
+        settled = any(pod_set.settled for pod_set in self.survey.standing)
+        writes = self.pod_writes
+        return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether the gang neither has a placement nor runs without one, nor is at its end."""
+        runs = self.survey.ran or self.understood.terminating
+        return self.reservation.placement is None and not runs
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is known of pods that are gone."""
+        self.pod_writes.forget_pods(alive)
+        forget(alive, self.repairs.stuck_since)
         self.notes.forget_pods(alive)
+
+
+def forget(alive: set[str], *notes: dict[str, Any]) -> None:
+    """Drop from each of the notes the pods that are gone."""
+    for each in notes:
+        for uid in each.keys() - alive:
+            del each[uid]

@@ -16,7 +16,7 @@ from scheduling.model.volume import Fact
 
 
 class Teller(IntFlag):
-    """Who tells of a pod: one of the two watches, or the answer to a request of our own."""
+    """Source of news of a pod: one of the two watches, or the answer to a request of our own."""
 
     ANSWER = 0
     POD_WATCH = 1
@@ -72,7 +72,7 @@ class ClusterGone:
 
 @dataclass(frozen=True, slots=True)
 class GangSeen:
-    """A Gang object was added or changed, by us or by somebody else."""
+    """A Gang object was added or changed, by us or by others."""
 
     gang: Gang
 

@@ -7,8 +7,7 @@ again because a write failed is told once.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.view import GangView
@@ -16,19 +15,16 @@ from coordinator.messages.actions import (
     ADOPTED,
     STRANDED,
     TORN,
-    Action,
     DeletePod,
     EmitEvent,
     FencePod,
     LogDecision,
     ReleasePod,
 )
-from coordinator.reconcile.advance import Scene
+from coordinator.reconcile.look import Look
 from coordinator.reconcile.status import explain
 from kube.codec.fields import created_at
 from kube.objects import names
-from kube.objects.ray import RayCluster
-from scheduling.model.placement import Placement
 from scheduling.model.verdict import Reason
 
 ADMITTED = "gang admitted"
@@ -45,24 +41,6 @@ REPAIRS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a look at a gang led to; `held` is the placement that it had before."""
-
-    view: GangView
-    cluster: RayCluster
-    held: Placement | None
-    actions: Sequence[Action]
-    scene: Scene
-
-    @property
-    def waited(self) -> float:
-        """Seconds since the RayCluster was made: of that only the second is known."""
-        moment = self.scene.moment
-        made = moment.wall - created_at(self.cluster.metadata) - 1
-        return max(0.0, made, moment.now - self.view.since)
-
-
 def decisions(look: Look) -> Iterator[LogDecision]:
     """Say what the log is to tell after a look at a gang."""
     yield from _admission(look)
@@ -75,7 +53,7 @@ def decisions(look: Look) -> Iterator[LogDecision]:
 
 def _admission(look: Look) -> Iterator[LogDecision]:
     view, notes = look.view, look.view.notes
-    if not (notes.placed and view.durable):
+    if not (notes.placed and view.survey.durable):
         return
     placed, first = notes.placed, notes.first
     notes.placed, notes.first, notes.refused = Counter(), False, ""
@@ -85,7 +63,7 @@ def _admission(look: Look) -> Iterator[LogDecision]:
         queue=_queue(view),
         pods=placed.total(),
         nodes=tuple(sorted(placed)),
-        seconds=look.waited if first else None,
+        seconds=_waited(look) if first else None,
         reason=Reason.ADMITTED,
         started=first,
     )
@@ -95,11 +73,10 @@ def _release(look: Look) -> Iterator[LogDecision]:
     view, notes = look.view, look.view.notes
     sent = [each for each in look.actions if isinstance(each, ReleasePod)]
     notes.releasing.update({each.pod.metadata.uid: each.node for each in sent})
-    if not notes.releasing or view.inflight & notes.releasing.keys():
+    if not notes.releasing or view.pod_writes.inflight & notes.releasing.keys():
         return
     releasing, notes.releasing = notes.releasing, {}
-    pods = look.scene.cache.members(view.key, view.cluster_uid)
-    done = [pod.uid for pod in pods if pod.uid in releasing and not pod.gated]
+    done = [pod.uid for pod in look.pods if pod.uid in releasing and not pod.gated]
     nodes = {releasing[uid] for uid in done} - {""}
     if done:
         yield LogDecision(view.key, RELEASED, _queue(view), len(done), tuple(sorted(nodes)))
@@ -117,7 +94,7 @@ def _refusal(look: Look) -> Iterator[LogDecision]:
                 gang=view.key,
                 what=REFUSED,
                 queue=_queue(view),
-                seconds=look.waited,
+                seconds=_waited(look),
                 reason=told.reason,
                 message=told.message,
             )
@@ -125,10 +102,10 @@ def _refusal(look: Look) -> Iterator[LogDecision]:
 
 def _given_up(look: Look) -> Iterator[LogDecision]:
     view = look.view
-    if look.held is None or view.placement is not None:
+    if look.before is None or view.reservation.placement is not None:
         return
     view.notes.placed, view.notes.first = Counter(), False
-    said = explain(view, view.asked if isinstance(view.asked, NotReady) else None)
+    said = explain(view, view.queueing.asked if isinstance(view.queueing.asked, NotReady) else None)
     yield LogDecision(view.key, GIVEN_UP, _queue(view), reason=said.reason, message=said.message)
 
 
@@ -159,5 +136,12 @@ def _fences(look: Look) -> Iterator[LogDecision]:
         yield LogDecision(view.key, FENCED, _queue(view), len(fresh))
 
 
+def _waited(look: Look) -> float:
+    """Seconds since the RayCluster was made: of that only the second is known."""
+    moment = look.scene.moment
+    made = moment.wall - created_at(look.cluster.metadata) - 1
+    return max(0.0, made, moment.now - look.view.since)
+
+
 def _queue(view: GangView) -> str:
-    return view.terms.queue if view.terms is not None else names.DEFAULT_QUEUE
+    return view.understood.terms.queue if view.understood.terms is not None else names.DEFAULT_QUEUE

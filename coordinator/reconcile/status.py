@@ -43,14 +43,16 @@ class Explained:
 
 def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     """Say where the gang is and why, the hindrance nearest to its start first."""
-    if view.terminating and not_ready is not None:
-        phase = view.written.get("phase", GATHERING)
+    if view.understood.terminating and not_ready is not None:
+        phase = view.record.written.get("phase", GATHERING)
         return Explained(phase, not_ready.reason, not_ready.message)
     said = _with_waiting(_explain(view, not_ready), view)
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
-    past = () if over else (view.setback, view.bind_refusal)
-    broken = view.problem if view.problem not in said.message else ""
-    also = [each for each in (broken, view.keeps, *_not_released(view, said), *past) if each]
+    past = () if over else (view.retreat.text, view.repairs.bind_refusal)
+    broken = view.understood.problem if view.understood.problem not in said.message else ""
+    also = [
+        each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
+    ]
     rest = "; ".join(also)
     first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
     message = f"{first}; {rest}" if rest else said.message
@@ -60,7 +62,9 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
 def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
     """What is to be said of pods that Muster did not release, beside what was said already."""
     told = said.reason == Reason.NOT_RELEASED_BY_MUSTER
-    return adoption.bound(view.standing), "" if told else adoption.waiting(view.standing)
+    return adoption.bound(view.survey.standing), "" if told else adoption.waiting(
+        view.survey.standing
+    )
 
 
 def _with_waiting(said: Explained, view: GangView) -> Explained:
@@ -74,42 +78,43 @@ def _with_waiting(said: Explained, view: GangView) -> Explained:
 
 
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
-    if view.placement is not None or view.ran or _runs_unplaced(view):
+    if view.reservation.placement is not None or view.survey.ran or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:
-        gathered = bool(view.standing) and is_gathered(view.standing)
+        gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
         phase = QUEUED if gathered else GATHERING
         return Explained(phase, not_ready.reason, not_ready.message)
-    if view.refusal is not None:
-        return Explained(QUEUED, view.refusal.reason, view.refusal.message)
+    if view.queueing.refusal is not None:
+        return Explained(QUEUED, view.queueing.refusal.reason, view.queueing.refusal.message)
     return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
 
 
 def _runs_unplaced(view: GangView) -> bool:
     """Whether the gang was opted in when its pods ran already: nothing of it was ever decided."""
-    settled = any(each.settled for each in view.standing)
-    return settled and not any(each.missing for each in view.standing)
+    settled = any(each.settled for each in view.survey.standing)
+    return settled and not any(each.missing for each in view.survey.standing)
 
 
 def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
-    phase = RUNNING if view.ran else ADMITTED
+    phase = RUNNING if view.survey.ran else ADMITTED
     refusals = release_refusals(view)
     if refusals:
         return Explained(phase, Reason.RELEASE_REFUSED, refusals[0][:1024])
-    if is_ready(view.standing):
+    if is_ready(view.survey.standing):
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
-    if view.terms is None:
-        return Explained(phase, Reason.MISCONFIGURED, view.problem)
-    hindrance = not_ready or view.refusal
-    if hindrance is not None and any(each.missing for each in view.standing):
+    if view.understood.terms is None:
+        return Explained(phase, Reason.MISCONFIGURED, view.understood.problem)
+    hindrance = not_ready or view.queueing.refusal
+    if hindrance is not None and any(each.missing for each in view.survey.standing):
         return Explained(phase, hindrance.reason, hindrance.message)
-    if view.unmade is not None:
-        return Explained(phase, view.unmade.reason, view.unmade.message)
-    pods = sum(each.placed for each in view.standing)
-    seats = {node for each in view.standing for _, node in each.seated}
-    nodes = seats | {pod.settled_on for each in view.standing for pod in each.settled}
+    if view.queueing.unmade is not None:
+        return Explained(phase, view.queueing.unmade.reason, view.queueing.unmade.message)
+    pods = sum(each.placed for each in view.survey.standing)
+    slots = {node for each in view.survey.standing for _, node in each.with_slot}
+    nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
-    order = order_in_words(view.placement) if view.placement else ""
+    placement = view.reservation.placement
+    order = order_in_words(placement) if placement is not None else ""
     said = f"{pods} pods placed on {len(nodes)} node{plural}{order}"
     return Explained(phase, Reason.ADMITTED, said)
 
@@ -121,27 +126,27 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     status: Status = {
         "phase": said.phase,
         "epoch": epoch,
-        "decided": view.decided,
-        "position": view.position if said.phase == QUEUED else 0,
+        "decided": view.reservation.decided,
+        "position": view.queueing.position if said.phase == QUEUED else 0,
         "ready": f"{ready}/{total}",
         "readyPods": ready,
         "totalPods": total,
         "reason": said.reason,
         "message": said.message,
-        "podSets": [_pod_set_status(view, each, said) for each in view.standing],
+        "podSets": [_pod_set_status(view, each, said) for each in view.survey.standing],
         "conditions": _conditions(view, said, stamp),
     }
-    if view.placement is not None:
-        status["placement"] = placement_json(view.placement, view.placement_epoch)
+    if view.reservation.placement is not None:
+        status["placement"] = placement_json(view.reservation.placement, view.reservation.epoch)
     return _filled(status)
 
 
 def _counted(view: GangView) -> tuple[int, int]:
     """Count the pods that are ready, and all; by the RayCluster alone where it is misconfigured."""
-    if view.terms is None and view.read is not None:
-        return view.ready, pods_wanted(view.read[0])
-    ready = sum(each.ready for each in view.standing)
-    return ready, sum(each.terms.count for each in view.standing)
+    if view.understood.terms is None and view.understood.read is not None:
+        return view.survey.ready, pods_wanted(view.understood.read[0])
+    ready = sum(each.ready for each in view.survey.standing)
+    return ready, sum(each.terms.count for each in view.survey.standing)
 
 
 def placement_json(placement: Placement, epoch: int) -> Status:
@@ -157,12 +162,12 @@ def _places_json(placement: Placement) -> Status:
 
 
 def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> Status:
-    refusal = view.refusal or view.left_out
+    refusal = view.queueing.refusal or view.queueing.left_out
     refused = {r.pod_set: r for r in refusal.pod_sets} if refusal else {}
     said = refused.get(each.terms.name)
     reason, message = _why_gated(each, gang)
-    if view.refusal and said:
-        reason, message = view.refusal.reason, _fit_text(said.fit, said.wanted)
+    if view.queueing.refusal and said:
+        reason, message = view.queueing.refusal.reason, _fit_text(said.fit, said.wanted)
     return _filled(
         {
             "name": each.terms.name,
@@ -194,7 +199,7 @@ def _fit_text(fit: int, wanted: int) -> str:
 
 
 def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
-    before = {c.get("type"): c for c in view.written.get("conditions", ())}
+    before = {c.get("type"): c for c in view.record.written.get("conditions", ())}
     wanted = [*_usual(view, said), *_surplus(view, said), *_keys(view)]
     return [_condition(each, before.get(each.kind), stamp) for each in wanted]
 
@@ -210,7 +215,7 @@ class _Condition:
 
 
 def _usual(view: GangView, said: Explained) -> list[_Condition]:
-    gathered = bool(view.standing) and is_gathered(view.standing)
+    gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
     admitted = said.phase in (ADMITTED, RUNNING)
     return [
         _reached("Gathered", Reason.GATHERED if gathered else None, said),
@@ -229,16 +234,16 @@ def _reached(kind: str, reason: Reason | None, said: Explained) -> _Condition:
 
 def _surplus(view: GangView, said: Explained) -> list[_Condition]:
     """Say of an admitted gang whether its pods above the minimum have their place."""
-    if said.phase not in (ADMITTED, RUNNING) or view.terminating:
+    if said.phase not in (ADMITTED, RUNNING) or view.understood.terminating:
         return []
     if said.waits:
         first = said.waits[0].reason
         message = in_words(said.waits, view)[:MESSAGE_LIMIT]
         return [_Condition(SURPLUS_PLACED, "False", first, message)]
-    unplaced = adoption.waiting(view.standing)
+    unplaced = adoption.waiting(view.survey.standing)
     if unplaced:
         return [_Condition(SURPLUS_PLACED, "False", Reason.NOT_RELEASED_BY_MUSTER, unplaced)]
-    if all(each.terms.count == each.terms.minimum for each in view.standing):
+    if all(each.terms.count == each.terms.minimum for each in view.survey.standing):
         return []
     return [_Condition(SURPLUS_PLACED, "True", Reason.ADMITTED)]
 

@@ -22,7 +22,7 @@ SHORT = 160
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """So many gated pods of one pod set without a seat, and why they wait."""
+    """So many gated pods of one pod set without a slot, and why they wait."""
 
     pod_set: str
     pods: int
@@ -38,16 +38,16 @@ def outside(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> dict[str, i
 
 
 def waiting(view: GangView) -> tuple[Waits, ...]:
-    """Say of all gated pods without a seat why they wait, the pod sets in their order."""
-    said = [each for standing in view.standing for each in _of(standing, view)]
-    said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.outside.items())]
+    """Say of all gated pods without a slot why they wait, the pod sets in their order."""
+    said = [each for pod_set in view.survey.standing for each in _of(pod_set, view)]
+    said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.survey.outside.items())]
     return tuple(each for each in said if each.pods)
 
 
 def in_words(waits: Sequence[Waits], view: GangView) -> str:
     """Say how many pods of the gang wait, and why."""
     pods = sum(each.pods for each in waits)
-    exist = sum(each.exist for each in view.standing) + sum(view.outside.values())
+    exist = sum(each.exist for each in view.survey.standing) + sum(view.survey.outside.values())
     reasons = "; ".join(dict.fromkeys(each.message for each in waits))
     return f"{pods} of {exist} pods {'waits' if pods == 1 else 'wait'}: {reasons}"
 
@@ -57,43 +57,43 @@ def short(message: str) -> str:
     return message if len(message) <= SHORT else f"{message[: SHORT - 1]}…"
 
 
-def _of(standing: PodSetStanding, view: GangView) -> Iterator[Waits]:
-    name, terms = standing.terms.name, standing.terms
-    yield from _held_by_others(standing)
-    excess = min(len(standing.waiting), max(0, standing.exist - terms.count))
+def _of(pod_set: PodSetStanding, view: GangView) -> Iterator[Waits]:
+    name, terms = pod_set.terms.name, pod_set.terms
+    yield from _held_by_others(pod_set)
+    excess = min(len(pod_set.waiting), max(0, pod_set.exist - terms.count))
     yield Waits(name, excess, *_unasked(view, terms.count))
-    yield Waits(name, len(standing.waiting) - excess, *_asked(view, standing))
+    yield Waits(name, len(pod_set.waiting) - excess, *_asked(view, pod_set))
 
 
-def _held_by_others(standing: PodSetStanding) -> Iterator[Waits]:
-    seated = [pod for pod, _ in standing.seated if pod.foreign_gates]
-    held = [*standing.blocked, *seated]
+def _held_by_others(pod_set: PodSetStanding) -> Iterator[Waits]:
+    with_slot = [pod for pod, _ in pod_set.with_slot if pod.foreign_gates]
+    held = [*pod_set.blocked, *with_slot]
     gates = sorted({gate for pod in held for gate in pod.foreign_gates})
     more = f" and {len(gates) - GATES_NAMED} more" if len(gates) > GATES_NAMED else ""
     message = f"held by gates of others: {', '.join(gates[:GATES_NAMED])}{more}"
-    yield Waits(standing.terms.name, len(held), Reason.FOREIGN_GATES, message)
+    yield Waits(pod_set.terms.name, len(held), Reason.FOREIGN_GATES, message)
 
 
 def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
     """Speak of pods beyond those that the gang goes on with: its terms may have broken since."""
-    if view.problem:
-        return Reason.MISCONFIGURED, view.problem
-    if isinstance(view.asked, NotReady) and view.asked.reason is Reason.SUSPENDED:
-        return view.asked.reason, view.asked.message
+    if view.understood.problem:
+        return Reason.MISCONFIGURED, view.understood.problem
+    if isinstance(view.queueing.asked, NotReady) and view.queueing.asked.reason is Reason.SUSPENDED:
+        return view.queueing.asked.reason, view.queueing.asked.message
     pods = "1 pod" if count == 1 else f"{count or 'no'} pods"
     said = f"the RayCluster asks for {pods} of the group; KubeRay deletes the others"
     return Reason.EXCESS_PODS, said
 
 
-def _asked(view: GangView, standing: PodSetStanding) -> tuple[Reason, str]:
+def _asked(view: GangView, pod_set: PodSetStanding) -> tuple[Reason, str]:
     """Speak of pods that are to come: of what was asked last, and what the cycle said to it."""
-    if isinstance(view.asked, NotReady):
-        return view.asked.reason, view.asked.message
-    for refusal in (view.refusal, view.left_out):
+    if isinstance(view.queueing.asked, NotReady):
+        return view.queueing.asked.reason, view.queueing.asked.message
+    for refusal in (view.queueing.refusal, view.queueing.left_out):
         if refusal is not None:
             return refusal.reason, refusal.message
-    hosts, pods = standing.terms.hosts, len(standing.waiting)
+    hosts, pods = pod_set.terms.hosts, len(pod_set.waiting)
     if hosts > 1 and pods % hosts:
-        said = f"a replica of {standing.terms.name} starts whole, with all of its {hosts} pods"
+        said = f"a replica of {pod_set.terms.name} starts whole, with all of its {hosts} pods"
         return Reason.GANG_INCOMPLETE, said
     return Reason.PENDING, "waiting for the next cycle"

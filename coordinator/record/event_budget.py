@@ -45,14 +45,14 @@ class Told:
 class Telling:
     """What was told of one gang.
 
-    `standing` is the Event of the reason that holds now, None where none is to be told, and
+    `lasting` is the Event of the reason that holds now, None where none is to be told, and
     `others` are the objects that show it too. `heard` is the last such reason that was told, empty
     where the user need not hear of its end. `passing` are Events of what happened once and that
     are not written yet, by reason. `share` tells gangs apart, from 0 to 1.
     """
 
     share: float = 0.0
-    standing: EmitEvent | None = None
+    lasting: EmitEvent | None = None
     others: tuple[Regarding, ...] = ()
     heard: str = ""
     next_at: float | None = None
@@ -68,7 +68,7 @@ class Telling:
 
     def hush(self) -> None:
         """Tell nothing more of what holds, nor what waits to be told."""
-        self.standing = None
+        self.lasting = None
         self.passing.clear()
 
     def sift(self, actions: Iterable[Action], now: float, spacing: float) -> list[Action]:
@@ -95,13 +95,13 @@ class Telling:
 
     def _due(self, spacing: float) -> Iterator[tuple[float, EmitEvent]]:
         """When each Event is to be written, were there tokens enough."""
-        if self.standing is not None:
-            yield self._standing_at(self.standing, spacing), self.standing
+        if self.lasting is not None:
+            yield self._lasting_at(self.lasting, spacing), self.lasting
         for reason, event in self.passing.items():
             told = self._told.get(reason)
             yield (0.0 if told is None else told.at + spacing), event
 
-    def _standing_at(self, event: EmitEvent, spacing: float) -> float:
+    def _lasting_at(self, event: EmitEvent, spacing: float) -> float:
         told = self._told.get(event.reason)
         if told is None or event.reason != self.heard:
             return 0.0
@@ -110,7 +110,7 @@ class Telling:
 
     def _tell(self, event: EmitEvent, now: float) -> list[Action]:
         self._told[event.reason] = Told(event, now)
-        if event is not self.standing:
+        if event is not self.lasting:
             del self.passing[event.reason]
             return [event]
         self.heard, self._shown = event.reason, self.others

@@ -1,4 +1,4 @@
-"""When a status that is recorded already says what is to be said."""
+"""Gives recorded statuses the form in which they are compared with those to be written."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ log = structlog.get_logger()
 
 T = TypeVar("T", bound=Watched)
 
-TRUSTED_SILENCE = 1.0  # seconds: who has just said something is connected
+TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
@@ -272,7 +272,7 @@ def _sink(
 def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:
     """One fact that cannot be read is as bad as a watch that is down, until a list has none.
 
-    It may be a disk that nobody would count.
+    It may be a disk that would then not be counted.
     """
     unread = False
 

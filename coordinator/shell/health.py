@@ -42,7 +42,7 @@ def _answer(good: bool, otherwise: str) -> web.Response:  # noqa: FBT001  (it is
 
 
 def _refresh(coordinator: Coordinator) -> None:
-    """Gauges are read off the state when somebody asks, not kept up at every event."""
+    """Gauges are read off the state when they are asked for, not kept up at every event."""
     now = time.monotonic()
     for name, reflector in (*coordinator.reflectors.items(), *coordinator.storage.items()):
         metrics.SYNCED.labels(name).set(reflector.synced)
@@ -50,11 +50,11 @@ def _refresh(coordinator: Coordinator) -> None:
         metrics.RELISTS.labels(name).set(reflector.counters.relists)
         if reflector.last_contact is not None:
             metrics.SILENCE.labels(name).set(now - reflector.last_contact)
-    metrics.AVOIDED.set(coordinator.loop.state.refusals.nodes_avoided)
-    metrics.KEPT.set(sum(view.kept.total for view in coordinator.loop.state.views.values()))
+    metrics.AVOIDED.set(coordinator.loop.state.term.refusals.nodes_avoided)
+    metrics.KEPT.set(sum(view.repairs.kept.total for view in coordinator.loop.state.views.values()))
     metrics.GANGS.clear()
     metrics.WAITING.clear()
     for view in coordinator.loop.state.views.values():
-        metrics.GANGS.labels(view.written.get("phase", "New")).inc()
+        metrics.GANGS.labels(view.record.written.get("phase", "New")).inc()
         if view.waits_for_room:
-            metrics.WAITING.labels(view.written.get("reason", "New")).inc()
+            metrics.WAITING.labels(view.record.written.get("reason", "New")).inc()

@@ -88,7 +88,7 @@ class Loop:
 
     def _act(self, actions: list[Action]) -> None:
         """What was decided in one term is never carried out in another."""
-        if self._actor is not None and self._actor[0] == self.state.epoch:
+        if self._actor is not None and self._actor[0] == self.state.term.epoch:
             self._actor[1](actions)
 
     def _cycle(self, events: list[Event], now: float) -> None:

@@ -16,9 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.codec.observed_pod import Amounts as Requests
 from kube.codec.observed_pod import ObservedPod
-from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.state.node_snapshot import NodeAttributes
 
 SUMS_KEPT = 64

@@ -12,7 +12,7 @@ AFTER_ALL = 253402300800.0
 
 _QUANTITY_ALLOWED = "a quantity that is not negative and fits 64 bits, such as 500m, 2 or 1.5Gi"
 _SHOWN = 120  # what tenants write may be long, a message should not
-Amounts = dict[str, int]
+ByResource = dict[str, int]
 
 
 class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an object that is invalid
@@ -30,16 +30,20 @@ def created_at(metadata: base_objects.ObjectMeta) -> float:
 
     An object whose time cannot be read sorts after all others.
     """
-    text = metadata.creation_timestamp
-    if not text:
+    return moment_of(metadata.creation_timestamp)
+
+
+def moment_of(stamp: str | None) -> float:
+    """Give an RFC 3339 time in seconds since the epoch; 0 where it is absent."""
+    if not stamp:
         return 0.0
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return AFTER_ALL
 
 
-def read_amounts(quantities: Quantities, field: str) -> Amounts:
+def read_amounts(quantities: Quantities, field: str) -> ByResource:
     """Read quantities into whole numbers; a bad one is named with its field."""
     return {name: _amount(name, text, field) for name, text in quantities.items()}
 

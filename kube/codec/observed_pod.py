@@ -34,7 +34,7 @@ from kube.objects.core import (
     ResourceRequirements,
 )
 from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
-from scheduling.model.amounts import PODS
+from scheduling.model.amounts import PODS, Requests
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder
@@ -42,10 +42,8 @@ from scheduling.model.pod import Mount, PodShape
 from scheduling.state.bounded_cache import MIB, BoundedCache, Interned
 from scheduling.state.pod_index import PodKind, Presence
 
-Amounts = tuple[tuple[str, int], ...]
-
 # More pod slots than any node has: the node of a pod that cannot be read counts as full.
-UNREADABLE: Amounts = ((PODS, 1 << 40),)
+UNREADABLE: Requests = ((PODS, 1 << 40),)
 
 TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
 
@@ -64,7 +62,7 @@ def _weight_of_kind(kind: PodKind) -> int:
 
 # 50,000 pods have a few dozen sets of amounts, and the pods of a controller equal labels, or nearly
 # so. What is kept once outlives its pods, so it is bounded.
-AMOUNTS: Interned[Amounts] = Interned(2 * MIB)
+AMOUNTS: Interned[Requests] = Interned(2 * MIB)
 HOLDERS: Interned[Holder] = Interned(2 * MIB)
 KINDS: Interned[PodKind] = Interned(8 * MIB, _weight_of_kind)
 SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
@@ -75,7 +73,7 @@ Shape: TypeAlias = tuple[PodShape | None, str]
 # A starting pod comes some five times, and hundreds of pods of a worker group have the same fields:
 # the result for one is looked up for the others by the bytes of all fields that it was read from.
 READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
-READ_AMOUNTS: BoundedCache[bytes, Amounts] = BoundedCache(4 * MIB)
+READ_AMOUNTS: BoundedCache[bytes, Requests] = BoundedCache(4 * MIB)
 _bytes_of = msgspec.json.Encoder().encode
 
 
@@ -120,7 +118,7 @@ class ObservedPod:
     terminating: bool
     ready: bool
     unschedulable: str
-    used: Amounts
+    used: Requests
     kind: PodKind
     anti_affinity: tuple[PodTerm, ...]
     holder: Holder
@@ -241,7 +239,7 @@ def _holder(metadata: ObjectMeta) -> Holder:
     return Holder(kind, metadata.namespace, name)
 
 
-def _used(pod: Pod) -> Amounts:
+def _used(pod: Pod) -> Requests:
     """Count what a pod takes, from its spec and from the resizes in its status."""
     spec, status = pod.spec, pod.status
     asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
@@ -250,7 +248,7 @@ def _used(pod: Pod) -> Amounts:
     return READ_AMOUNTS.remembered(_bytes_of((asked, given, whole)), lambda: _count_used(pod))
 
 
-def _count_used(pod: Pod) -> Amounts:
+def _count_used(pod: Pod) -> Requests:
     try:
         return AMOUNTS(tuple(sorted(pod_used(pod).items())))
     except InvalidObject:

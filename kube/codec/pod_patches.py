@@ -33,7 +33,7 @@ _SOME: Labels = {"": ""}
 
 
 def for_patches(pod: Pod) -> Pod:
-    """Reduce a pod to what its patches read; of annotations only whether there are any."""
+    """Reduce a pod to what patches read, and its creation; of annotations only whether any are."""
     meta, affinity = pod.metadata, pod.spec.affinity
     return Pod(
         metadata=ObjectMeta(
@@ -41,6 +41,7 @@ def for_patches(pod: Pod) -> Pod:
             namespace=meta.namespace,
             uid=meta.uid,
             resource_version=meta.resource_version,
+            creation_timestamp=meta.creation_timestamp,
             annotations=_SOME if meta.annotations else {},
         ),
         spec=PodSpec(

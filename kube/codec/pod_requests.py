@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kube.codec.fields import Amounts, InvalidObject, read_amounts
+from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.codec.scheduler_profiles import NODE_PORTS
 from kube.objects.core import Container, ContainerStatus, Pod, PodSpec
 from scheduling.model import amounts as resources
@@ -11,10 +11,10 @@ from scheduling.model.pod_requests import ContainerRequests, pod_requests
 from scheduling.model.quantity import BadQuantity
 
 MOST_PORTS = 50  # host ports of a pod; each costs a look at the nodes where it is taken
-_Choice = Callable[[Amounts, Amounts, Amounts], Amounts]
+_Choice = Callable[[ByResource, ByResource, ByResource], ByResource]
 
 
-def pod_used(pod: Pod) -> Amounts:
+def pod_used(pod: Pod) -> ByResource:
     """Count what an existing pod takes on its node, its slot included.
 
     While a resize is under way that is the most of what it asks for, was given, and runs with.
@@ -31,8 +31,8 @@ def pod_total(
     spec: PodSpec,
     containers: list[ContainerRequests],
     init_containers: list[ContainerRequests],
-    pod_level: Amounts,
-) -> Amounts:
+    pod_level: ByResource,
+) -> ByResource:
     """Sum up containers, init containers, pod level and overhead as kube-scheduler does."""
     overhead = read_amounts(spec.overhead, "spec.overhead")
     try:
@@ -49,7 +49,7 @@ def container_requests(containers: Iterable[Container], field: str) -> list[Cont
     ]
 
 
-def _container(container: Container, amounts: Amounts) -> ContainerRequests:
+def _container(container: Container, amounts: ByResource) -> ContainerRequests:
     return ContainerRequests(amounts, restartable=_keeps_running(container))
 
 
@@ -57,14 +57,14 @@ def _keeps_running(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def pod_level_requests(spec: PodSpec) -> Amounts:
+def pod_level_requests(spec: PodSpec) -> ByResource:
     """Read the requests of the pod as a whole; none where it has none."""
     return (
         read_amounts(spec.resources.requests, "spec.resources.requests") if spec.resources else {}
     )
 
 
-def host_port_requests(spec: PodSpec, off: frozenset[str]) -> Amounts:
+def host_port_requests(spec: PodSpec, off: frozenset[str]) -> ByResource:
     """Count host ports, of too many none: such a pod is not supported."""
     return {} if NODE_PORTS in off or has_many_ports(spec) else port_amounts(_host_ports(spec))
 
@@ -83,16 +83,16 @@ def _host_ports(spec: PodSpec) -> Iterator[HostPort]:
                 yield port.host_ip, port.protocol, port.host_port
 
 
-def _larger_of_all(asked: Amounts, allocated: Amounts, actuated: Amounts) -> Amounts:
+def _larger_of_all(asked: ByResource, allocated: ByResource, actuated: ByResource) -> ByResource:
     return _larger(asked, _larger(allocated, actuated))
 
 
-def _larger_of_given(_asked: Amounts, allocated: Amounts, actuated: Amounts) -> Amounts:
+def _larger_of_given(_asked: ByResource, allocated: ByResource, actuated: ByResource) -> ByResource:
     """The node cannot ever give what is asked for, so that does not count."""
     return _larger(allocated, actuated)
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
+def _larger(one: ByResource, other: ByResource) -> ByResource:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
@@ -121,7 +121,7 @@ def _in_use(
 
 def _resized(
     asked: Mapping[str, int], status: ContainerStatus | None, field: str, choose: _Choice
-) -> Amounts:
+) -> ByResource:
     if status is None or status.resources is None:
         return dict(asked)
     where = f"status of {field} {status.name}"
@@ -130,7 +130,7 @@ def _resized(
     return choose(dict(asked), allocated, actuated)
 
 
-def _pod_level_in_use(pod: Pod, choose: _Choice) -> Amounts:
+def _pod_level_in_use(pod: Pod, choose: _Choice) -> ByResource:
     asked, status = pod_level_requests(pod.spec), pod.status
     if not asked or status.resources is None:
         return asked

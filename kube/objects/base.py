@@ -1,7 +1,7 @@
 """Base of the slim structs for decoding, and what objects of every kind have.
 
 Slim structs for decoding: only fields in use, everything else in the JSON is skipped. A list
-or a map that is null or absent reads as empty, so that nobody has to ask which of the two it
+or a map that is null or absent reads as empty, so that no reader has to ask which of the two it
 was. All are frozen; decoded JSON has no cycles, hence `gc=False`: with tens of thousands of
 pods the collector would otherwise walk all of them again and again.
 """
@@ -56,7 +56,7 @@ def _empties(kind: type[msgspec.Struct]) -> tuple[tuple[str, Callable[[], Any]],
 
 
 class OwnerReference(Slim, frozen=True):
-    """Who made an object."""
+    """The object that made an object."""
 
     api_version: str = ""
     kind: str = ""

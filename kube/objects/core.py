@@ -32,7 +32,7 @@ class NodeSelector(Part, frozen=True):
 
 
 class NodeAffinity(Slim, frozen=True):
-    """The preferred part only scores, nobody here reads it."""
+    """The preferred part only scores, and is not read here."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -60,7 +60,7 @@ class PodAffinity(Part, frozen=True):
 
 
 class Affinity(Slim, frozen=True):
-    """All that a pod says about where and near whom."""
+    """All that a pod says about nodes and other pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None

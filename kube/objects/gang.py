@@ -1,125 +1,197 @@
-"""Fields read of Gang and GangQueue; `crds` says what the API server allows in them."""
+"""Gang: its fields, as they are read, and what the API server allows in them.
+
+These structs are the one source: the CustomResourceDefinition is generated from them (`crds`). What
+Muster writes itself is bounded loosely: a validation must never stop the coordinator from mending
+an object that was edited by hand or left behind.
+"""
 
 from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Quantity, Slim
+from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
+_MOST_POD_SETS = 1024  # CEL rules on the items of a list need a bound on its length
 
-class GangPodSet(Slim, frozen=True):
-    """A pod set of a gang as understood: how many pods it has, how many must start at once."""
+COUNT: dict[str, Any] = {"minimum": 0, "format": "int64"}
+NAME: dict[str, Any] = {"minLength": 1, "maxLength": 253}
+PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format": "int32"}
 
-    name: str = ""
-    count: int = 0
-    minimum: int = 0
-    hosts: int = 1
+Count = Annotated[int, Allows(**COUNT)]
 
+PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed")
 
-class GangTopology(Slim, frozen=True):
-    """The labels within one value of which workers, and the pods of a replica, are to be."""
-
-    required: str = ""
-    preferred: str = ""
-    replica: str = ""
-
-
-class GangSpec(Part, frozen=True):
-    """What Muster understood of a RayCluster."""
-
-    queue: str = ""
-    priority: int = 0
-    ray_cluster_uid: str = ""
-    pod_sets: OrNull[tuple[GangPodSet, ...]] = ()
-    topology: GangTopology | None = None
+_MINIMUM_RULE = (
+    "!has(self.minimum) || (has(self.count) && self.minimum <= self.count)",
+    "minimum must not exceed count",
+)
+_EPOCH_RULE = (
+    "self >= oldSelf",
+    "written by an earlier leader: epoch must not decrease (to reset it, delete the Gang)",
+)
 
 
 class GangCondition(Slim, frozen=True):
-    """A condition of a gang, whole, because it is written back with its transition time."""
+    """One aspect of the state, in the form of all Kubernetes conditions."""
 
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: int = 0
+    # Whole, because it is written back with its transition time.
+    type: Annotated[str, Allows(required=True, minLength=1, maxLength=316)] = ""
+    status: Annotated[str, Allows(required=True, enum=["True", "False", "Unknown"])] = ""
+    reason: Annotated[str, Allows(maxLength=1024)] = ""
+    message: Annotated[str, Allows(maxLength=32768)] = ""
+    last_transition_time: Annotated[str, Allows(format="date-time")] = ""
+    observed_generation: Count = 0
+
+
+# --- spec ---------------------------------------------------------------------------------------
+
+
+class GangPodSet(Slim, frozen=True):
+    """The head, or one worker group, of the gang."""
+
+    schema_extra: ClassVar[dict[str, Any]] = rules(_MINIMUM_RULE)
+
+    name: Annotated[
+        str, Allows("headgroup, or the name of a worker group.", required=True, **NAME)
+    ] = ""
+    count: Annotated[int, Allows("Pods that the RayCluster wants.", **COUNT)] = 0
+    minimum: Annotated[int, Allows("Pods that must start at once.", **COUNT)] = 0
+    hosts: Annotated[int, Allows("Pods of one replica, where it is not one.", **COUNT)] = 1
+
+
+class GangTopology(Slim, frozen=True):
+    """Node labels within one value of which pods of the gang are to be together."""
+
+    required: Annotated[str, Allows("For all workers.")] = ""
+    preferred: Annotated[str, Allows("For all workers, where there is such room.")] = ""
+    replica: Annotated[str, Allows("For the pods of each replica of several hosts.")] = ""
+
+
+class GangSpec(Part, frozen=True):
+    """What Muster understood of the RayCluster; edits are overwritten."""
+
+    # Spec and status of a Gang have one writer. Tracking which writer owns which of their fields
+    # would be a third of what a write costs the API server, and half of the object.
+    schema_extra: ClassVar[dict[str, Any]] = ATOMIC
+
+    queue: Annotated[str, Allows("The GangQueue that the gang waits in.")] = ""
+    priority: Annotated[int, Allows("Higher goes first.", **PRIORITY)] = 0
+    ray_cluster_uid: Annotated[str, Allows("The RayCluster that this gang is of.")] = ""
+    pod_sets: Annotated[
+        OrNull[tuple[GangPodSet, ...]], Allows(maxItems=_MOST_POD_SETS, **map_of("name"))
+    ] = ()
+    topology: GangTopology | None = None
+
+
+# --- status -------------------------------------------------------------------------------------
 
 
 class HolderShare(Slim, frozen=True):
-    """Who holds how much of a resource."""
+    """Who holds how much: a controller, or a Namespace for its pods without one."""
 
-    kind: str = ""
+    kind: Annotated[str, Allows(required=True)] = ""
     namespace: str = ""
-    name: str = ""
-    amount: Quantity = ""
+    name: Annotated[str, Allows(required=True)] = ""
+    amount: Annotated[Quantity, Allows(required=True)] = ""
 
 
 class GangShortage(Part, frozen=True):
-    """What stops the next pod of a pod set."""
+    """What stops the next pod of a pod set, and who holds it, on the nodes that may run the pod."""
 
-    resource: str = ""
-    each: Quantity = ""
-    needed: Quantity = ""
-    free: Quantity = ""
-    left: Quantity = ""
-    largest: Quantity = ""
-    total: Quantity = ""
-    holders: OrNull[tuple[HolderShare, ...]] = ()
+    resource: Annotated[str, Allows("The resource that is shortest.", required=True)] = ""
+    each: Annotated[Quantity, Allows("What one pod asks for.", required=True)] = ""
+    needed: Annotated[Quantity, Allows("What the gang asks for in all.")] = ""
+    free: Annotated[
+        Quantity, Allows("What is free on all nodes, before any of it is placed.", required=True)
+    ] = ""
+    left: Annotated[Quantity, Allows("What is left of it, once those that fit are placed.")] = ""
+    largest: Annotated[Quantity, Allows("The most that is left on one node.", required=True)] = ""
+    total: Annotated[Quantity, Allows("What there is of it, free or not.")] = ""
+    holders: Annotated[
+        OrNull[tuple[HolderShare, ...]],
+        Allows("Who holds the most of it, at most three.", **ATOMIC_LIST),
+    ] = ()
 
 
 class GangPodSetStatus(Slim, frozen=True):
     """How far a pod set has come, and what it waits for."""
 
-    name: str = ""
-    count: int = 0
-    minimum: int = 0
-    gated: int = 0
-    released: int = 0
-    not_released: int = 0
-    bound: int = 0
-    ready: int = 0
-    kept: int = 0
+    name: Annotated[str, Allows(required=True, **NAME)] = ""
+    count: Count = 0
+    minimum: Count = 0
+    gated: Annotated[int, Allows("Pods with Muster's gate.", **COUNT)] = 0
+    released: Annotated[int, Allows("Pods that Muster released, each to a node.", **COUNT)] = 0
+    not_released: Annotated[
+        int,
+        Allows(
+            "Pods without the gate that Muster did not release: created before the opt-in, or "
+            "their gate was removed.",
+            **COUNT,
+        ),
+    ] = 0
+    bound: Annotated[int, Allows("Pods on their node, whoever released them.", **COUNT)] = 0
+    ready: Count = 0
+    kept: Annotated[int, Allows("Slots that are kept for lost pods.", **COUNT)] = 0
     reason: str = ""
     message: str = ""
     shortage: GangShortage | None = None
 
 
 class PlacedShape(Part, frozen=True):
-    """The nodes of the pods of one shape (and replica)."""
+    """Where the pods of one shape (and replica) go."""
 
-    shape: str = ""
-    replica: str = ""
-    requests: OrNull[Quantities] = {}
-    nodes: OrNull[Mapping[str, int]] = {}
-    wave: int = 0
+    shape: Annotated[
+        str, Allows("Content hash of what matters to the scheduler.", required=True, **NAME)
+    ] = ""
+    replica: Annotated[str, Allows("Set where numOfHosts is above 1.")] = ""
+    requests: Annotated[OrNull[Quantities], Allows("What one such pod takes.")] = {}
+    nodes: Annotated[
+        OrNull[Mapping[str, Annotated[int, Allows(minimum=1, format="int64")]]],
+        Allows("Number of pods for each node."),
+    ] = {}
+    wave: Annotated[
+        int,
+        Allows(
+            "The pods are released once all of earlier waves are bound; 0 is the first.", **COUNT
+        ),
+    ] = 0
 
 
 class PlacedPodSet(Part, frozen=True):
     """The assignments of one pod set."""
 
-    name: str = ""
+    name: Annotated[str, Allows(required=True, **NAME)] = ""
     assignments: OrNull[tuple[PlacedShape, ...]] = ()
 
 
 class GangPlacement(Part, frozen=True):
-    """A placement as written down, with the epoch of the leader that wrote it."""
+    """Where the whole gang goes. Once it is written it is the gang's reservation."""
 
-    epoch: int = 0
-    pod_sets: OrNull[tuple[PlacedPodSet, ...]] = ()
+    epoch: Annotated[int, Allows("Term of the coordinator that decided it.", **COUNT)] = 0
+    pod_sets: Annotated[OrNull[tuple[PlacedPodSet, ...]], Allows(**map_of("name"))] = ()
 
 
 class GangStatus(Part, frozen=True):
-    """What Muster has decided and done about a gang."""
+    """What Muster has decided and done."""
 
-    phase: str = ""
-    epoch: int | None = None
-    decided: int = 0
-    position: int | None = None
-    ready: str = ""
-    ready_pods: int = 0
-    total_pods: int = 0
-    reason: str = ""
-    message: str = ""
-    conditions: OrNull[tuple[GangCondition, ...]] = ()
-    pod_sets: OrNull[tuple[GangPodSetStatus, ...]] = ()
+    schema_extra: ClassVar[dict[str, Any]] = ATOMIC
+
+    phase: Annotated[str, Allows(enum=list(PHASES))] = ""
+    epoch: Annotated[
+        int | None,
+        Allows("Term of the coordinator that wrote this status.", **(COUNT | rules(_EPOCH_RULE))),
+    ] = None
+    decided: Annotated[
+        int, Allows("Placements decided so far; while 0, no pod can have been released.", **COUNT)
+    ] = 0
+    position: Annotated[int | None, Allows("Place in the queue, from 1 on.", **COUNT)] = None
+    ready: Annotated[str, Allows("Pods that are ready, of all, such as 3/5.")] = ""
+    ready_pods: Count = 0
+    total_pods: Count = 0
+    reason: Annotated[str, Allows("Why the gang is in this phase, in one word.")] = ""
+    message: Annotated[str, Allows("The same for people, in numbers.")] = ""
+    conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
+    pod_sets: Annotated[OrNull[tuple[GangPodSetStatus, ...]], Allows(**map_of("name"))] = ()
     placement: GangPlacement | None = None
 
 
@@ -130,21 +202,8 @@ class GangMeta(ObjectMeta, frozen=True):
 
 
 class Gang(Slim, frozen=True):
-    """The gang of a RayCluster."""
+    """A gang: the pods of one RayCluster that must start together. It has the RayCluster's name."""
 
     metadata: GangMeta = GangMeta()
     spec: GangSpec = GangSpec()
     status: GangStatus = GangStatus()
-
-
-class GangQueueSpec(Part, frozen=True):
-    """Of a queue only what is in use so far: that it exists."""
-
-    parent: str = ""
-
-
-class GangQueue(Slim, frozen=True):
-    """A queue."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: GangQueueSpec = GangQueueSpec()

@@ -28,10 +28,16 @@ class RayClusterSpec(Part, frozen=True):
     groups_left_out: int = 0
 
 
+class RayClusterCondition(Condition, frozen=True):
+    """A condition of a RayCluster, with the time since which it holds."""
+
+    last_transition_time: str | None = None
+
+
 class RayClusterStatus(Part, frozen=True):
     """What KubeRay says of a RayCluster, and of which generation of its spec."""
 
-    conditions: OrNull[tuple[Condition, ...]] = ()
+    conditions: OrNull[tuple[RayClusterCondition, ...]] = ()
     state: str = ""
     observed_generation: int = 0
 

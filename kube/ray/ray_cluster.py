@@ -129,6 +129,12 @@ def was_provisioned(cluster: RayCluster) -> bool:
     return said.get(_PROVISIONED) == "True" or cluster.status.state == _READY
 
 
+def provisioned_since(cluster: RayCluster) -> str:
+    """Give the time (RFC 3339) since which KubeRay calls it provisioned; empty where unknown."""
+    times = {each.type: each.last_transition_time for each in cluster.status.conditions}
+    return times.get(_PROVISIONED) or ""
+
+
 def is_terminating(cluster: RayCluster) -> bool:
     """Say whether the RayCluster is being deleted: KubeRay makes no more pods for it."""
     return cluster.metadata.deletion_timestamp is not None

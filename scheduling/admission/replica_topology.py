@@ -46,7 +46,7 @@ Sums = dict[PodShape, Amounts]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ReplicaKind:
     """Replicas of equal demand, by name; `home` is the domain where a part of each is already."""
 
     demand: Demand
@@ -110,7 +110,7 @@ class _Allotment:
     def _is_bound(self, group: Group) -> bool:
         return bool(group.replica) and group.pod_set in self._bound
 
-    def _kinds_of(self, groups: Iterable[Group]) -> list[Kind]:
+    def _kinds_of(self, groups: Iterable[Group]) -> list[ReplicaKind]:
         """Return the replicas among the groups by kind, the scarcest kind first."""
         parts: defaultdict[Replica, list[Group]] = defaultdict(list)
         for group in filter(self._is_bound, groups):
@@ -118,7 +118,7 @@ class _Allotment:
         kinds: defaultdict[tuple[Demand, int | None], list[Replica]] = defaultdict(list)
         for replica in sorted(parts):
             kinds[demand_of(parts[replica]), self._home(replica)].append(replica)
-        found = [Kind(*key, tuple(names)) for key, names in kinds.items()]
+        found = [ReplicaKind(*key, tuple(names)) for key, names in kinds.items()]
         return sorted(found, key=lambda kind: (self._spare(kind), kind.names))
 
     def _home(self, replica: Replica) -> int | None:
@@ -126,7 +126,7 @@ class _Allotment:
         around = self._domains.around(self._nodes.get(replica, ()), self._room.columns.index)
         return next(iter(around), None) if len(around) < 2 else ELSEWHERE
 
-    def _spare(self, kind: Kind) -> int:
+    def _spare(self, kind: ReplicaKind) -> int:
         """Return how many more replicas of a kind find room than are asked for."""
         return int(kind.fits(self._sums).sum()) - len(kind.names)
 
@@ -266,7 +266,7 @@ class _Allotment:
             return self._too_few(self._kinds[0])
         return None
 
-    def _too_few(self, kind: Kind) -> Cause:
+    def _too_few(self, kind: ReplicaKind) -> Cause:
         """Return that domains are short, by the one in which the next replica lacks fewest pods.
 
         Rather one that could hold one more if it were empty.
@@ -294,7 +294,7 @@ class _Allotment:
             about=self._all_in(at, kind),
         )
 
-    def _all_in(self, at: int, kind: Kind) -> tuple[Group, ...]:
+    def _all_in(self, at: int, kind: ReplicaKind) -> tuple[Group, ...]:
         """Return the replicas of a kind as if all of them were held to one domain."""
         required = self._domains.requirements(at)
         mine = frozenset(kind.names)
@@ -321,7 +321,7 @@ def _roomiest(fits: Amounts) -> Positions:
     return _tightest(fits)[::-1]
 
 
-def _every(kinds: Sequence[Kind], sums: Sums) -> Iterator[_Way | None]:
+def _every(kinds: Sequence[ReplicaKind], sums: Sums) -> Iterator[_Way | None]:
     """Yield every way; None for each beginning of one that leaves a kind too little."""
     if not kinds:
         yield _Way({}, sums)

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.volumes.node_volume_limits import is_attach
-from scheduling.filters.volumes.node_volume_limits import spoken as attachable
+from scheduling.filters.volumes.node_volume_limits import disk_in_words, is_attach
 from scheduling.model.amounts import CPU, MEMORY, PODS
-from scheduling.model.host_ports import is_port, spoken
+from scheduling.model.host_ports import is_port, port_in_words
 from scheduling.model.verdict import MESSAGE_LIMIT
 
 SHOWN = 80
@@ -22,9 +21,9 @@ def number_of_nodes(room: FreeCapacity) -> str:
 def amount_up(resource: str, amount: int) -> str:
     """Write what is needed with its resource, rounded up where it must be rounded."""
     if is_port(resource):
-        return spoken(resource)
+        return port_in_words(resource)
     if is_attach(resource):
-        return f"{amount} {attachable(resource)}"
+        return f"{amount} {disk_in_words(resource)}"
     if resource == PODS:
         return f"{amount} pod slot" + ("s" if amount != 1 else "")
     return f"{written(resource, amount, up=1)} {resource}"

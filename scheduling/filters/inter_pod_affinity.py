@@ -28,11 +28,12 @@ from scheduling.filters.pod_topology_spread import SpreadRule, as_pinned, rules_
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
 from scheduling.model.gang import Group, GroupKey, PendingGang
+from scheduling.model.labels import selects
 from scheduling.model.node_restrictions import beside_existing_pods
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodKind, selects
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodKind
 
 
 class PartlySelectedError(Exception):

@@ -8,11 +8,11 @@ import numpy as np
 
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
+from scheduling.model.labels import holds, integer
 from scheduling.model.node import Node
 from scheduling.state.node_snapshot import NodeAttributes
 
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def bounded(bounds: tuple[Requirement, ...], traits: NodeAttributes) -> Mask:
@@ -58,16 +58,7 @@ def matches(term: NodeTerm, node: Node) -> bool:
 
 
 def _satisfies(requirement: Requirement, node: Node) -> bool:
-    value = node.labels.get(requirement.key)
-    match requirement.operator if _parses(requirement) else "":
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "":
-            return False
-        case _:
-            return _holds(requirement, value)
+    return _parses(requirement) and holds(requirement, node.labels.get(requirement.key))
 
 
 def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
@@ -87,7 +78,7 @@ def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
         case "NotIn":
             return ~column.among(requirement.values)
         case _:
-            return column.where(lambda value: _holds(requirement, value))
+            return column.where(lambda value: holds(requirement, value))
 
 
 def _parses(requirement: Requirement) -> bool:
@@ -98,35 +89,9 @@ def _parses(requirement: Requirement) -> bool:
         case "Exists" | "DoesNotExist":
             return not values
         case "Gt" | "Lt":
-            return len(values) == 1 and _integer(values[0]) is not None
+            return len(values) == 1 and integer(values[0]) is not None
         case _:
             return False
-
-
-def _holds(requirement: Requirement, value: str | None) -> bool:
-    match requirement.operator:
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return _compares(requirement, value)
-
-
-def _compares(requirement: Requirement, value: str | None) -> bool:
-    """Compare as Gt or Lt; a node whose value is no integer does not match."""
-    bound, found = _integer(requirement.values[0]), _integer(value)
-    if bound is None or found is None:
-        return False
-    return found > bound if requirement.operator == "Gt" else found < bound
-
-
-def _integer(text: str | None) -> int | None:
-    """Parse as Go's strconv.ParseInt(text, 10, 64) does; None where it would fail."""
-    if text is None or len(text) > 63 or not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def _named(requirement: Requirement, traits: NodeAttributes) -> Mask:

@@ -47,7 +47,7 @@ def offered(resource: str) -> int:
     return WHOLE if resource.count(":") == 2 else 1
 
 
-def spoken(resource: str) -> str:
+def port_in_words(resource: str) -> str:
     """Name the port for messages: `host port 8080/TCP`, with its address if it has one."""
     _, protocol, port, *address = resource.split(":", 3)
     return f"host port {port}/{protocol}" + (f" on {address[0]}" if address else "")

@@ -14,7 +14,8 @@ from enum import Enum
 from itertools import chain
 from typing import TypeVar
 
-from scheduling.model.constraints import PodTerm, Requirement
+from scheduling.model.constraints import PodTerm
+from scheduling.model.labels import selects
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.bounded_cache import MIB, SHARE, BoundedCache, weight
 
@@ -208,24 +209,6 @@ def _count(counts: dict[K, Counter[str]], key: K, node: str, sign: int) -> None:
         del nodes[node]
     if not nodes:
         del counts[key]
-
-
-def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    """Say whether labels satisfy a selector; one without requirements picks everything."""
-    return all(_holds(requirement, labels.get(requirement.key)) for requirement in selector)
-
-
-def _holds(requirement: Requirement, value: str | None) -> bool:
-    """Judge one requirement; an operator that the API does not know never gets here."""
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
 
 
 class ExistingPods:

@@ -3,9 +3,10 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from coordinator.cluster.cache import _minds
+from coordinator.cluster.cache import _has_constraints
 from coordinator.gang.view import GangView
-from coordinator.state_machine import NOTHING, CoordinatorState
+from coordinator.state.deciding import NO_PLACEMENT
+from coordinator.state_machine import CoordinatorState
 from reservation.slots import reserved
 from scheduling.model.gang import GangKey
 
@@ -17,7 +18,9 @@ def validate(state: CoordinatorState) -> None:
     _validate_indexes(state)
     for view in state.views.values():
         pods = state.cache.members(view.key, view.cluster_uid)
-        assert view.reserved == reserved(view.placement or NOTHING, pods), view.key
+        assert view.reservation.reserved == reserved(
+            view.reservation.placement or NO_PLACEMENT, pods
+        ), view.key
     assert state.cache.table._used == ledger(state)
     assert +_holders(state) == +_holders_recounted(state)
     columns = state.cache.columns()
@@ -33,7 +36,7 @@ def ledger(state: CoordinatorState) -> Ledger:
         if pod.holds:
             sums[pod.holds].update(dict(pod.used))
     for view in state.views.values():
-        for (node, requests), count in view.reserved.room.items():
+        for (node, requests), count in view.reservation.reserved.room.items():
             sums[node].update({name: each * count for name, each in requests})
     return {
         node: kept
@@ -50,16 +53,20 @@ def _validate_indexes(state: CoordinatorState) -> None:
         if pod.member is not None:
             members[pod.member.gang][pod.uid] = pod
     assert dict(cache._members) == dict(members)
-    assert cache._minding == {pod.uid for pod in cache.pods.values() if _minds(pod)}
+    assert cache._constrained == {pod.uid for pod in cache.pods.values() if _has_constraints(pod)}
 
 
 def _holders(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
-    return Counter((node, key) for node, keys in state._holders.items() for key in keys)
+    return Counter((node, key) for node, keys in state.room.holders.items() for key in keys)
 
 
 def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
     return Counter(
-        {(node, view.key): 1 for view in state.views.values() for node, _ in view.reserved.room}
+        {
+            (node, view.key): 1
+            for view in state.views.values()
+            for node, _ in view.reservation.reserved.room
+        }
     )
 
 
@@ -76,10 +83,17 @@ def _essence(view: GangView) -> object:
         (
             each.terms,
             [pod.name for pod in each.settled],
-            [(pod.name, node) for pod, node in each.seated],
+            [(pod.name, node) for pod, node in each.with_slot],
             [pod.name for pod in each.waiting],
             [pod.name for pod in each.blocked],
         )
-        for each in view.standing
+        for each in view.survey.standing
     ]
-    return view.placement, view.problem, view.priority, standing, view.asked, view.written
+    return (
+        view.reservation.placement,
+        view.understood.problem,
+        view.understood.priority,
+        standing,
+        view.queueing.asked,
+        view.record.written,
+    )

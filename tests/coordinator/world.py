@@ -232,7 +232,7 @@ class Replica:
 
 
 class World:
-    """The API server and everybody who works on it."""
+    """The API server and all that works on it."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class World:
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
         self.webhook = True  # whether new pods are gated
-        self.grudges: set[str] = set()  # nodes that the scheduler gives to nobody, and nobody knows
+        self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
             self.api.create(obj)

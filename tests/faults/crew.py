@@ -76,7 +76,7 @@ class Crew:
         return member
 
     def start_leader(self, settings: Mapping[str, str] | None = None) -> Member:
-        """Start one that will lead, because nobody else is there to."""
+        """Start one that will lead, because no other is there."""
         (member,) = self.start(1, settings)
         member.wait_leads()
         return member

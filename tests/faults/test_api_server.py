@@ -44,7 +44,7 @@ def clear(plot: Plot, name: str) -> None:
 
 
 def no_trouble(plot: Plot, chronicle: Chronicle) -> bool:
-    """Whether nobody was released onto room that was not there, or elsewhere than promised."""
+    """Whether no pod was released onto room that was not there, or elsewhere than promised."""
     found = problems(chronicle.ledger, {plot.node("node"): PODS})
     assert found == []
     return not found
@@ -160,7 +160,7 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
 def test_room_that_comes_free_in_an_outage_is_used_after_it(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str
 ) -> None:
-    """What happened while nobody listened must be read up, or the gang waits for ever."""
+    """What happened while no watch listened must be read up, or the gang waits for ever."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     fill(plot, "filler")
@@ -220,7 +220,7 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
 def test_a_gang_gets_through_a_server_that_refuses_much(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
-    """Every sort of write is refused now and then: one that nobody repeats would end it."""
+    """Every sort of write is refused now and then: one that is not repeated would end it."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     leader.proxy.refuse(500, not_lease, share=0.3)

@@ -41,7 +41,7 @@ def is_attach(resource: str) -> bool:
     return resource.startswith(ATTACH)
 
 
-def spoken(resource: str) -> str:
+def disk_in_words(resource: str) -> str:
     """Name the resource for messages."""
     return f"attachable {resource.removeprefix(ATTACH)} (NodeVolumeLimits)"
 

@@ -12,17 +12,13 @@ from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import opt
 from tests.coordinator.world import World, is_gated, name_of
 
 Json = dict[str, Any]
 
 PATIENCE = Patience()
 WHY = "(created before the opt-in, or the gate was removed)"
-
-
-def opt(world: World, value: str, name: str = "a") -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: value}))
 
 
 def say(world: World, **status: object) -> None:
@@ -144,6 +140,33 @@ def test_a_ray_cluster_that_ran_and_lost_a_pod_before_the_opt_in_runs() -> None:
     assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
 
 
+def provisioned_by_deletion() -> World:
+    """KubeRay saw only pods that run for a moment: those that were pending had been deleted."""
+    world = partly_pending()
+    opt(world, "true")
+    world.settle(seconds=PATIENCE.bind + 1)
+    assert (len(deleted(world)), world.gated("a")) == (3, 3)
+    now = world.api._stamp()
+    said = {"type": "RayClusterProvisioned", "status": "True", "lastTransitionTime": now}
+    say(world, conditions=[said], state="ready")
+    return world
+
+
+def test_what_kuberay_says_after_pods_were_deleted_does_not_count_as_having_run() -> None:
+    world = provisioned_by_deletion()
+    world.settle(seconds=PATIENCE.torn + 60)
+    assert (world.bound("a"), world.gated("a")) == ({}, 6)
+    assert world.status("a")["phase"] == "Queued"
+
+
+def test_a_new_leader_sees_that_kuberay_said_so_without_the_gated_pods() -> None:
+    world = provisioned_by_deletion()
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=PATIENCE.torn + 60)
+    assert (world.bound("a"), world.gated("a")) == ({}, 6)
+
+
 def test_a_bound_pod_that_muster_did_not_release_takes_no_slot() -> None:
     """The lost worker's successor goes to the node where another worker is since before."""
     world = World(node("n1", cpu=3))
@@ -196,7 +219,7 @@ def test_a_gang_that_is_opted_out_and_in_again_while_it_waits_is_decided_as_a_wh
     assert pod_sets(world, "notReleased") == {"headgroup": 0, "workers": 0}
 
 
-def test_gates_that_somebody_takes_off_are_told_and_the_rest_waits() -> None:
+def test_gates_that_others_take_off_are_told_and_the_rest_waits() -> None:
     world = World(node("n1", cpu=2))
     world.create(gang_of("a", 3))
     world.settle(seconds=30)

@@ -6,15 +6,14 @@ from dataclasses import replace
 import pytest
 
 from coordinator.gang.expected_changes import Course
-from coordinator.gang.view import GangView
-from coordinator.messages.actions import Action, ReleasePod
+from coordinator.messages.actions import ReleasePod
 from coordinator.messages.events import CycleDue
-from coordinator.reconcile.advance import Scene, advance
-from coordinator.state_machine import LATER
-from kube.objects.ray import RayCluster
+from coordinator.reconcile.advance import advance
+from coordinator.reconcile.look import Look
+from coordinator.state.agenda import LATER
 from tests.coordinator.api import Json, Outcome, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, key
 
@@ -26,9 +25,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each gang was looked at; a test may clear it."""
     found: Counter[str] = Counter()
 
-    def counting(view: GangView, cluster: RayCluster, scene: Scene) -> list[Action]:
-        found[view.key.name] += 1
-        return advance(view, cluster, scene)
+    def counting(look: Look) -> None:
+        found[look.view.key.name] += 1
+        advance(look)
 
     monkeypatch.setattr("coordinator.state_machine.advance", counting)
     return found
@@ -66,7 +65,7 @@ def test_releases_that_end_well_cost_one_look_a_moment_later(counted: Counter[st
     assert counted["a"] == 0
     later(world)
     assert counted["a"] == 1
-    assert not world.leader.state.views[key("a")].inflight
+    assert not world.leader.state.views[key("a")].pod_writes.inflight
 
 
 def test_the_end_of_the_heads_release_has_the_workers_released(counted: Counter[str]) -> None:
@@ -102,10 +101,10 @@ def test_the_room_of_a_pod_is_used_and_no_longer_reserved_at_its_bind() -> None:
     world.schedule()
     world.leader.hear("pods", 10)
     view = world.leader.state.views[key("a")]
-    before = view.reserved.room.total()
+    before = view.reservation.reserved.room.total()
     world.leader.hear("pods", WORKERS)
     validate(world.leader.state)
-    assert view.reserved.room.total() < before
+    assert view.reservation.reserved.room.total() < before
     assert world.leader.state.cache.columns().free.min() >= 0
 
 
@@ -126,7 +125,7 @@ def test_a_pod_that_kube_scheduler_refuses_has_the_gang_looked_at_at_once() -> N
     world.schedule()
     one_by_one(world)
     [view] = world.leader.state.views.values()
-    assert len(view.stuck_since) == 1
+    assert len(view.repairs.stuck_since) == 1
 
 
 def partly_bound() -> World:
@@ -140,7 +139,7 @@ def partly_bound() -> World:
 
 
 def known_bound(world: World) -> int:
-    return sum(each.bound for each in world.leader.state.views[key("a")].standing)
+    return sum(each.bound for each in world.leader.state.views[key("a")].survey.standing)
 
 
 def test_a_part_that_went_on_is_looked_at_after_a_moment() -> None:
@@ -152,7 +151,7 @@ def test_a_part_that_went_on_is_looked_at_after_a_moment() -> None:
     assert known_bound(world) == 5
 
 
-def test_a_cycle_knows_who_was_bound_a_moment_ago() -> None:
+def test_a_cycle_knows_what_was_bound_a_moment_ago() -> None:
     """Else a pod would be counted where it is and, as promised, where it goes."""
     world = partly_bound()
     world.leader.handle([CycleDue()])
@@ -179,7 +178,7 @@ def test_only_a_next_wave_waits_for_the_last_bind(*, in_steps: bool) -> None:
     view = world.leader.state.views[key("a")]
     [before, *_] = world.leader.state.cache.members(key("a"), view.cluster_uid)
     course = Course(writing=set())
-    course.begin(view.standing, in_steps=in_steps)
+    course.begin(view.survey.standing, in_steps=in_steps)
     course.binding = {before.uid}
     assert course.is_last(before, replace(before, node="n1", holds="n1")) is in_steps
 

@@ -5,9 +5,10 @@ from typing import Any
 from coordinator.gang.kept_slots import CERTAIN, Kept, Start
 from coordinator.messages.clock import Moment, Patience
 from coordinator.messages.events import SightLost, SightRegained
-from reservation.slots import Kind, Slot, Slots
+from reservation.slots import Slot, SlotKind, Slots
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import slots
 from tests.coordinator.world import World, name_of
 
 Json = dict[str, Any]
@@ -46,11 +47,6 @@ def kept(world: World) -> dict[str, int]:
     """The kept slots of each pod set that the record tells of."""
     sets = world.status("a")["podSets"]
     return {each["name"]: each["kept"] for each in sets if "kept" in each}
-
-
-def slots(world: World) -> int:
-    sets = world.status("a")["placement"]["podSets"]
-    return sum(sum(each["nodes"].values()) for s in sets for each in s["assignments"])
 
 
 def test_the_slots_of_lost_pods_end_when_no_replacement_came_in_time() -> None:
@@ -125,7 +121,7 @@ def test_a_gang_that_is_opted_out_keeps_nothing() -> None:
         cluster = world.api.get(Key("rayclusters", TEAM, "a"))
         world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
         world.settle(seconds=60)
-        assert sum(view.kept.total for view in world.leader.state.views.values()) == 0
+        assert sum(view.repairs.kept.total for view in world.leader.state.views.values()) == 0
 
 
 def test_a_new_leader_counts_the_time_anew() -> None:
@@ -154,7 +150,7 @@ def test_a_replica_of_several_hosts_keeps_all_of_its_slots_or_none() -> None:
 
 
 def test_a_slot_whose_pod_went_elsewhere_by_itself_is_not_kept() -> None:
-    """Its gate was removed by somebody, and kube-scheduler bound it to another node."""
+    """Its gate was removed by others, and kube-scheduler bound it to another node."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.leader.hear_all()
@@ -182,7 +178,7 @@ def test_pods_that_come_and_go_renew_the_time_of_no_slot_but_their_own() -> None
     clocks, replicas = Kept(), [f"replica-{number}" for number in range(5)]
 
     def note(at: float) -> None:
-        kinds = [Kind("workers", name, "shape") for name in replicas]
+        kinds = [SlotKind("workers", name, "shape") for name in replicas]
         held: Slots = Slots({Slot(kind, "n1"): 2 for kind in kinds})
         clocks.note(held, Moment(at, "2026-01-01T00:00:00Z"))
 
@@ -241,7 +237,7 @@ def test_a_pod_of_another_shape_does_not_end_the_slot_of_a_pod_that_may_yet_come
 
 
 def replaced_by_held(world: World) -> None:
-    """Have KubeRay replace all workers by pods that somebody else's gate holds too."""
+    """Have KubeRay replace all workers by pods that a gate of others holds too."""
     held = group("workers", 4, schedulingGates=[{"name": "tenant/x"}])
     world.edit("a", workerGroupSpecs=[held])
     lose_workers(world, 4)

@@ -4,8 +4,8 @@ import pytest
 
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pod_sets import survey
-from kube.objects.base import Condition, ObjectMeta
-from kube.objects.ray import RayCluster, RayClusterStatus
+from kube.objects.base import ObjectMeta
+from kube.objects.ray import RayCluster, RayClusterCondition, RayClusterStatus
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import GangKey
@@ -19,7 +19,7 @@ TERMS = GangTerms(queue="default", priority_class="", pod_sets=(PodSetTerms("hea
 
 
 def cluster_that_says(kind: str, status: str, reason: str, message: str) -> RayCluster:
-    conditions = (Condition(kind, status, reason, message),)
+    conditions = (RayClusterCondition(kind, status, reason, message),)
     return RayCluster(ObjectMeta(name="ray"), status=RayClusterStatus(conditions))
 
 
@@ -55,7 +55,7 @@ def test_a_gang_that_lacks_pods_says_what_was_refused_beside_what_is_missing() -
 
 
 def test_a_running_gang_says_that_the_replacement_of_a_lost_pod_is_refused() -> None:
-    """Its seat is kept, so it asks for nothing; the user must know whom to ask."""
+    """Its slot is kept, so it asks for nothing; the user must know where to ask."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.settle(seconds=60)

@@ -352,7 +352,7 @@ def test_gangs_that_could_grow_count_among_those_whose_numbers_move() -> None:
     world.create(*(autoscaled(f"g{at}", 2, 0, gpu=1) for at in range(30)))
     world.settle(seconds=30)
     assert all("SurplusPlaced" in conditions(world, f"g{at}") for at in range(30))
-    assert world.leader.state._quiet == 3.0
+    assert world.leader.state.cycles.quiet == 3.0
 
 
 def test_a_gang_of_too_many_worker_groups_is_misconfigured_and_waits_gated() -> None:

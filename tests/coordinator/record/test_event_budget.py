@@ -18,6 +18,7 @@ from coordinator.record.event_budget import (
 from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import annotate
 from tests.coordinator.world import World, key
 
 FORGOTTEN = 3600.0  # seconds after which an API server forgets an Event, by default
@@ -103,20 +104,15 @@ def times_told(world: World, seconds: float, step: float = 10.0) -> Iterator[flo
             yield world.api.now
 
 
-def patch(world: World, name: str, **annotations: str) -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=annotations))
-
-
 def test_a_storm_of_patches_makes_a_few_events_a_minute_and_the_last_word_is_told() -> None:
     """Each patch changes the reason: with bad annotations and without."""
     world = waiting_world()
     for number in range(200):
         bad = {names.MIN_REPLICAS: f"nobody={number}"} if number % 2 else {}
-        patch(world, "a", **bad)
+        annotate(world, "a", **bad)
         world.settle(seconds=0.6)
     assert BURST <= len(told(world)) <= BURST + 120 / REFILL
-    patch(world, "a", **{names.MIN_REPLICAS: "nobody=last"})
+    annotate(world, "a", **{names.MIN_REPLICAS: "nobody=last"})
     world.settle(seconds=SPACING + REFILL)
     assert '"nobody=last" is not valid' in told(world)[-1]
 
@@ -203,7 +199,7 @@ def test_gangs_that_were_told_together_are_not_renewed_together() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_what_an_earlier_leader_told_is_renewed_in_the_gangs_own_time(share: float) -> None:
     """Not for all gangs when the term begins, nor for all at one time after that."""
-    telling = Telling(share, standing=happened("Bad"))
+    telling = Telling(share, lasting=happened("Bad"))
     telling.adopt(happened("Bad"), now=1000.0)
     offset = share * RENEWAL * (1 - SPREAD * share)
     assert sifted(telling, 1000.0) == (["Bad"] if share == 0 else [])

@@ -8,13 +8,14 @@ import pytest
 from msgspec.structs import fields, replace
 
 from kube.codec.fields import InvalidObject
-from kube.codec.observed_pod import KINDS, UNREADABLE, Amounts, _shaping, observe
+from kube.codec.observed_pod import KINDS, UNREADABLE, _shaping, observe
 from kube.codec.pod import pod_shape
 from kube.codec.pod_patches import for_patches
 from kube.codec.pod_requests import pod_used
 from kube.codec.scheduler_profiles import Profiles
 from kube.objects.core import Affinity, BarePod, NodeAffinity, Pod, PodSpec, SchedulingGate
 from kube.objects.names import GATE
+from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder, ray_cluster
 from scheduling.model.pod import PodShape
@@ -203,7 +204,7 @@ def of_ray(change: Json) -> Pod:
     return msgspec.convert(raw, Pod)
 
 
-def read_anew(pod: Pod) -> tuple[PodShape | None, str, Amounts]:
+def read_anew(pod: Pod) -> tuple[PodShape | None, str, Requests]:
     try:
         return pod_shape(pod), "", tuple(sorted(pod_used(pod).items()))
     except InvalidObject as error:

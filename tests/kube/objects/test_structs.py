@@ -11,16 +11,16 @@ import pytest
 from kube import objects
 from kube.objects import base as base_objects
 from kube.objects import core as core_objects
-from kube.objects import gang as gang_objects
 from kube.objects import ray as ray_objects
 from kube.objects.base import Slim
 from kube.objects.core import Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
+from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
 from kube.objects.storage import PersistentVolume
 
 Json = dict[str, Any]
-KINDS = [Pod, Node, RayCluster, Gang, Namespace, PriorityClass, gang_objects.GangQueue]
+KINDS = [Pod, Node, RayCluster, Gang, Namespace, PriorityClass, GangQueue]
 
 
 def structs() -> list[type[msgspec.Struct]]:

@@ -486,7 +486,9 @@ def test_all_mistakes_are_said_at_once() -> None:
         st.text() | st.from_regex(r"(gpu|x)?=?-?[0-9]*,?", fullmatch=True),
     )
 )
-def test_whatever_tenants_write_is_answered(annotations: dict[str, str]) -> None:
+def test_whatever_tenants_write_is_read_or_refused_and_raises_nothing(
+    annotations: dict[str, str],
+) -> None:
     result = gang_terms(cluster(GPU, annotations=annotations), annotations)
     assert isinstance(result, GangTerms) or result.message
 

@@ -10,7 +10,7 @@ from tests.coordinator.world import World
 
 
 def test_nothing_is_decided_while_a_watch_is_down() -> None:
-    """What it told last may be long past: somebody may have taken the room that looks free."""
+    """What it told last may be long past: other pods may have taken the room that looks free."""
     world = World(node("n1"))
     world.leader.handle([SightLost("pods")])
     world.create(gang_of("a", 4))

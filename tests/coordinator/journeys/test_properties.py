@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from coordinator.state.deciding import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
 from kube.objects import names
@@ -385,7 +386,7 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.come_to_rest()
         self.every_gang_is_whole_or_holds_nothing()
-        self.nobody_waits_who_could_start()
+        self.no_gang_waits_that_could_start()
         self.topology_is_kept()
         self.a_new_leader_knows_the_same()
 
@@ -428,10 +429,11 @@ class Walk(RuleBasedStateMachine):
         status = (gang or {}).get("status") or {"reason": "Terminating"}
         assert (status["reason"], status.get("placement")) == ("Terminating", None)
 
-    def nobody_waits_who_could_start(self) -> None:
+    def no_gang_waits_that_could_start(self) -> None:
         state = self.world.leader.state
-        asked = [v.asked for v in state.views.values() if isinstance(v.asked, PendingGang)]
-        for decision in run_cycle(asked, state.cache.columns(), existing=state._company()):
+        demands = (view.queueing.asked for view in state.views.values())
+        asked = [each for each in demands if isinstance(each, PendingGang)]
+        for decision in run_cycle(asked, state.cache.columns(), existing=existing_pods(state)):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 
@@ -508,7 +510,7 @@ def _without_foreign_gates(pod: Json) -> None:
 
 
 def _delete_but_hold(cluster: Json) -> None:
-    """Somebody's finalizer holds it."""
+    """A finalizer of others holds it."""
     cluster["metadata"]["deletionTimestamp"] = "now"
 
 

@@ -86,7 +86,7 @@ def told_to_the_coordinator(cache: ClusterCache, pods: list[core_objects.Pod]) -
         assert each.member is not None
         assert each.member.shape is not None
         overfull(each.member.shape, "a", cache.columns(), 0)
-        cache.company.counts(each.anti_affinity)
+        cache.pod_index.counts(each.anti_affinity)
     for each in seen:
         cache.remove_pod(each.namespace, each.name, each.uid, Teller.POD_WATCH)
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator.messages.actions import WriteGangStatus
 from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import Json, gang_of, node
-from tests.coordinator.test_release_waves import apart, in_zones
+from tests.coordinator.deeds import apart, in_zones
 from tests.coordinator.world import World
 
 MINUTE = 60.0

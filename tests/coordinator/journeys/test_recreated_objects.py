@@ -4,7 +4,7 @@ from coordinator.messages.actions import CreateGang, DeleteGang
 from coordinator.record.urgency import SETTLE_DELAY
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, key
 
 
@@ -113,7 +113,7 @@ def test_a_spec_edited_by_hand_is_restored() -> None:
     assert world.gang("a")["spec"] == before
 
 
-def test_a_gang_that_somebody_else_made_is_replaced() -> None:
+def test_a_gang_that_others_made_is_replaced() -> None:
     world = World(node("n1"))
     world.create({"kind": "Gang", "metadata": {"name": "a", "namespace": TEAM}, "spec": {}})
     world.create(gang_of("a", 2))

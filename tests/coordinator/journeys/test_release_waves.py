@@ -4,8 +4,6 @@ The workers have affinity to any pod of their cluster, and the head is not in th
 must be bound before the head.
 """
 
-from typing import Any
-
 import pytest
 
 from coordinator.messages.actions import DeletePod, ReleasePod
@@ -17,29 +15,13 @@ from tests.coordinator.builders import (
     drawn,
     foreign_pod,
     group,
-    node,
     ray_cluster,
-    template,
 )
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import apart, decided, in_zones, zone
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, is_gated
 
 HEAD, WORKERS = names.RAY_HEAD_GROUP, "workers"
-
-
-def zone(name: str, *, cpu: int = 2) -> Json:
-    return node(name, cpu=cpu, labels={"zone": name[0]})
-
-
-def apart(workers: int = 1, **more: Any) -> Json:
-    """A head in zone h, and workers in zone w that want company."""
-    drawn_workers = group(WORKERS, workers, affinity=drawn("a"), nodeSelector={"zone": "w"})
-    return ray_cluster("a", drawn_workers, head=template(nodeSelector={"zone": "h"}), **more)
-
-
-def in_zones(**more: int) -> World:
-    return World(zone("h1"), zone("w1", **more))
 
 
 def waves(world: World) -> dict[str, int]:
@@ -74,7 +56,7 @@ def of_set(world: World, pod_set: str) -> list[Json]:
 # ---- as it should be
 
 
-def test_who_must_be_bound_first_is_released_first() -> None:
+def test_pods_that_must_be_bound_first_are_released_first() -> None:
     world = in_zones()
     world.create(apart(2))
     world.settle(seconds=5)
@@ -191,7 +173,7 @@ def test_a_gang_whose_record_is_deleted_between_waves_is_completed() -> None:
 
 
 def test_a_wave_that_is_never_bound_gives_the_room_back() -> None:
-    """Somebody took the room of the first wave: the deadline of the repair ends the wait."""
+    """A foreign pod took the room of the first wave: the deadline of the repair ends the wait."""
     world = in_zones()
     world.create(apart())
     decided(world)
@@ -207,7 +189,7 @@ def test_a_wave_that_is_never_bound_gives_the_room_back() -> None:
 
 
 def test_a_beginner_that_is_lost_between_waves_begins_again() -> None:
-    """Nobody was bound after it: its seat is as good as it was."""
+    """No pod was bound after it: its slot is as good as it was."""
     world = in_zones()
     world.create(apart())
     decided(world)
@@ -242,7 +224,7 @@ def test_a_lost_member_that_can_never_be_bound_again_is_not_released_again_and_a
     assert released(world) == [HEAD]
 
 
-def test_it_is_bound_once_somebody_lets_it() -> None:
+def test_it_is_bound_once_there_is_room() -> None:
     """Room in the zone of the head would do, were it not for the selector: the head goes too."""
     world = in_zones()
     world.create(apart())
@@ -270,7 +252,7 @@ def test_a_lost_member_is_decided_beside_those_that_are_bound() -> None:
     assert world.status("a")["reason"] == "Running"
 
 
-def test_a_lost_member_whose_seat_was_kept_through_a_change_of_leader_is_tried_once() -> None:
+def test_a_lost_member_whose_slot_was_kept_through_a_change_of_leader_is_tried_once() -> None:
     """The new leader cannot tell it from one that was never bound: kube-scheduler can."""
     world = in_zones()
     world.create(apart())
@@ -285,8 +267,8 @@ def test_a_lost_member_whose_seat_was_kept_through_a_change_of_leader_is_tried_o
     assert world.status("a")["reason"] == "NoFeasibleNode"
 
 
-def test_who_is_lost_with_those_it_needs_waits_for_them() -> None:
-    """The helper wants a head in its zone, which finds no room: its own seat is of no use."""
+def test_a_pod_that_is_lost_with_those_it_needs_waits_for_them() -> None:
+    """The helper wants a head in its zone, which finds no room: its own slot is of no use."""
     world = World(zone("h1", cpu=1), zone("h2", cpu=1), zone("w1"))
     helper = group("helper", 1, affinity=drawn("a", HEAD), nodeSelector={"zone": "h"})
     cluster = apart()

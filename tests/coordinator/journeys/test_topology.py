@@ -11,7 +11,7 @@ from reservation.slots import slots_of
 from scheduling.model.placement import Placement
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import Json, foreign_pod, group, node, ray_cluster
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated, name_of
 
 ZONE = "topology.kubernetes.io/zone"
@@ -157,7 +157,7 @@ def test_replicas_that_no_rack_holds_wait_in_numbers() -> None:
     )
 
 
-def test_a_replica_that_lost_a_pod_comes_back_whole_into_its_seats() -> None:
+def test_a_replica_that_lost_a_pod_comes_back_whole_into_its_slots() -> None:
     """Another gang waits for that very room."""
     world = World(*zoned("a", 2, 2, 1, rack="r1"), *zoned("a", 2, 2, rack="r2"))
     world.create(gang("one", 2, hosts=2, replica_topology_required=RACK))
@@ -235,7 +235,7 @@ def test_a_lost_record_is_rebuilt_from_half_a_replica_in_its_rack() -> None:
     assert in_one_rack_each(world, "one", 1, 2)
 
 
-def test_a_replica_that_is_made_again_before_its_release_takes_the_same_seats() -> None:
+def test_a_replica_that_is_made_again_before_its_release_takes_the_same_slots() -> None:
     world = World(*zoned("a", 2, 2, 1, rack="r1"), *zoned("a", 2, 2, rack="r2"))
     world.create(gang("one", 2, hosts=2, replica_topology_required=RACK))
     decided(world)

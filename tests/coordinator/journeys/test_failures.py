@@ -6,19 +6,18 @@ from coordinator.messages.events import NodeGone
 from kube.api.errors import Forbidden, Invalid
 from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node, template
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()
 
 
-def decided(world: World) -> None:
-    """Bring everything to where the releases are asked for, and none was sent."""
-    leader = world.leader
-    world.kuberay()
-    leader.hear_all()
-    leader.act_all()
-    leader.cycle()
-    leader.act_all_but(ReleasePod)
+def about_to_start() -> World:
+    """A gang of three pods that fits, before its first release is sent."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    decided(world)
+    return world
 
 
 def test_a_watch_event_older_than_our_own_answer_changes_nothing() -> None:
@@ -48,10 +47,8 @@ def test_an_echo_of_our_own_release_does_not_release_again() -> None:
     assert len(leader.releases()) == asked == 3
 
 
-def test_a_pod_that_vanishes_between_decision_and_release_gives_its_seat_to_the_next() -> None:
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+def test_a_pod_that_vanishes_between_decision_and_release_gives_its_slot_to_the_next() -> None:
+    world = about_to_start()
     leader = world.leader
     leader.act()  # the head
     victim = world.pods("a")[1]
@@ -157,9 +154,7 @@ def test_a_released_pod_is_deleted_once_however_late_the_watch_is() -> None:
 
 
 def test_room_taken_by_others_after_the_release_is_waited_for_and_then_given_up() -> None:
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     leader = world.leader
     leader.act_all()
     world.create(foreign_pod("thief", "n1", cpu=1), node("n2", cpu=1))
@@ -173,9 +168,7 @@ def test_room_taken_by_others_after_the_release_is_waited_for_and_then_given_up(
 
 def test_a_gang_that_stays_torn_before_it_ever_ran_gives_all_of_its_room_back() -> None:
     """The two that were bound are deleted, and nothing is held for those that come after them."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     world.leader.act_all()
     world.create(foreign_pod("thief", "n1", cpu=1))
     world.settle(seconds=PATIENCE.bind + PATIENCE.torn + 60)
@@ -218,9 +211,7 @@ def test_a_gang_that_ran_whole_is_never_given_up_for_a_member_that_it_lost() -> 
 def test_a_head_that_comes_back_held_by_others_takes_the_placement_with_it() -> None:
     """Nothing was released yet: the workers alone must not start, and must not hold the room."""
     foreign = {"name": "example.com/quota"}
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     cluster = world.api.get(Key("rayclusters", TEAM, "a"))
     head = template(cpu=1, schedulingGates=[foreign])
     world.api.change(cluster, lambda obj: obj["spec"].update(headGroupSpec={"template": head}))
@@ -233,9 +224,7 @@ def test_a_head_that_comes_back_held_by_others_takes_the_placement_with_it() -> 
 
 def test_a_placement_that_is_being_taken_back_is_not_released_on_when_it_is_decided_again() -> None:
     """The record still holds it, word for word, while the write that removes it is under way."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     leader = world.leader
     world.api.delete(key_of(world.pods("a")[0]))
     leader.act()  # the release of the head that is gone: the placement is given up
@@ -281,7 +270,7 @@ def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> 
     leader = world.leader
     world.delete("nodes", "n1")
     leader.hear("nodes")
-    assert next(iter(leader.state.views.values())).placement is None
+    assert next(iter(leader.state.views.values())).reservation.placement is None
     world.create(node("n2", cpu=1))
     world.settle(seconds=5)
     assert world.bound("a") == {"n2": 1}
@@ -289,9 +278,7 @@ def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> 
 
 def test_no_more_of_a_starting_gang_is_released_while_it_lacks_a_pod() -> None:
     """A worker vanished while the release of the head was on its way: the other one waits."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     leader = world.leader
     world.api.delete(key_of(world.pods("a")[2]))
     leader.hear("pods")
@@ -303,9 +290,7 @@ def test_no_more_of_a_starting_gang_is_released_while_it_lacks_a_pod() -> None:
 
 def test_a_gang_whose_last_pod_never_comes_back_gives_the_rest_up() -> None:
     """It never ran whole, and a quota keeps KubeRay from making the pod that was lost."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     leader = world.leader
     leader.act_all()
     world.schedule()
@@ -328,7 +313,7 @@ def test_patience_ends_at_the_moment_that_the_coordinator_asked_to_be_woken_at()
     assert world.bound("a") == {"n1": 2, "n2": 1}
 
 
-def test_a_lost_member_keeps_its_seat_until_its_replacement_comes() -> None:
+def test_a_lost_member_keeps_its_slot_until_its_replacement_comes() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.settle(seconds=60)
@@ -398,9 +383,7 @@ def test_a_pod_pinned_by_its_own_template_goes_where_that_says_or_nowhere() -> N
 
 def test_a_pod_nominated_to_its_own_node_is_counted_once() -> None:
     """Its reservation and its nomination are the same room."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     leader = world.leader
     leader.act()
     head = world.pods("a")[0]
@@ -426,9 +409,7 @@ def test_a_gang_whose_ray_cluster_is_being_deleted_is_let_go() -> None:
 
 def test_a_part_whose_rest_is_refused_for_ever_gives_its_room_back() -> None:
     """A policy refuses one worker's release: the others must not hold their room without end."""
-    world = World(node("n1", cpu=3))
-    world.create(gang_of("a", 2))
-    decided(world)
+    world = about_to_start()
     refused = name_of(world.pods("a")[2])
     world.api.refusals[refused] = Invalid(422, "Invalid", "not this one")
     world.settle(seconds=60)
@@ -439,7 +420,7 @@ def test_a_part_whose_rest_is_refused_for_ever_gives_its_room_back() -> None:
     assert {name_of(pod) for pod in world.pods("a")} & first <= {refused}
 
 
-def test_the_seats_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
+def test_the_slots_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
     """It ran, all of its pods are gone and none comes back: as for one pod that was lost."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
@@ -449,11 +430,11 @@ def test_the_seats_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
         world.api.remove(key_of(pod))
     leader = world.leader
     leader.hear_all()
-    assert all(view.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.views.values())
     world.api.now += PATIENCE.slot - 1.0
     leader.tick()
-    assert all(view.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.views.values())
     world.api.now += 1.0
     leader.tick()
 
-    assert [view.placement for view in leader.state.views.values()] == [None]
+    assert [view.reservation.placement for view in leader.state.views.values()] == [None]

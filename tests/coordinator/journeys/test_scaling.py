@@ -7,7 +7,7 @@ from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import key_of
 from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster, template
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated
 
 PATIENCE = Patience()
@@ -106,7 +106,7 @@ def test_surplus_of_replicas_with_two_hosts_starts_whole_replicas_only() -> None
     assert sorted(replicas_started(world, "a").values()) == [2, 2, 2]
 
 
-def test_no_seat_goes_to_half_a_replica_while_a_whole_one_waits() -> None:
+def test_no_slot_goes_to_half_a_replica_while_a_whole_one_waits() -> None:
     """KubeRay has made one pod of the first replica and all of the second."""
     world = World(node("n1", cpu=3))
     world.create(surplus("a", 2, 1, hosts=2))
@@ -138,7 +138,7 @@ def test_a_lost_host_takes_its_replica_along_and_another_comes_whole() -> None:
     assert world.bound("a").total() == 5
 
 
-def test_half_of_a_spare_replica_keeps_no_seat_when_the_node_of_the_other_half_dies() -> None:
+def test_half_of_a_spare_replica_keeps_no_slot_when_the_node_of_the_other_half_dies() -> None:
     world = World(node("n1", cpu=2), node("n2", cpu=2))
     world.create(surplus("a", 1, 0, hosts=2))
     world.settle(seconds=5)
@@ -178,7 +178,7 @@ def test_a_gang_of_a_head_alone_runs() -> None:
     assert world.status("a")["ready"] == "1/1"
 
 
-def test_pods_of_two_shapes_in_one_group_each_get_their_own_seat() -> None:
+def test_pods_of_two_shapes_in_one_group_each_get_their_own_slot() -> None:
     """Something changed one of the pods on its way in."""
     world = World(node("n1", cpu=3), node("n2", cpu=4))
     world.create(gang_of("a", 2, cpu=2))

@@ -86,7 +86,7 @@ def test_a_missing_claim_is_named_and_the_gang_starts_once_it_is_there_and_bound
     assert world.bound("r")["b1"] >= 2
 
 
-def test_who_mounts_nothing_does_not_wait_for_the_sight_of_volumes() -> None:
+def test_a_gang_that_mounts_nothing_does_not_wait_for_the_watches_of_volumes() -> None:
     world = World(*NODES, claim(), volume())
     world.leader.handle([FactsLost(Volume)])
     world.create(ray_cluster("r", group("workers", 2, **mounts())), gang_of("usual", 2))
@@ -206,7 +206,7 @@ def test_a_claim_that_is_deleted_is_missed() -> None:
     assert 'volume claim "data" does not exist' in world.status("r")["message"]
 
 
-def test_news_of_volumes_are_no_matter_once_nobody_waits_with_one() -> None:
+def test_news_of_volumes_are_no_matter_once_no_gang_waits_with_one() -> None:
     world = World(*NODES, claim(), volume())
     world.create(ray_cluster("r", group("workers", 1, **mounts())))
     world.settle(seconds=1)

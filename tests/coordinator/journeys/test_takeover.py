@@ -8,7 +8,7 @@ from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World
 
 
@@ -52,7 +52,7 @@ def test_a_placement_that_was_decided_and_not_written_is_nothing_to_the_next_lea
 
 
 def old_leader_holds_a_release(world: World) -> tuple[str, str]:
-    """The head's release is on its way, nobody knows where; another replica leads."""
+    """The head's release is on its way, with an unknown end; another replica leads."""
     world.create(gang_of("a", 1))
     decided(world)
     old = world.leader
@@ -248,7 +248,7 @@ def test_a_term_begins_with_nothing_of_one_whose_end_was_never_told() -> None:
     world.elect(0)
     world.settle(seconds=5)
     view = world.leader.state.views[GangKey(TEAM, "a")]
-    assert view.placement is not None
+    assert view.reservation.placement is not None
     assert world.status("a")["phase"] == "Running"
 
 

@@ -7,7 +7,7 @@ from coordinator.messages.clock import Patience
 from kube.api.errors import ApiError, Forbidden, Invalid
 from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()
@@ -36,7 +36,7 @@ def refused_after_a_release_of_unknown_end() -> World:
     return world
 
 
-def test_who_comes_after_it_gets_the_room_and_the_gang_says_why() -> None:
+def test_the_next_gang_gets_the_room_and_the_gang_says_why() -> None:
     world = refused_world()
     world.create(gang_of("b", 1))
     world.settle(seconds=60)
@@ -70,7 +70,7 @@ def test_alone_it_is_tried_again_and_starts_when_the_refusal_ends() -> None:
     assert world.bound("a") == {"n1": 2}
     assert world.status("a")["message"] == "the minimum is ready"
     [view] = world.leader.state.views.values()
-    assert (view.setbacks, view.setback) == (0, "")
+    assert (view.retreat.count, view.retreat.text) == (0, "")
 
 
 @pytest.mark.parametrize("status", [400, 403, 422])
@@ -97,8 +97,8 @@ def test_its_place_is_its_own_again_after_a_while() -> None:
     world.create(gang_of("b", 1))
     world.settle(seconds=PATIENCE.setback + 60)
     [mine] = [view for view in world.leader.state.views.values() if view.key.name == "a"]
-    assert mine.setbacks == 1
-    assert getattr(mine.asked, "setbacks", None) == 0
+    assert mine.retreat.count == 1
+    assert getattr(mine.queueing.asked, "setbacks", None) == 0
 
 
 def test_no_room_is_given_back_while_a_release_may_still_arrive() -> None:

@@ -2,18 +2,12 @@
 
 from coordinator.messages.actions import DeleteGang, FencePod
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.reconcile.advance import OPT_OUT_DELAY
+from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from kube.api.errors import Invalid
-from kube.objects import names
-from tests.coordinator.api import Key, Outcome, key_of
-from tests.coordinator.builders import TEAM, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.builders import gang_of, node
+from tests.coordinator.deeds import decided, opt
 from tests.coordinator.world import World, name_of
-
-
-def opt(world: World, value: str) -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
-    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: value}))
 
 
 def work(world: World) -> None:

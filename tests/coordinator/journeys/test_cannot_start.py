@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.messages.actions import DeletePod, FencePod, WriteGangStatus
-from coordinator.reconcile.advance import OPT_OUT_DELAY
+from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from coordinator.record.urgency import QUIET_DELAY
 from kube.objects import names
 from tests.coordinator.api import Key
@@ -136,7 +136,7 @@ def test_pods_with_gates_of_others_are_waited_for_and_only_our_gate_is_taken_off
     assert world.bound("a") == {"n1": 3}
 
 
-def test_a_spare_pod_that_others_hold_back_takes_no_seat_from_one_that_may_go() -> None:
+def test_a_spare_pod_that_others_hold_back_takes_no_slot_from_one_that_may_go() -> None:
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.kuberay()
@@ -219,7 +219,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("meta", "said"), BAD, ids=[text[:40] for _, text in BAD])
-def test_what_cannot_be_understood_waits_for_ever_says_so_and_holds_nobody_up(
+def test_what_cannot_be_understood_waits_for_ever_says_so_and_holds_no_other_up(
     meta: dict[str, Any], said: str
 ) -> None:
     world = World(node("n1"))
@@ -424,7 +424,7 @@ def head_on_ports(*ports: int, cpu: int = 1) -> Json:
 
 
 def test_a_host_port_is_kept_for_a_pod_that_is_on_its_way_and_costs_no_other_gang_its_own() -> None:
-    """Four gangs wait with 42 ports each, and a fifth starts with a port that nobody asks for."""
+    """Four gangs wait with 42 ports each, and a fifth starts with a port of its own."""
     world = World(node("n1"))
     world.schedule = lambda: None  # type: ignore[method-assign]
     for at in range(4):

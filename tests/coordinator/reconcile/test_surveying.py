@@ -88,7 +88,8 @@ def test_kuberay_tells_a_new_leader_of_having_run_where_the_record_does_not() ->
     """Also of pods that Muster released."""
     world = refused_replacement()
     cluster = world.api.get(Key("rayclusters", TEAM, "a"))
-    said = {"conditions": [{"type": "RayClusterProvisioned", "status": "True"}]}
+    ran = {"type": "RayClusterProvisioned", "lastTransitionTime": "2026-01-01T00:00:05Z"}
+    said = {"conditions": [ran | {"status": "True"}]}
     world.api.change(cluster, lambda obj: obj.update(status=said))
     gang = world.gang("a")
     world.api.change(gang, lambda obj: obj["status"].update(phase="Admitted"), "status")

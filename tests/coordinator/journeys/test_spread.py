@@ -29,14 +29,14 @@ def zone(name: str, cpu: int = 8) -> Json:
 
 
 def counted(name: str, on: str) -> Json:
-    """Somebody's pod in the gang's namespace, with the label x=y and no requests."""
+    """A foreign pod in the gang's namespace, with the label x=y and no requests."""
     pod = foreign_pod(name, on, cpu=0)
     pod["metadata"] = {"name": name, "namespace": TEAM, "labels": {"x": "y"}}
     return pod
 
 
 def test_a_counted_pod_that_is_being_deleted_counts_no_more() -> None:
-    """Nobody has taken or freed room; the gang is asked anew all the same."""
+    """No room was taken or freed; the gang is asked anew all the same."""
     world = World(zone("a1", cpu=1), zone("b1"))
     world.create(counted("one", "b1"))
     world.create(counted("other", "b1"))
@@ -78,7 +78,7 @@ def test_a_gang_waits_until_pods_that_mind_its_own_are_bound() -> None:
 
 @pytest.mark.parametrize("amounts", [{"pods": "lots"}, {"pods": "10E"}])
 def test_a_node_whose_amounts_cannot_be_read_is_full_and_its_zone_counts(amounts: Json) -> None:
-    """kube-scheduler counts the zone: with nobody in it, two elsewhere are too many."""
+    """kube-scheduler counts the zone: with no pod in it, two elsewhere are too many."""
     broken = zone("c1")
     broken["status"]["allocatable"].update(amounts)
     world = World(zone("a1"), broken)

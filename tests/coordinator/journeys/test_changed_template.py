@@ -6,6 +6,7 @@ import pytest
 
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import slots
 from tests.coordinator.world import World, name_of
 
 Json = dict[str, Any]
@@ -32,24 +33,18 @@ def lost(world: World, at: int = -1) -> str:
     return str(workers[at]["spec"]["nodeName"])
 
 
-def seats(world: World) -> int:
-    """How many pods the placement that is written holds."""
-    sets = world.status("a")["placement"]["podSets"]
-    return sum(sum(each["nodes"].values()) for s in sets for each in s["assignments"])
-
-
 @pytest.mark.parametrize("cpu", ["500m", "2"])
-def test_it_is_asked_for_and_the_seat_is_given_up(cpu: str) -> None:
+def test_it_is_asked_for_and_the_slot_is_given_up(cpu: str) -> None:
     world = running(node("n1", cpu=8))
     changed(world, cpu=cpu)
     lost(world)
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 3}
     assert world.status("a")["reason"] == "Running"
-    assert seats(world) == 3
+    assert slots(world) == 3
 
 
-def test_what_the_seat_kept_is_room_for_the_replacement() -> None:
+def test_what_the_slot_kept_is_room_for_the_replacement() -> None:
     world = running(node("n1", cpu=3))
     changed(world, cpu="500m")
     lost(world)
@@ -64,14 +59,14 @@ def test_a_replacement_that_does_not_fit_is_said_and_holds_nothing() -> None:
     world.settle(seconds=60)
     status = world.status("a")
     assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
-    assert seats(world) == 2
+    assert slots(world) == 2
     world.create(ray_cluster("b"))
     world.settle(seconds=60)
     assert world.bound("b") == {"n1": 1}
 
 
-def test_a_seat_is_kept_for_a_pod_that_is_still_to_come() -> None:
-    """Two were lost, one came back otherwise: one seat may still be the other one's."""
+def test_a_slot_is_kept_for_a_pod_that_is_still_to_come() -> None:
+    """Two were lost, one came back otherwise: one slot may still be the other one's."""
     world = running(node("n1", cpu=8))
     changed(world, cpu=2)
     lost(world)
@@ -82,7 +77,7 @@ def test_a_seat_is_kept_for_a_pod_that_is_still_to_come() -> None:
     world.api.remove(key_of(workers[-1]))
     world.leader.hear_all()
     [view] = world.leader.state.views.values()
-    [standing] = [each for each in view.standing if each.terms.name == "workers"]
+    [standing] = [each for each in view.survey.standing if each.terms.name == "workers"]
     assert (len(standing.waiting), standing.vacant, standing.missing) == (1, 1, 1)
 
 
@@ -98,10 +93,10 @@ def test_all_of_a_gang_that_waits_for_its_release_are_decided_anew_in_their_new_
     world.api.remove(key_of(next(pod for pod in world.pods("a") if "workers" in name_of(pod))))
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 3}
-    assert seats(world) == 3
+    assert slots(world) == 3
 
 
-def test_a_replica_of_several_hosts_gives_its_seats_up_for_one_of_another_shape() -> None:
+def test_a_replica_of_several_hosts_gives_its_slots_up_for_one_of_another_shape() -> None:
     world = World(node("n1", cpu=8))
     world.create(ray_cluster("a", group("workers", 2, hosts=2)))
     world.settle(seconds=60)
@@ -111,11 +106,11 @@ def test_a_replica_of_several_hosts_gives_its_seats_up_for_one_of_another_shape(
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 5}
     assert world.status("a")["reason"] == "Running"
-    assert seats(world) == 5
+    assert slots(world) == 5
 
 
-def test_a_replica_that_is_half_made_again_costs_no_seat() -> None:
-    """Its successor takes over the seats when it is whole; nobody else gets them before."""
+def test_a_replica_that_is_half_made_again_costs_no_slot() -> None:
+    """Its successor takes over the slots when it is whole; no other pod gets them before."""
     world = World(node("n1", cpu=3))
     world.create(ray_cluster("a", group("workers", 1, hosts=2)))
     world.settle(seconds=60)
@@ -126,11 +121,11 @@ def test_a_replica_that_is_half_made_again_costs_no_seat() -> None:
     queue = world.leader.watch.queues["pods"]
     queue.remove(next(each for each in queue if each.key == key_of(late)))
     world.leader.hear("pods")
-    assert [view.placement for view in world.leader.state.views.values()] != [None]
-    assert seats(world) == 3
+    assert [view.reservation.placement for view in world.leader.state.views.values()] != [None]
+    assert slots(world) == 3
     world.create(foreign_pod("late", "n1", cpu=0))
     [view] = world.leader.state.views.values()
-    assert view.reserved.room.total() == 2
+    assert view.reservation.reserved.room.total() == 2
 
 
 def test_the_next_leader_says_the_same() -> None:

@@ -1,0 +1,59 @@
+"""Works out what a gang asks of the next cycle, or why it cannot ask yet."""
+
+from dataclasses import replace
+
+from coordinator.gang import adoption
+from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.gang.kept_slots import Kept
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.codec.fields import created_at
+from kube.ray.gang_terms import GangTerms
+from kube.ray.ray_cluster import refused_pods
+from scheduling.model.gang import PendingGang
+from scheduling.model.verdict import Reason
+
+
+def ask(look: Look) -> Done:
+    """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
+    view, refused = look.view, refused_pods(look.cluster)
+    queueing, standing = view.queueing, view.survey.standing
+    queueing.asked = _demand(look, refused)
+    if isinstance(queueing.asked, Settled):
+        queueing.refusal = queueing.left_out = None
+    queueing.unmade = unmade(standing, refused)
+    view.repairs.bind_refusal = look.scene.refusals.said_of(view.key)
+    return NOTHING_DONE
+
+
+def ask_for_nothing(look: Look) -> Done:
+    """Drop all that the gang waits for, and what was said about it."""
+    view, queueing = look.view, look.view.queueing
+    queueing.refusal = queueing.left_out = queueing.unmade = None
+    queueing.position = 0
+    view.repairs.kept, view.repairs.kept_text = Kept(), ""
+    return NOTHING_DONE
+
+
+def _demand(look: Look, refused: str) -> Demand:
+    view, terms = look.view, look.view.understood.terms
+    if view.understood.problem and view.reservation.placement is None:
+        return NotReady(Reason.MISCONFIGURED, view.understood.problem)
+    if terms is None:
+        return Settled()
+    if not any(each.terms.count for each in view.survey.standing):
+        return NotReady(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
+    found = _demand_by(look, terms, refused)
+    if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
+        waits = adoption.hindrance(view.survey.standing)
+        return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
+    if not isinstance(found, PendingGang) or view.retreat.until <= look.now:
+        return found
+    return replace(found, setbacks=view.retreat.count)
+
+
+def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
+    view, standing = look.view, look.view.survey.standing
+    placement = view.reservation.placement
+    topology = topology_of(terms.topology, standing, placement) if terms.topology else None
+    created = created_at(look.cluster.metadata)
+    return demand(view.key, view.understood.priority, created, standing, refused, topology)

@@ -1,0 +1,83 @@
+"""Fences gated pods whose release may be on its way, so that it fails.
+
+A fence changes the pod's resourceVersion, which every release tests. The token counts up within the
+term, because an annotation that stays the same would not change the resourceVersion.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from coordinator.gang.view import GangView
+from coordinator.messages.actions import Action, FencePod
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.codec.observed_pod import ObservedPod
+
+
+def fence_pods(look: Look) -> Done:
+    """Fence the gated pods of a gang with a placement whose node is another one than before."""
+    if look.view.reservation.placement is None:
+        return NOTHING_DONE
+    return Done(list(_fences(look)))
+
+
+def fence_gated_pods(look: Look) -> Done:
+    """Fence the gated pods of a gang that gives its room back, while it has any."""
+    if look.view.reservation.placement is None:
+        return NOTHING_DONE
+    return Done(list(_fence(look, gated(look.pods))))
+
+
+def gated(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
+    """The pods with our gate that are members still."""
+    return [pod for pod in pods if pod.gated and pod.alive]
+
+
+def withdraw(look: Look, pods: Iterable[ObservedPod]) -> bool:
+    """Have no release of gated pods arrive any more; say whether that is so already."""
+    view, pods = look.view, list(pods)
+    for pod in pods:
+        if pod.uid in view.pod_writes.unsure | view.pod_writes.inflight:
+            _require_new_fence(view, pod, "", look.scene.epoch)
+        else:
+            view.pod_writes.targets.pop(pod.uid, None)
+    return not view.pod_writes.inflight and all(fence_holds(view, pod) for pod in pods)
+
+
+def fence_holds(view: GangView, pod: ObservedPod) -> bool:
+    """Whether a pod carries the token that it must carry, if any."""
+    wanted = view.pod_writes.fences.get(pod.uid)
+    return wanted is None or (pod.member is not None and pod.member.fence == wanted)
+
+
+def is_writable(look: Look, pod: ObservedPod) -> bool:
+    """Whether a pod may be written now: no write is under way, and none has just failed."""
+    writes = look.view.pod_writes
+    tried = writes.attempts.get(pod.uid)
+    return pod.uid not in writes.inflight and (tried is None or tried.not_before <= look.now)
+
+
+def _fences(look: Look) -> Iterator[Action]:
+    standing = look.view.survey.standing
+    with_slot = (each for pod_set in standing for each in pod_set.with_slot)
+    without_slot = ((pod, "") for pod_set in standing for pod in pod_set.waiting)
+    for pod, node in (*with_slot, *without_slot):
+        _require_new_fence(look.view, pod, node, look.scene.epoch)
+        yield from _fence(look, [pod])
+
+
+def _fence(look: Look, pods: Iterable[ObservedPod]) -> Iterator[Action]:
+    view = look.view
+    for pod in pods:
+        if not fence_holds(view, pod) and is_writable(look, pod):
+            view.pod_writes.inflight.add(pod.uid)
+            assert pod.raw is not None
+            yield FencePod(view.key, pod.raw, view.pod_writes.fences[pod.uid])
+
+
+def _require_new_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) -> None:
+    """Ask for a new token where a release to another node may be on its way."""
+    writes = view.pod_writes
+    sent_to = writes.targets.get(pod.uid)
+    if sent_to is not None and sent_to != node and pod.uid not in writes.inflight:
+        count = int(writes.fences.get(pod.uid, f"{epoch}.0").rpartition(".")[2]) + 1
+        writes.fences[pod.uid] = f"{epoch}.{count}"
+        del writes.targets[pod.uid]

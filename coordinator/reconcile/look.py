@@ -1,0 +1,84 @@
+"""Defines one look at a gang: what its steps read, and what each of them returns.
+
+A step brings one part of the gang's view up to date and returns the writes that are missing. Where
+it changes the placement, or which pods are members, it says so: the gang is then surveyed again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.cluster.bind_refusals import Refusals
+from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.priority import AllowedClasses
+from coordinator.gang.start_window import Window
+from coordinator.gang.view import GangView
+from coordinator.messages.actions import Action
+from coordinator.messages.clock import Moment, Patience
+from coordinator.reconcile.surveying import take_survey
+from coordinator.record.urgency import Bustle
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.ray import RayCluster
+from scheduling.model.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything beside the view that a gang's next step depends on."""
+
+    cache: ClusterCache
+    refusals: Refusals
+    epoch: int
+    patience: Patience
+    moment: Moment
+    bustle: Bustle
+    sighted: bool
+    inherited: frozenset[str]
+    """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
+    allowed: AllowedClasses
+    """The priority classes that may raise a gang above its pods."""
+    window: Window
+    """The gangs that are being started."""
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at a gang. `pods` are its members, `before` is the placement that it had."""
+
+    view: GangView
+    cluster: RayCluster
+    scene: Scene
+    pods: list[ObservedPod] = field(init=False)
+    before: Placement | None = field(init=False)
+    actions: list[Action] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pods = self.scene.cache.members(self.view.key, self.view.cluster_uid)
+        self.before = self.view.reservation.placement
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self.scene.moment.now
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a step returns: the writes that are missing, and whether to survey the gang again."""
+
+    actions: Sequence[Action] = ()
+    resurvey: bool = False
+
+
+NOTHING_DONE = Done()
+SURVEY_AGAIN = Done(resurvey=True)
+
+Step = Callable[[Look], Done]
+
+
+def run(steps: Iterable[Step], look: Look) -> None:
+    """Take the steps in order; the writes that they ask for are in `look.actions`."""
+    for step in steps:
+        done = step(look)
+        look.actions += done.actions
+        if done.resurvey:
+            take_survey(look.view, look.pods)

@@ -1,0 +1,69 @@
+"""Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
+
+from coordinator.gang import kept_slots, repair
+from coordinator.gang.pod_sets import NO_PLACEMENT
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.understanding import trimmed
+from reservation.edits import without_nodes, without_slots
+from reservation.slots import Slots, slots_of
+
+
+def drop_lost_slots(look: Look) -> Done:
+    """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
+    view, pods, placement = look.view, look.pods, look.view.reservation.placement
+    if placement is None:
+        return NOTHING_DONE
+    avoided = look.scene.refusals.nodes(view.key.namespace)
+    lost = repair.lost_nodes(view, pods, look.scene.cache.columns(), avoided)
+    left = without_nodes(placement, pods, lost) if lost else placement
+    left = repair.without_overtaken(view, left, pods)
+    left = repair.without_stalled(view, left, pods)
+    if left is placement:
+        return NOTHING_DONE
+    view.reservation.placement = trimmed(view, left, pods)
+    return SURVEY_AGAIN
+
+
+def drop_void_placement(look: Look) -> Done:
+    """Drop the whole placement where it cannot start its gang and nothing was released."""
+    if not repair.is_void(look.view):
+        return NOTHING_DONE
+    look.view.reservation.placement = None
+    return SURVEY_AGAIN
+
+
+def end_kept_slots(look: Look) -> Done:
+    """Drop the slots of lost pods when their time is over; not while a watch is down."""
+    view, placement = look.view, look.view.reservation.placement
+    slots = _note_kept_slots(look)
+    over = view.repairs.kept.over(look.now, slot_patience(look))
+    sighted = look.scene.sighted
+    gone = kept_slots.ended(slots, over, view.survey.standing) if sighted else None
+    if not gone or placement is None:
+        return NOTHING_DONE
+    left = without_slots(placement, gone)
+    view.reservation.placement = trimmed(view, left, look.pods) if slots_of(left) else None
+    return SURVEY_AGAIN
+
+
+def tell_kept_slots(look: Look) -> Done:
+    """Note for the status which slots are kept now, and until when."""
+    repairs = look.view.repairs
+    if repairs.kept.total:
+        _note_kept_slots(look)
+    repairs.kept_text = repairs.kept.text(slot_patience(look))
+    return NOTHING_DONE
+
+
+def slot_patience(look: Look) -> float:
+    """Seconds for which the slot of a lost pod is kept."""
+    patience = look.scene.patience.slot
+    return min(patience, kept_slots.CERTAIN) if look.view.understood.never_made else patience
+
+
+def _note_kept_slots(look: Look) -> Slots:
+    view = look.view
+    placement = view.reservation.placement or NO_PLACEMENT
+    slots = kept_slots.kept_slots(placement, view.survey.standing, look.pods)
+    view.repairs.kept.note(slots, look.scene.moment)
+    return slots

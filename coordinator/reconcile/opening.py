@@ -1,0 +1,91 @@
+"""Opens the view of a gang with what its record and the pins of its pods say."""
+
+from coordinator.gang import adoption, ending
+from coordinator.gang.view import GangView
+from coordinator.reconcile.look import Scene
+from coordinator.reconcile.recording import read_record
+from coordinator.reconcile.surveying import any_on_node
+from coordinator.reconcile.telling import take_as_told
+from coordinator.record.event_budget import Telling, share_of
+from coordinator.record.spec import is_of
+from coordinator.record.urgency import RUNNING
+from kube.codec.fields import InvalidObject, moment_of
+from kube.codec.observed_pod import ObservedPod
+from kube.codec.placement import placement_from_status
+from kube.objects.gang import Gang
+from kube.objects.ray import RayCluster
+from kube.ray.ray_cluster import is_terminating, provisioned_since, was_provisioned
+from reservation.edits import placement_from_pins
+from reservation.slots import slots_of
+from scheduling.model.gang import GangKey
+from scheduling.model.placement import Placement
+
+
+def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
+    """Begin a view with what the record says; the pins tell where there is no record.
+
+    Whatever an earlier leader released or may still be releasing is taken as it stands: its
+    placement is adopted, and the pods that are still gated are fenced before anything else.
+    """
+    view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
+    view.telling = Telling(share_of(view.cluster_uid))
+    gang = scene.cache.gangs.get(key)
+    if gang is not None and is_of(gang, view.cluster_uid):
+        _adopt(view, gang)
+        take_as_told(view, scene.moment.now)
+    pods = scene.cache.members(key, view.cluster_uid)
+    if view.reservation.placement is None:
+        _adopt_pins(view, cluster, pods)
+    _hear_kuberay(view, cluster, pods)
+    _fence_inherited(view, pods, scene)
+    return view
+
+
+def _adopt(view: GangView, gang: Gang) -> None:
+    read_record(view.record, gang)
+    view.reservation.decided = gang.status.decided
+    view.survey.ran = gang.status.phase == RUNNING
+    if gang.status.placement is None:
+        return
+    try:
+        placement = placement_from_status(gang.status.placement)
+    except InvalidObject:
+        return  # edited by hand; what was released is rebuilt from the pins
+    view.reservation.placement = placement if slots_of(placement) else None
+    view.reservation.epoch = gang.status.placement.epoch
+
+
+def _adopt_pins(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
+    placement = _pinned(cluster, pods)
+    view.reservation.placement = placement
+    if placement is not None:
+        view.survey.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
+
+
+def _pinned(cluster: RayCluster, pods: list[ObservedPod]) -> Placement | None:
+    """What the pins say; of a RayCluster that is being deleted only what is not bound yet."""
+    placement = placement_from_pins(pods)
+    if placement is None or not is_terminating(cluster):
+        return placement
+    return ending.on_their_way(placement, pods)
+
+
+def _hear_kuberay(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
+    """Take KubeRay's word that the gang ran, unless some of its pods were not there then."""
+    since = moment_of(provisioned_since(cluster))
+    view.repairs.pod_removed = since > 0 and adoption.leaves_out_pods(since, pods)
+    view.understood.provisioned = was_provisioned(cluster) and not view.repairs.pod_removed
+    view.survey.ran |= view.understood.provisioned and any_on_node(pods)
+
+
+def _fence_inherited(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:
+    """Have the pods fenced that an earlier leader may be releasing.
+
+    None is where the record says that nothing was ever decided. A record without that may have been
+    deleted and made anew, and one with a placement that is not counted is of an older release.
+    """
+    left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
+    placed = view.reservation
+    if left and (placed.placement or placed.decided or not view.record.written):
+        placed.decided = max(1, placed.decided)
+        view.pod_writes.fences = dict.fromkeys(left, f"{scene.epoch}.0")

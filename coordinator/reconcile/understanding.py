@@ -1,0 +1,122 @@
+"""Reads what a RayCluster asks for, and trims the placement to it."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.priority import Asked, lowest_priority
+from coordinator.gang.view import GangView
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
+from coordinator.record.spec import terms_recorded
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.ray import RayCluster
+from kube.ray.gang_terms import GangTerms, Misconfigured, gang_terms
+from kube.ray.ray_cluster import (
+    OptIn,
+    is_terminating,
+    makes_invalid_pods,
+    opt_in,
+    was_provisioned,
+)
+from reservation.replicas import handed_on, trim, without_halves
+from reservation.slots import slots_of
+from reservation.unclaimed import without_unclaimed
+from scheduling.model.placement import Placement
+
+
+def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
+    """Whether the Ray cluster is a gang."""
+    meta = cluster.metadata
+    return opt_in(meta.labels, meta.annotations, cache.namespace_labels(meta.namespace))
+
+
+def understand(look: Look) -> Done:
+    """Read the terms; a gang that was admitted or ran goes on under recorded ones if they break."""
+    view, found, pods = look.view, look.view.understood, look.pods
+    lowest = lowest_priority(pods)
+    terms, found.problem = _terms(look, lowest)
+    if terms is None and (view.reservation.placement is not None or view.survey.ran):
+        terms = found.terms or _terms_on_record(view)
+    found.terms = terms
+    said_before = found.provisioned or not view.repairs.pod_removed
+    found.provisioned = was_provisioned(look.cluster) and said_before
+    found.terminating = is_terminating(look.cluster)
+    found.never_made = makes_invalid_pods(look.cluster)
+    asked = _class_asked(None if found.problem else terms, view.key.namespace, look.scene)
+    found.priority = asked.priority(lowest)
+    if view.reservation.placement is not None:
+        view.reservation.placement = trimmed(view, view.reservation.placement, pods)
+    return NOTHING_DONE
+
+
+def expect_deletions(look: Look) -> Done:
+    """Count pods whose deletion was asked for as members no more."""
+    writes = look.view.pod_writes
+    writes.leaving = set(writes.deleted)
+    return SURVEY_AGAIN
+
+
+def trimmed(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement | None:
+    """Return what of a placement is still of use; without terms all of it is."""
+    terms = view.understood.terms
+    if terms is None:
+        return placement
+    return _kept(placement, pods, terms, view.pod_writes.targets)
+
+
+def _kept(
+    placement: Placement, pods: list[ObservedPod], terms: GangTerms, targets: Mapping[str, str]
+) -> Placement | None:
+    """Return the slots that pods are or may come for, in whole replicas."""
+    hosts = {each.name: each.hosts for each in terms.pod_sets}
+    whole = without_halves(placement, pods, hosts)
+    kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
+    counts = {each.name: each.count for each in terms.pod_sets}
+    claimed = without_unclaimed(kept, pods, counts, hosts, targets)
+    kept = kept if claimed is kept else without_halves(claimed, pods, hosts)
+    if not slots_of(kept):
+        return None
+    return placement if kept == placement else kept
+
+
+def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
+    """How many slots each pod set may have: no more than its pods, no half of a spare replica."""
+    if all(each.hosts == 1 for each in terms.pod_sets):
+        return {each.name: each.count for each in terms.pod_sets}
+    have: Counter[str] = Counter()
+    for slot, count in slots_of(placement).items():
+        have[slot.kind.pod_set] += count
+    whole = {
+        each.name: each.minimum + max(0, have[each.name] - each.minimum) // each.hosts * each.hosts
+        for each in terms.pod_sets
+        if each.hosts
+    }
+    return {each.name: min(each.count, whole.get(each.name, 0)) for each in terms.pod_sets}
+
+
+def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
+    terms = _terms_asked(look)
+    if isinstance(terms, Misconfigured):
+        return None, terms.message
+    problem = _class_asked(terms, look.view.key.namespace, look.scene).problem(lowest)
+    return (None, problem) if problem else (terms, "")
+
+
+def _terms_asked(look: Look) -> GangTerms | Misconfigured:
+    """Read the terms where the RayCluster or its namespace is not the one that was read last."""
+    cluster, found = look.cluster, look.view.understood
+    labels = look.scene.cache.namespace_labels(cluster.metadata.namespace)
+    if found.read is None or found.read[0] is not cluster or found.read[1] is not labels:
+        found.read = (cluster, labels, gang_terms(cluster, labels))
+    return found.read[2]
+
+
+def _terms_on_record(view: GangView) -> GangTerms | None:
+    gang = view.record.gang
+    return terms_recorded(gang) if gang is not None and gang.spec.pod_sets else None
+
+
+def _class_asked(terms: GangTerms | None, namespace: str, scene: Scene) -> Asked:
+    name = terms.priority_class if terms is not None else ""
+    allowed = scene.allowed.within(namespace)
+    return Asked(name, namespace, scene.cache.priority_classes, allowed)

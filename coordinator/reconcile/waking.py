@@ -1,0 +1,31 @@
+"""Says when a gang is to be looked at again though nothing happens to it."""
+
+from collections.abc import Iterator
+
+from coordinator.reconcile.look import Look
+from coordinator.reconcile.lost_slots import slot_patience
+from coordinator.reconcile.winding_down import OPT_OUT_DELAY
+
+
+def wake_at(look: Look) -> float | None:
+    """Return the next moment at which time alone may have something to be done."""
+    return min((at for at in _moments(look) if at is not None and at > look.now), default=None)
+
+
+def _moments(look: Look) -> Iterator[float | None]:
+    view, patience = look.view, look.scene.patience
+    yield from (tried.not_before for tried in view.pod_writes.attempts.values())
+    yield from (since + patience.bind for since in view.repairs.stuck_since.values())
+    yield view.repairs.rounds.next_begin
+    yield view.repairs.kept.next_end(slot_patience(look))
+    yield _end(view.out_since, OPT_OUT_DELAY)
+    yield _end(view.repairs.torn_since, patience.torn)
+    yield _end(view.retreat.refused_since, patience.torn)
+    yield view.retreat.until
+    yield view.record.due
+    yield view.record.attempts.not_before
+    yield view.telling.next_at
+
+
+def _end(since: float | None, seconds: float) -> float | None:
+    return since + seconds if since is not None else None

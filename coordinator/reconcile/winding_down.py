@@ -1,0 +1,85 @@
+"""Gives the room back of a gang whose RayCluster is being deleted, or was opted out."""
+
+from coordinator.gang import ending
+from coordinator.gang.demand import NotReady, Settled
+from coordinator.messages.actions import Action
+from coordinator.reconcile.asking import ask_for_nothing
+from coordinator.reconcile.deletions import delete_stranded_pods
+from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.recording import clear_away, sync_record, write_record
+from coordinator.reconcile.releases import release_unpinned
+from coordinator.reconcile.understanding import expect_deletions, understand
+from scheduling.model.verdict import Reason
+
+OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
+
+
+def withdraw_releases(look: Look) -> Done:
+    """Keep of the placement what released pods are on their way to; no other pod follows them.
+
+    A release that is on its way is waited for, or fenced, before its room is given up.
+    """
+    reservation = look.view.reservation
+    if reservation.placement is not None and withdraw(look, gated(look.pods)):
+        reservation.placement = ending.on_their_way(reservation.placement, look.pods)
+    return SURVEY_AGAIN
+
+
+def say_terminating(look: Look) -> Done:
+    """Say what is left of the gang."""
+    text = ending.text(look.view.survey.standing)
+    look.view.queueing.asked = NotReady(Reason.TERMINATING, text)
+    return NOTHING_DONE
+
+
+GIVE_ROOM_BACK: tuple[Step, ...] = (
+    sync_record,
+    understand,
+    expect_deletions,
+    delete_stranded_pods,
+    withdraw_releases,
+    ask_for_nothing,
+    fence_gated_pods,
+)
+
+WIND_DOWN: tuple[Step, ...] = (*GIVE_ROOM_BACK, say_terminating, write_record)
+
+
+def wind_down(look: Look) -> None:
+    """Keep nothing for a RayCluster that is being deleted, and release and decide nothing."""
+    look.view.telling.hush()
+    run(WIND_DOWN, look)
+
+
+def opt_out(look: Look) -> None:
+    """The gang was opted out: its gated pods go unpinned, its room is given back, its record ends.
+
+    A release cannot be taken back, and the gate on a pod is evidence that the webhook, which reads
+    the truth, saw a gang: so the news must be seen clearly, and last for a while. Until then all
+    stays as it is, but nothing is released. Then pods that are on their way are waited for.
+    """
+    view = look.view
+    view.telling.hush()
+    view.queueing.asked = Settled()
+    if not look.scene.sighted or view.key.namespace not in look.scene.cache.namespaces:
+        view.out_since = None
+        return
+    view.out_since = look.now if view.out_since is None else view.out_since
+    if look.now >= view.out_since + OPT_OUT_DELAY:
+        _leave(look)
+
+
+def _leave(look: Look) -> None:
+    reservation = look.view.reservation
+    if reservation.placement is not None:
+        run(GIVE_ROOM_BACK, look)
+    if reservation.placement is None:
+        look.actions += [*release_unpinned(look), *_delete_record(look)]
+    elif look.view.record.gang is not None:
+        run((write_record,), look)
+
+
+def _delete_record(look: Look) -> list[Action]:
+    gang = look.scene.cache.gangs.get(look.view.key)
+    return clear_away(look, gang) if gang is not None else []

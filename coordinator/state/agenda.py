@@ -1,0 +1,61 @@
+"""Lists the gangs to look at, now or at their time, and says whether a cycle is wanted."""
+
+from dataclasses import dataclass, field
+
+from coordinator.record.urgency import QUIET_DELAY
+from scheduling.model.gang import GangKey
+
+LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
+
+
+@dataclass
+class Agenda:
+    """What is to be done next.
+
+    `dirty` are the gangs to look at now, `late` those that are looked at in a moment or before the
+    next cycle, `wake_at` when time alone asks for a look. `refresh_at` is when numbers are to be
+    worked out anew, `cycled_at` when the last cycle was.
+    """
+
+    dirty: set[GangKey] = field(default_factory=set)
+    late: set[GangKey] = field(default_factory=set)
+    wake_at: dict[GangKey, float] = field(default_factory=dict)
+    cycle_wanted: bool = False
+    refresh_at: float | None = None
+    cycled_at: float = 0.0
+
+    def put_off(self, key: GangKey, now: float) -> None:
+        """Look at a gang in a moment, unless something has it looked at before."""
+        self.wake_by(key, now + LATER)
+        self.late.add(key)
+
+    def wake(self, key: GangKey, at: float | None) -> None:
+        """Set when a gang is to be looked at again; None: not for time alone."""
+        if at is None:
+            self.wake_at.pop(key, None)
+        else:
+            self.wake_at[key] = at
+
+    def wake_by(self, key: GangKey, at: float) -> None:
+        """Look at a gang at a moment, unless it is to be looked at before."""
+        self.wake_at[key] = min(self.wake_at.get(key, at), at)
+
+    def renew_soon(self) -> None:
+        """Have the numbers of waiting gangs worked out anew when they are `QUIET_DELAY` old."""
+        soon = self.cycled_at + QUIET_DELAY
+        self.refresh_at = min(self.refresh_at or soon, soon)
+
+    def pass_time(self, now: float) -> None:
+        """Mark all that is due by now."""
+        due = {key for key, at in self.wake_at.items() if at <= now}
+        for key in due:
+            del self.wake_at[key]
+        self.dirty |= due
+        if self.refresh_at is not None and self.refresh_at <= now:
+            self.refresh_at, self.cycle_wanted = None, True
+
+    def forget_term(self) -> None:
+        """Drop what was planned by a leader."""
+        self.late.clear()
+        self.wake_at.clear()
+        self.refresh_at, self.cycle_wanted = None, False

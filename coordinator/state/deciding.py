@@ -1,0 +1,145 @@
+"""Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
+
+from collections.abc import Iterable
+
+from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
+from coordinator.gang.demand import avoiding
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Moment
+from coordinator.record.urgency import quiet_delay
+from coordinator.state.known import Known
+from reservation.edits import merged
+from scheduling.admission.refusal_memory import Memory
+from scheduling.cycle import next_cycle
+from scheduling.filters.volumes.volume_binding import Volumes
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement
+from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.state.holder_index import Holders
+from scheduling.state.pod_index import ExistingPods
+
+NO_PLACEMENT = Placement()
+
+
+def decide(known: Known, moment: Moment) -> list[GangKey]:
+    """Decide; returns the gangs in the order of the queue, in which they are to be written."""
+    agenda = known.agenda
+    agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
+    asked = (question_of(view) for view in known.views.values())
+    pending = _avoiding(known, (each for each in asked if each is not None))
+    decisions = _decisions(known, pending, moment)
+    waiting = _note_answers(known, decisions, moment)
+    known.cycles.quiet = quiet_delay(waiting)
+    return [decision.key for decision in decisions]
+
+
+def question_of(view: GangView) -> PendingGang | None:
+    """What the gang asks of a cycle, once there is a record that can hold the answer."""
+    asked = view.queueing.asked
+    if view.record.gang is None or not isinstance(asked, PendingGang):
+        return None
+    return asked
+
+
+def existing_pods(known: Known) -> ExistingPods:
+    """The pods on nodes, with those that have their room and are not bound yet."""
+    if not known.cache.has_pod_constraints:
+        return ExistingPods(known.cache.pod_index)
+    on_their_way = (view for view in known.views.values() if view.reservation.reserved.room)
+    assumed = (pod for view in on_their_way for pod in assumed_pods(view))
+    return ExistingPods(known.cache.pod_index, assumed)
+
+
+def _avoiding(known: Known, asked: Iterable[PendingGang]) -> list[PendingGang]:
+    """Tell the gangs' pods which nodes kube-scheduler refused of late."""
+    refusals = known.term.refusals
+    nodes = {namespace: refusals.nodes(namespace) for namespace in refusals.namespaces}
+    return [avoiding(each, nodes.get(each.key.namespace, {})) for each in asked]
+
+
+def _decisions(known: Known, pending: list[PendingGang], moment: Moment) -> tuple[Decision, ...]:
+    """Decide anew what a change could have turned, and those whose numbers are to be renewed.
+
+    A refusal that is kept has the numbers of its time, so another cycle follows where they may
+    have moved.
+    """
+    cycles = known.cycles
+    decisions, cycles.memory = next_cycle(
+        pending,
+        known.cache.columns(),
+        _remembered(known, moment),
+        existing=existing_pods(known),
+        holders=Holders(known.cache.holders),
+        volumes=_volumes(known),
+    )
+    if cycles.memory.old:
+        known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
+    return decisions
+
+
+def _remembered(known: Known, moment: Moment) -> Memory | None:
+    """What is known of the last cycle, without the gangs that are due to be decided anew."""
+    cycles = known.cycles
+    waiting = cycles.memory.waiting() if cycles.memory else ()
+    due = cycles.renewals.due(waiting, moment.now, cycles.quiet)
+    return cycles.memory.without(due) if cycles.memory else None
+
+
+def _volumes(known: Known) -> Volumes:
+    """What is known of volumes, with the claims of pods that are not bound yet."""
+    cache = known.cache
+    if not cache.is_mounting:
+        return Volumes(cache.storage)
+    assumed = (key for view in known.views.values() for key in assumed_claims(view))
+    return Volumes(cache.storage, cache.table.held, assumed)
+
+
+def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -> int:
+    """Note each answer; returns how many gangs wait, or have surplus that waits."""
+    position = growing = 0
+    for decision in decisions:
+        view = known.views[decision.key]
+        if isinstance(decision.verdict, Refusal):
+            position += 1
+            _refused(known, view, decision.verdict, position, moment)
+        else:
+            growing += decision.verdict.left_out is not None
+            _admitted(known, view, decision.verdict, moment)
+    return position + growing
+
+
+def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:
+    """Take the room; where it is none, why the surplus waits may still be news."""
+    queueing, placed = view.queueing, view.reservation
+    if queueing.left_out != admitted.left_out:
+        _look_when_quiet(known, view, moment)
+    queueing.refusal, queueing.position, queueing.left_out = None, 0, admitted.left_out
+    if not admitted.placement.assignments:
+        return
+    pods = known.cache.members(view.key, view.cluster_uid)
+    known.cycles.admissions += 1
+    placed.placement = merged(placed.placement or NO_PLACEMENT, admitted.placement, pods)
+    placed.epoch = known.term.epoch
+    placed.decided += 1
+    placed.admitted_as = known.cycles.admissions
+    view.notes.decided(admitted.placement, placed.decided)
+    known.agenda.cycle_wanted |= known.room.update(view, pods)
+    known.agenda.dirty.add(view.key)
+
+
+def _refused(known: Known, view: GangView, refusal: Refusal, position: int, moment: Moment) -> None:
+    """Numbers that moved are written when the gang's quiet time is over, a new reason now."""
+    queueing, before = view.queueing, view.queueing.refusal
+    same_reason = before is not None and before.reason == refusal.reason
+    same = same_reason and before == refusal and queueing.position == position
+    queueing.refusal, queueing.position, queueing.left_out = refusal, position, None
+    if not same_reason:
+        known.agenda.dirty.add(view.key)
+    elif not same:
+        _look_when_quiet(known, view, moment)
+
+
+def _look_when_quiet(known: Known, view: GangView, moment: Moment) -> None:
+    urgency = view.record.urgency
+    since = urgency.fall_behind(moment.now)
+    known.agenda.wake_by(view.key, since + urgency.renewal_delay(known.cycles.quiet))

@@ -1,0 +1,227 @@
+"""Takes in one event: changes what is known, and marks the gangs that it concerns.
+
+`take` is the one entry; which function takes which event is the table at the end.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
+    ClusterGone,
+    ClusterSeen,
+    CycleDue,
+    DeviceClassGone,
+    DeviceClassSeen,
+    Event,
+    FactGone,
+    FactSeen,
+    FactsLost,
+    FactsSeen,
+    GangGone,
+    GangSeen,
+    NamespaceGone,
+    NamespaceSeen,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodPatchEnded,
+    PodSeen,
+    PriorityClassGone,
+    PriorityClassSeen,
+    SightLost,
+    SightRegained,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+    WriteEnded,
+)
+from coordinator.state import pod_intake, terms
+from coordinator.state.known import Known
+from kube.ray.ray_cluster import is_terminating, says_the_same
+from scheduling.model.gang import GangKey
+
+
+def take(event: Event, known: Known, moment: Moment) -> None:
+    """Take in an event."""
+    _HANDLERS[type(event)](event, known, moment)
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+def _node_seen(event: NodeSeen, known: Known, moment: Moment) -> None:
+    if known.cache.put_node(event.node):
+        _node_changed(known, event.node.metadata.name)
+
+
+def _node_gone(event: NodeGone, known: Known, moment: Moment) -> None:
+    known.cache.remove_node(event.name)
+    _node_changed(known, event.name)
+
+
+def _node_changed(known: Known, name: str) -> None:
+    known.agenda.cycle_wanted = True
+    known.agenda.dirty |= known.room.gangs_on(name)
+    known.agenda.dirty |= known.term.refusals.forget_node(name)
+
+
+# --- RayClusters and Gangs ----------------------------------------------------------------------
+
+
+def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
+    meta = event.cluster.metadata
+    key = GangKey(meta.namespace, meta.name)
+    before = known.cache.clusters.get(key)
+    if before is not None and says_the_same(before, event.cluster):
+        return  # most of what KubeRay writes there is for its own users
+    known.agenda.cycle_wanted |= is_terminating(event.cluster)
+    known.cache.clusters[key] = event.cluster
+    known.unknown_keys.seen(key, event.cluster)
+    known.agenda.dirty.add(key)
+
+
+def _cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
+    before = known.cache.clusters.get(event.key)
+    if before is not None and before.metadata.uid == event.uid:
+        del known.cache.clusters[event.key]
+        known.unknown_keys.gone(event.key)
+    known.agenda.dirty.add(event.key)
+    known.agenda.cycle_wanted = True
+
+
+def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
+    if not known.cache.put_gang(event.gang):
+        return
+    key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+    view = known.views.get(key)
+    if view is None or not view.record.writing:  # else the end of the write has it looked at
+        known.agenda.dirty.add(key)
+
+
+def _gang_gone(event: GangGone, known: Known, moment: Moment) -> None:
+    known.cache.remove_gang(event.key, event.uid)
+    known.agenda.dirty.add(event.key)
+
+
+def _write_ended(event: WriteEnded, known: Known, moment: Moment) -> None:
+    view = known.views.get(event.key)
+    if view is None:
+        return
+    record = view.record
+    record.writing = record.replacing = False
+    if event.error is None:
+        record.attempts.failures = 0
+    else:
+        record.attempts.failed(moment.now, event.error)
+        record.urgency.failed()
+        record.sent = {}
+    known.agenda.dirty.add(event.key)
+
+
+# --- namespaces and classes ---------------------------------------------------------------------
+
+
+def _namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
+    name = event.namespace.metadata.name
+    before = known.cache.namespace_labels(name)
+    known.cache.put_namespace(event.namespace)
+    if dict(before) != dict(event.namespace.metadata.labels):
+        known.agenda.dirty |= {key for key in known.cache.clusters if key.namespace == name}
+
+
+def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:
+    known.cache.remove_namespace(event.name)
+
+
+def _priority_class_seen(event: PriorityClassSeen, known: Known, moment: Moment) -> None:
+    known.cache.priority_classes[event.priority_class.metadata.name] = event.priority_class
+    known.agenda.dirty |= set(known.views)
+
+
+def _priority_class_gone(event: PriorityClassGone, known: Known, moment: Moment) -> None:
+    known.cache.priority_classes.pop(event.name, None)
+    known.agenda.dirty |= set(known.views)
+
+
+def _device_class_seen(event: DeviceClassSeen, known: Known, moment: Moment) -> None:
+    known.cache.put_device_class(event.device_class)
+    _decide_anew(known)
+
+
+def _device_class_gone(event: DeviceClassGone, known: Known, moment: Moment) -> None:
+    known.cache.remove_device_class(event.name)
+    _decide_anew(known)
+
+
+def _decide_anew(known: Known) -> None:
+    known.cycles.memory, known.agenda.cycle_wanted = None, True
+
+
+# --- volumes ------------------------------------------------------------------------------------
+
+
+def _fact_seen(event: FactSeen, known: Known, moment: Moment) -> None:
+    if known.cache.storage.put(event.fact):
+        known.agenda.cycle_wanted |= known.cache.is_mounting
+
+
+def _fact_gone(event: FactGone, known: Known, moment: Moment) -> None:
+    known.cache.storage.drop(event.fact)
+    known.agenda.cycle_wanted |= known.cache.is_mounting
+
+
+def _facts_seen(event: FactsSeen, known: Known, moment: Moment) -> None:
+    known.cache.storage.see(event.kind)
+    known.agenda.cycle_wanted |= known.cache.is_mounting
+
+
+def _facts_lost(event: FactsLost, known: Known, moment: Moment) -> None:
+    known.cache.storage.lose_sight(event.kind)
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+def _time_passed(event: TimePassed, known: Known, moment: Moment) -> None:
+    known.agenda.pass_time(moment.now)
+    window = known.term.window
+    for key in window.overdue(moment.now):  # also where it is a request that takes so long
+        window.give_up(key)
+    over = known.term.refusals.expire(moment.now)
+    known.agenda.dirty |= over
+    known.agenda.cycle_wanted |= bool(over)
+
+
+def _cycle_due(event: CycleDue, known: Known, moment: Moment) -> None:
+    """Nothing to take in: the cycle runs once all events before it were followed up."""
+
+
+_HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
+    PodSeen: pod_intake.pod_seen,
+    PodGone: pod_intake.pod_gone,
+    PodPatchEnded: pod_intake.patch_ended,
+    NodeSeen: _node_seen,
+    NodeGone: _node_gone,
+    ClusterSeen: _cluster_seen,
+    ClusterGone: _cluster_gone,
+    GangSeen: _gang_seen,
+    GangGone: _gang_gone,
+    WriteEnded: _write_ended,
+    NamespaceSeen: _namespace_seen,
+    NamespaceGone: _namespace_gone,
+    PriorityClassSeen: _priority_class_seen,
+    PriorityClassGone: _priority_class_gone,
+    DeviceClassSeen: _device_class_seen,
+    DeviceClassGone: _device_class_gone,
+    FactSeen: _fact_seen,
+    FactGone: _fact_gone,
+    FactsSeen: _facts_seen,
+    FactsLost: _facts_lost,
+    TimePassed: _time_passed,
+    CycleDue: _cycle_due,
+    TermStarted: terms.begin_term,
+    TermEnded: terms.end_term,
+    SightLost: terms.lose_sight,
+    SightRegained: terms.regain_sight,
+}

@@ -1,0 +1,86 @@
+"""Holds everything the coordinator knows: what was observed, and what the leader decided."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from coordinator.cluster.bind_refusals import Refusals
+from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.ending import Orphans
+from coordinator.gang.priority import AllowedClasses
+from coordinator.gang.start_window import Window
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Patience
+from coordinator.record.renewals import Renewals
+from coordinator.record.unknown_keys import UnknownKeys
+from coordinator.record.urgency import QUIET_DELAY
+from coordinator.state.agenda import Agenda
+from coordinator.state.reserved_room import ReservedRoom
+from scheduling.admission.refusal_memory import Memory
+from scheduling.model.gang import GangKey
+
+
+@dataclass
+class Term:
+    """What a leader knows beyond what is observed; thrown away when its term ends.
+
+    `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
+    earlier leader has seen gated, and may be releasing.
+    """
+
+    epoch: int = 0
+    inherited: frozenset[str] = frozenset()
+    views: dict[GangKey, GangView] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
+    window: Window = field(default_factory=Window)
+    orphans: Orphans = field(default_factory=Orphans)
+
+
+@dataclass
+class Cycles:
+    """What one cycle leaves to the next.
+
+    `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
+    many placements were decided.
+    """
+
+    memory: Memory | None = None
+    renewals: Renewals = field(default_factory=Renewals)
+    quiet: float = QUIET_DELAY
+    admissions: int = 0
+
+
+@dataclass
+class Known:
+    """Everything the coordinator knows.
+
+    `blind` are the watches that are down. `came_at` is when a gated pod of any gang came last.
+    """
+
+    patience: Patience = field(default_factory=Patience)
+    allowed: AllowedClasses = field(default_factory=AllowedClasses)
+    cache: ClusterCache = field(default_factory=ClusterCache)
+    unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
+    agenda: Agenda = field(default_factory=Agenda)
+    cycles: Cycles = field(default_factory=Cycles)
+    term: Term = field(default_factory=Term)
+    blind: set[str] = field(default_factory=set)
+    came_at: float = float("-inf")
+    room: ReservedRoom = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.room = ReservedRoom(self.cache)
+
+    @property
+    def views(self) -> dict[GangKey, GangView]:
+        """The views of this term."""
+        return self.term.views
+
+    @property
+    def next_wake(self) -> float | None:
+        """When time alone will have something to be done."""
+        return min(self._ends(), default=None)
+
+    def _ends(self) -> Iterator[float]:
+        yield from self.agenda.wake_at.values()
+        alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
+        yield from (at for at in alone if at is not None)

@@ -1,0 +1,145 @@
+"""Takes in what happened to pods, and how the writes to them ended."""
+
+from coordinator.gang.expected_changes import goes_on
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import PodGone, PodPatchEnded, PodSeen
+from coordinator.state.known import Known
+from kube.codec.observed_pod import ObservedPod
+from scheduling.model.gang import GangKey
+
+
+def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
+    """Take in a pod; a look at its whole gang waits where it only goes on as decided."""
+    before = known.cache.pods.get(event.pod.key)
+    if known.cache.put_pod(event.pod, event.teller) is None:
+        return
+    _note_step(known, before, event.pod, moment)
+    gathering = _gathering(known, event.pod) if before is None else None
+    if gathering is not None:
+        known.agenda.put_off(gathering, moment.now)
+    elif before is None or not _goes_on(known, before, event.pod, moment):
+        _pod_changed(known, before, event.pod)
+
+
+def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
+    """Forget a pod."""
+    before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
+    if before is not None:
+        _pod_changed(known, before, None)
+
+
+def patch_ended(event: PodPatchEnded, known: Known, moment: Moment) -> None:
+    """Take in how a release, fence or deletion ended."""
+    view = known.views.get(event.gang)
+    if view is None:
+        return
+    _note_end(view, event, moment.now)
+    gated = known.cache.is_gated(view.key)
+    if event.error is None and (view.pod_writes.inflight or not gated):
+        known.agenda.put_off(event.gang, moment.now)
+    else:
+        known.agenda.dirty.add(event.gang)
+
+
+def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:
+    writes, uid = view.pod_writes, event.uid
+    writes.inflight.discard(uid)
+    if event.error is None:
+        writes.attempts.pop(uid, None)
+        writes.unsure.discard(uid)
+        return
+    if event.unknown:
+        writes.unsure.add(uid)
+    writes.deleted.discard(uid)
+    writes.attempts_at(uid).failed(now, event.error if event.refused else "")
+
+
+def _gathering(known: Known, pod: ObservedPod) -> GangKey | None:
+    """Name the gang of a new pod where it goes on waiting for others of its minimum."""
+    view = known.views.get(pod.member.gang) if pod.member is not None and pod.gated else None
+    if view is None or view.understood.terms is None:
+        return None
+    if view.reservation.placement is not None or view.survey.ran:
+        return None
+    minimum = sum(each.minimum for each in view.understood.terms.pod_sets)
+    return view.key if known.cache.count(view.key) < minimum else None
+
+
+def _goes_on(known: Known, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
+    """Take in a step of a pod that was decided, without a look at its whole gang."""
+    view = known.views.get(after.member.gang) if after.member is not None else None
+    if view is None or after.uid in view.pod_writes.leaving:
+        return False
+    if not goes_on(before, after, view.pod_writes.targets.get(after.uid, "")):
+        return False
+    if after.holds != before.holds and not known.room.use(view, after):
+        return False
+    _note_existing_pods(known, before, after)
+    if view.course.is_last(before, after) or _makes_way(known, view):
+        known.agenda.dirty.add(view.key)
+    else:
+        known.agenda.put_off(view.key, moment.now)
+    return True
+
+
+def _makes_way(known: Known, view: GangView) -> bool:
+    """Say whether others wait for the place of a gang whose pods are all bound."""
+    window = known.term.window
+    return window.has_line and view.key in window and not view.course.binding
+
+
+def _note_step(
+    known: Known, before: ObservedPod | None, after: ObservedPod, moment: Moment
+) -> None:
+    """Note that pods of gangs come, and how far those have come that are being started."""
+    if after.member is None:
+        return
+    if before is None:
+        known.came_at = moment.now if after.gated else known.came_at
+    elif after.node and not before.node:
+        known.term.window.bound(after.member.gang, moment.now)
+    elif before.gated and not after.gated:
+        known.term.window.step(after.member.gang, moment.now)
+
+
+def _pod_changed(known: Known, before: ObservedPod | None, after: ObservedPod | None) -> None:
+    for pod in (before, after):
+        if pod is not None and pod.member is not None:
+            known.agenda.dirty.add(pod.member.gang)
+    _note_existing_pods(known, before, after)
+    _note_room(known, before, after)
+
+
+def _note_room(known: Known, before: ObservedPod | None, after: ObservedPod | None) -> None:
+    """Ask for a cycle where room came free; where it was taken, look at the gangs on the node."""
+    freed = before.holds if before is not None else ""
+    taken = after.holds if after is not None else ""
+    shrunk = before is not None and after is not None and _claim(before) != _claim(after)
+    if freed and (freed != taken or shrunk):
+        known.agenda.cycle_wanted = True
+    if taken and taken != freed:
+        known.agenda.dirty |= known.room.gangs_on(taken)
+        if known.term.epoch:  # less room starts no gang, but moves the numbers of waiting ones
+            known.agenda.renew_soon()
+
+
+def _note_existing_pods(
+    known: Known, before: ObservedPod | None, after: ObservedPod | None
+) -> None:
+    """Ask for a cycle where a pod moved that affinity or spread of waiting pods may count."""
+    repels = any(pod is not None and pod.repels for pod in (before, after))
+    if (known.cache.has_pod_constraints or repels) and _place(before) != _place(after):
+        known.agenda.cycle_wanted = True
+
+
+def _claim(pod: ObservedPod) -> tuple[object, ...]:
+    """How much room a pod takes, and from pods of which priority."""
+    return pod.used, pod.nominated
+
+
+def _place(pod: ObservedPod | None) -> tuple[object, ...]:
+    """What of a pod matters to the inter-pod constraints of others."""
+    if pod is None or not pod.holds:
+        return ()
+    return pod.holds, pod.stay, pod.kind, pod.repels

@@ -1,0 +1,137 @@
+"""GangQueue: its fields, as they are read, and what the API server allows in them.
+
+The CustomResourceDefinition is generated from these structs (`crds`). So far the programs read
+nothing of a GangQueue but that it exists.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from kube.objects.base import (
+    Labels,
+    LabelSelector,
+    ObjectMeta,
+    OrNull,
+    Part,
+    Quantities,
+    SelectorRequirement,
+    Slim,
+)
+from kube.objects.gang import COUNT, NAME, GangCondition
+from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
+
+_SECONDS: dict[str, Any] = {"minimum": 1, "format": "int64"}
+
+_LIMIT_RULES = (
+    (
+        "has(self.parent) || !has(self.borrowingLimit)",
+        "borrowingLimit needs a parent to borrow from",
+    ),
+    ("has(self.parent) || !has(self.lendingLimit)", "lendingLimit needs a parent to lend to"),
+)
+_PARENT_RULE = (
+    "!has(self.spec) || !has(self.spec.parent) || self.spec.parent != self.metadata.name",
+    "a queue cannot be its own parent",
+)
+
+
+class QueueSelectorRequirement(SelectorRequirement, frozen=True):
+    """One expression of a label selector."""
+
+    key: Annotated[str, Allows(required=True)] = ""
+    operator: Annotated[
+        str, Allows(required=True, enum=["In", "NotIn", "Exists", "DoesNotExist"])
+    ] = ""
+    values: Annotated[OrNull[tuple[str, ...]], Allows(**ATOMIC_LIST)] = ()
+
+
+class QueueSelector(LabelSelector, frozen=True):
+    """Labels and expressions that must all hold; an empty one matches everything."""
+
+    schema_extra: ClassVar[dict[str, Any]] = ATOMIC
+
+    match_labels: OrNull[Labels] = {}
+    match_expressions: Annotated[
+        OrNull[tuple[QueueSelectorRequirement, ...]], Allows(**ATOMIC_LIST)
+    ] = ()
+
+
+class Preemption(Slim, frozen=True):
+    """When running gangs may be stopped for waiting ones."""
+
+    within_queue: Annotated[
+        str, Allows("For gangs of the same queue.", enum=["Never", "LowerPriority"])
+    ] = "Never"
+    reclaim: Annotated[
+        str,
+        Allows(
+            "To take back quota that other queues have borrowed.",
+            enum=["Never", "LowerPriority", "Any"],
+        ),
+    ] = "Never"
+
+
+class Timeouts(Slim, frozen=True):
+    """How long the steps of a gang of this queue may take; absent means for ever."""
+
+    admission_seconds: Annotated[
+        int | None, Allows("From the first pod until the gang is placed.", **_SECONDS)
+    ] = None
+    ready_seconds: Annotated[
+        int | None, Allows("From the placement until the minimum is ready.", **_SECONDS)
+    ] = None
+
+
+class GangQueueSpec(Part, frozen=True):
+    """The rules of a queue."""
+
+    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES)
+
+    parent: Annotated[str, Allows("The queue to borrow from.", **NAME)] = ""
+    quota: Annotated[
+        Quantities | None, Allows("What the gangs of the queue may hold together.")
+    ] = None
+    borrowing_limit: Annotated[
+        Quantities | None,
+        Allows("How much of the parent's free quota may be taken beside it."),
+    ] = None
+    lending_limit: Annotated[
+        Quantities | None, Allows("How much of the quota others may take while it is free.")
+    ] = None
+    namespace_selector: Annotated[
+        QueueSelector | None, Allows("The namespaces whose gangs may use the queue.")
+    ] = None
+    node_selector: Annotated[
+        OrNull[Labels], Allows("Labels of the nodes that its gangs may use.")
+    ] = {}
+    ordering: Annotated[
+        str, Allows("Priority, then first come; or first come alone.", enum=["Priority", "FIFO"])
+    ] = "Priority"
+    when_blocked: Annotated[
+        str,
+        Allows(
+            "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
+        ),
+    ] = "BestEffort"
+    preemption: Preemption | None = None
+    timeouts: Timeouts | None = None
+
+
+class GangQueueStatus(Part, frozen=True):
+    """What the queue holds now."""
+
+    pending: Annotated[int, Allows("Gangs that wait.", **COUNT)] = 0
+    admitted: Annotated[int, Allows("Gangs that are placed.", **COUNT)] = 0
+    usage: OrNull[Quantities] = {}
+    reserved: OrNull[Quantities] = {}
+    borrowed: OrNull[Quantities] = {}
+    conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
+
+
+class GangQueue(Slim, frozen=True):
+    """A queue: quota, order and preemption for the gangs that wait in it."""
+
+    schema_extra: ClassVar[dict[str, Any]] = rules(_PARENT_RULE)
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: GangQueueSpec = GangQueueSpec()
+    status: GangQueueStatus = GangQueueStatus()
