@@ -18,8 +18,8 @@ SLICE = 0.002
 50,000 objects in one piece take a second."""
 
 ITERATIONS = 6
-"""Iterations of the event loop between two slices: a call takes a few from its first byte to the last
-of its answer, and would have to wait for a slice in each."""
+"""Iterations of the event loop between two slices: a call takes a few from its first byte to the
+last of its answer, and would have to wait for a slice in each."""
 
 
 async def in_slices(one: Callable[[], bool]) -> None:
