@@ -1,4 +1,4 @@
-"""What can be set about the coordinator? Environment variables, prefix MUSTER_COORDINATOR_."""
+"""The settings of the coordinator: environment variables with the prefix MUSTER_COORDINATOR_."""
 
 import re
 import socket

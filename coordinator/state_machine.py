@@ -1,4 +1,4 @@
-"""What follows from what happened? The one state machine of the coordinator.
+"""The one state machine of the coordinator: from events to the writes that follow from them.
 
 Theory. There are two kinds of fact: what was observed (`ClusterCache`), and what the leader
 decided (one `GangView` per gang, only while a term lasts). Events change them in `handle`, and
