@@ -322,7 +322,7 @@ class _Tls(SSLProtocol):
             asyncio.get_running_loop(),
             connection,
             context,
-            None,  # type: ignore[arg-type]  # nobody waits for the handshake
+            None,  # type: ignore[arg-type]  # no task waits for the handshake
             server_side=True,
             ssl_shutdown_timeout=limits.handshake,
         )

@@ -172,3 +172,15 @@ async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
         yield Served(
             port, known, in_flight_pods, unscheduled, tls, session, caller, metrics, settings, clock
         )
+
+
+@pytest.fixture
+def known() -> Ledger:
+    return ledger(node("a"), node("b"), gang(slots={"a": 1, "b": 1}))
+
+
+@pytest.fixture
+def unscheduled() -> UnscheduledPods:
+    made = UnscheduledPods()
+    made.woken()
+    return made

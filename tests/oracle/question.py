@@ -45,8 +45,8 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     key = GangKey(world.namespaces[0], "gang")
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
-    company, volumes = ExistingPods(cache.pod_index), Volumes(cache.storage)
-    [decision] = run_cycle([gang], cache.columns(), existing=company, volumes=volumes)
+    existing, volumes = ExistingPods(cache.pod_index), Volumes(cache.storage)
+    [decision] = run_cycle([gang], cache.columns(), existing=existing, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
