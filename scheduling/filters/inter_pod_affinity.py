@@ -238,9 +238,9 @@ def assumed_pods(gang: PendingGang, placement: Placement) -> Iterator[AssumedPod
         group = placed.pod_set, placed.shape
         if group in kinds:
             of_group = frozenset(kinds[group])  # one object for all nodes: its hash is known then
-            terms = shapes[group].anti_affinity, shapes[group].pinned_spread
+            avoided, spread = shapes[group].anti_affinity, shapes[group].pinned_spread
             for node, count in placed.nodes:
-                yield AssumedPods(of_group, node, *terms, count)
+                yield AssumedPods(of_group, node, avoided, spread, count)
 
 
 class _Look:

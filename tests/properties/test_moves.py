@@ -124,7 +124,7 @@ class Both:
 
     def alike_behave_alike(self, groups: Sequence[int]) -> bool:
         """Say whether nodes that lead to the same state all take the next pod, or none of them."""
-        everywhere = range(self.partial.placed.shape[1])
+        everywhere = range(self.partial.pods.shape[1])
         return all(
             {self.state_with(at, node) for node in self.nodes(at)}.isdisjoint(
                 self.state_with(at, node) for node in everywhere if node not in self.nodes(at)

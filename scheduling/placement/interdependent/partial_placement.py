@@ -35,7 +35,7 @@ STEPS_PER_RULE = 2000
 
 
 class PartialPlacement:
-    """One attempt; what is `placed`, what was `earlier`, and all `pods` are groups x nodes.
+    """One attempt; pods of the gang that were placed `earlier`, and all `pods`, are groups x nodes.
 
     `affinity` is the required affinity of each group that has any.
     """
@@ -74,13 +74,11 @@ class PartialPlacement:
     def reset(self) -> None:
         """Take all pods back."""
         self._free = self._room_free.copy()
-        self.placed = np.zeros_like(self.earlier)
         self.pods = self.earlier.copy()
         self.left = list(self.counts)
 
     def put(self, at: int, node: int, count: int) -> None:
         """Place pods of a group on a node, or with a negative count take them back."""
-        self.placed[at, node] += count
         self.pods[at, node] += count
         self.left[at] -= count
         for resource, amount in self._shapes[at].requests:
@@ -93,9 +91,10 @@ class PartialPlacement:
 
     def distributions(self) -> tuple[Distribution, ...]:
         """Return what was placed, per group."""
-        found = [np.flatnonzero(row) for row in self.placed]
+        placed = self.pods - self.earlier
+        found = [np.flatnonzero(row) for row in placed]
         return tuple(
-            Distribution(nodes, row[nodes]) for nodes, row in zip(found, self.placed, strict=True)
+            Distribution(nodes, row[nodes]) for nodes, row in zip(found, placed, strict=True)
         )
 
     def requests_of(self, at: int) -> Requests:

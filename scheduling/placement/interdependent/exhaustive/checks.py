@@ -101,7 +101,7 @@ class Checks:
 
     def node_classes(self) -> Positions:
         """Return the class of each node, as a number: equivalent nodes have the same."""
-        classes = np.zeros(self._partial.placed.shape[1], dtype=np.int64)
+        classes = np.zeros(self._partial.pods.shape[1], dtype=np.int64)
         for row in (*self._rows, *self._counts.rows):
             self._partial.spent += STEPS_PER_CELL * len(classes)
             values = np.unique(row, return_inverse=True)[1]
