@@ -1,1 +1,1 @@
-"""How fast is Muster, as ratios against floors of the same run? Nothing fails by time."""
+"""Measures Muster, as ratios against floors of the same run. Nothing fails by time."""

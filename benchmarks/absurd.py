@@ -1,4 +1,4 @@
-"""How long can one gang hold a cycle up, however its pods are bound to each other?
+"""Measures how long one gang can hold a cycle up, however its pods constrain each other.
 
 As many pods as nodes, or more, in ways that no sum decides: what bounds a cycle is then
 the steps of `scheduling.cycle.Settings`, and they are worth no more time than they say.
@@ -30,8 +30,8 @@ Unit = tuple[PodShape, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What one gang took, in milliseconds of the processor, and the verdict in a word."""
+class Sample:
+    """The time that one gang took, in milliseconds of the processor, and its verdict."""
 
     gang: str
     milliseconds: float
@@ -51,22 +51,25 @@ def cluster(nodes: int) -> NodeSnapshot:
 def gangs(nodes: int) -> Mapping[str, PendingGang]:
     """Return gangs for so many nodes, by what is absurd about them."""
     each = nodes // len(UNITS)
-    shunned = [tuple(_term(RACK, other) for other in UNITS if other != unit) for unit in UNITS]
+    kept_apart = [tuple(_term(RACK, other) for other in UNITS if other != unit) for unit in UNITS]
     ring = [(_term(ZONE, UNITS[(at + 1) % len(UNITS)]),) for at in range(len(UNITS))]
     alone = _shape(1, 4_000, 32)
     units: dict[str, Sequence[Unit]] = {
-        "one pod per host": [(replace(alone, apart=(_term(HOST, "a"),)), nodes, "a")],
-        "one more pod than hosts": [(replace(alone, apart=(_term(HOST, "a"),)), nodes + 1, "a")],
-        "five units, each in racks of its own": [
-            (replace(alone, apart=apart), each, unit)
-            for unit, apart in zip(UNITS, shunned, strict=True)
+        "one pod per host": [(replace(alone, anti_affinity=(_term(HOST, "a"),)), nodes, "a")],
+        "one more pod than hosts": [
+            (replace(alone, anti_affinity=(_term(HOST, "a"),)), nodes + 1, "a")
         ],
-        "five units, each drawn to the next": [
-            (replace(alone, near=near), each, unit) for unit, near in zip(UNITS, ring, strict=True)
+        "five units, each in racks of its own": [
+            (replace(alone, anti_affinity=terms), each, unit)
+            for unit, terms in zip(UNITS, kept_apart, strict=True)
+        ],
+        "five units, each with affinity to the next": [
+            (replace(alone, affinity=terms), each, unit)
+            for unit, terms in zip(UNITS, ring, strict=True)
         ],
         "the same, one pod of each per host": [
-            (replace(alone, near=near, apart=(_term(HOST, unit),)), each, unit)
-            for unit, near in zip(UNITS, ring, strict=True)
+            (replace(alone, affinity=terms, anti_affinity=(_term(HOST, unit),)), each, unit)
+            for unit, terms in zip(UNITS, ring, strict=True)
         ],
         "twenty shapes": [
             (_shape(1 + at % 3, 1_000 * (3 + at), 7 + at), nodes // 20, "") for at in range(20)
@@ -79,7 +82,7 @@ def gangs(nodes: int) -> Mapping[str, PendingGang]:
     return {name: _gang(found) for name, found in units.items()}
 
 
-def turns(nodes: int = NODES) -> list[Turn]:
+def samples(nodes: int = NODES) -> list[Sample]:
     """Decide each gang alone on the empty cluster, with the settings of the product."""
     columns, found = cluster(nodes), []
     for name, gang in gangs(nodes).items():
@@ -89,12 +92,12 @@ def turns(nodes: int = NODES) -> list[Turn]:
         took = 1000 * (time.thread_time() - began)
         verdict = decision.verdict
         said = verdict.reason if isinstance(verdict, Refusal) else "Admitted"
-        found.append(Turn(name, took, str(said)))
+        found.append(Sample(name, took, str(said)))
     return found
 
 
-def table(found: Sequence[Turn]) -> str:
-    """Return the turns as a table in Markdown."""
+def table(found: Sequence[Sample]) -> str:
+    """Return the samples as a table in Markdown."""
     lines = [f"| gang on {NODES} nodes | verdict | ms |", "|---|---|---|"]
     lines += [f"| {each.gang} | {each.verdict} | {each.milliseconds:.0f} |" for each in found]
     return "\n".join(lines)

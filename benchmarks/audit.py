@@ -1,4 +1,4 @@
-"""Which requests does the API server get for the work, from whom?
+"""Counts the requests that the API server gets for the work, by client.
 
 From an audit log at Metadata level, in a run of its own: writing it costs time.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 Row = tuple[str, str, str, int]
-"""Who, verb, resource (with its subresource), status code."""
+"""User agent, verb, resource (with its subresource), status code."""
 
 POLICY = """\
 apiVersion: audit.k8s.io/v1

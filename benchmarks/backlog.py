@@ -1,11 +1,11 @@
-"""How long do 300 waiting gangs take once something lets them go?
+"""Measures how long 300 waiting gangs take once they can start.
 
 Two events, each with runs of stock and Muster in turn:
 
 - Room: a thousand pods that fill the nodes, CPUs and GPUs, are deleted without grace by ten
   requests, one after the other. Both sides see it alike, as a thousand deletions of bound pods in a
-  row; the clock starts with the first request. The fillers are bound by their `nodeName` and belong
-  to nobody.
+  row; the clock starts with the first request. The fillers are bound by their `nodeName` and have
+  no owner.
 - Start: the nodes are empty, and the program that lets pods go is started: the coordinator, and on
   the stock side kube-scheduler. The clock starts with the process, its interpreter and lists
   included.

@@ -1,4 +1,4 @@
-"""How long do a hundred Ray clusters take that are created at once?
+"""Measures how long a hundred Ray clusters take that are created at once.
 
 The clock runs from the first create to the last pod seen Running. KubeRay makes the pods, with
 ten reconcilers. Four kinds of run take turns: stock, with nothing of Muster at work; the floor, in

@@ -1,4 +1,4 @@
-"""Which cases are there, and how often does each run by default?"""
+"""Lists the cases, and how often each runs by default."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CASES = {
         "How many GPUs does the packing rule bring to use?", 10, traces.measure_packing
     ),
     "philly": Case(
-        "Whom does the packing rule keep out when gangs come and go?", 1, traces.measure_philly
+        "Which gangs does the packing rule keep out as gangs come and go?", 1, traces.measure_philly
     ),
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure

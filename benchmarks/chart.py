@@ -1,4 +1,4 @@
-"""What does a gang of the burst cost, and which part of it is whose? A stacked bar for each kind.
+"""Draws what a gang of the burst costs, program by program: a stacked bar for each kind.
 
 The seconds of CPU of all programs, for each gang. Of the kinds beside stock the first piece is what
 stock costs too, and the others are what each program takes beyond that; what a program takes less

@@ -1,4 +1,4 @@
-"""What is the least that an extender in Python can do? `python -m benchmarks.does_nothing`
+"""The least that an extender in Python can do: `python -m benchmarks.does_nothing`.
 
 The extender's own program with its watches, its server and its settings, but any node will do for
 any pod, and all are equally good: questions are read, names are given back, nothing is judged.

@@ -1,4 +1,4 @@
-"""How long does kube-scheduler wait for the extender, and how much of that is judging?
+"""Measures how long kube-scheduler waits for the extender, and how much of that is judging.
 
 A cluster of 5,000 nodes with 1,000 reservations, and questions with 100, 500 and 5,000 names over
 one TLS connection that stays open, as kube-scheduler's does: filter, then prioritize with the
@@ -35,13 +35,13 @@ from benchmarks.processes import cpu_seconds
 from certs.chain import ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
-from extender.snapshot import Ledger, see
+from extender.snapshot import Ledger, watched_pod
 from extender.tls import demanding_context
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
 from runtime.slicing import settle_heap
@@ -115,9 +115,9 @@ def cluster() -> Ledger:
     for number in range(RESERVED // 100):
         made.put_gang(msgspec.convert(gang(number), Gang))
     for number in range(0, NODES, 10):
-        made.put_pod(see(msgspec.convert(pod(f"old-{number}", 4, name_of(number)), Pod)))
+        made.put_pod(watched_pod(msgspec.convert(pod(f"old-{number}", 4, name_of(number)), Pod)))
     for number in range(_UNCOUNTED + max(CALLS.values())):
-        made.put_pod(see(msgspec.convert(pod(f"new-{number}", 1), Pod)))
+        made.put_pod(watched_pod(msgspec.convert(pod(f"new-{number}", 1), Pod)))
     return made
 
 
@@ -144,7 +144,7 @@ class Known:
     def __init__(self) -> None:
         self._ledger = cluster()
         names = map(name_of, range(1, NODES, 7))
-        self._news = cycle([see(msgspec.convert(pod("last", 1, n), Pod)) for n in names])
+        self._news = cycle([watched_pod(msgspec.convert(pod("last", 1, n), Pod)) for n in names])
 
     @property
     def ledger(self) -> Ledger:
@@ -159,8 +159,8 @@ class Known:
 
 def extender(kind: type[Extender], settings: Settings) -> Extender:
     """An extender as it runs, with that knowledge."""
-    passing = Passing(settle=0.0, keep=0.01, limit=1000)
-    return kind(settings, Known(), passing, Refusals(), Metrics())
+    in_flight_pods = InFlightPods(settle=0.0, keep=0.01, limit=1000)
+    return kind(settings, Known(), in_flight_pods, UnscheduledPods(), Metrics())
 
 
 # ---- the servers
@@ -184,7 +184,7 @@ async def serve(directory: Path, kind: type[Extender]) -> None:
 
 
 class Silent:
-    """Nobody asks about the certificate."""
+    """The benchmark does not ask about the certificate."""
 
     def certificate_loaded(self, _: datetime) -> None:
         """Nothing."""
@@ -322,7 +322,7 @@ def _rows(
 ) -> Iterator[Row]:
     floor, ours = in_turn(runs, lambda _: work(DoesNothing, size), lambda _: work(Extender, size))
     for verb in ("filter", "prioritize"):
-        # A tenth of the calls meets nobody else even on a crowded machine.
+        # A tenth of the calls runs undisturbed even on a busy machine.
         for share, called in ((0.1, "p10"), (0.5, "p50"), (0.99, "p99")):
             name = f"{verb}, {size} names, {how}, {called}"
             yield Row(name, "ms", _quantiles(ours, verb, share), _quantiles(floor, verb, share))

@@ -1,4 +1,4 @@
-"""How do the benchmarks draw what they found?"""
+"""Draws the findings of the benchmarks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

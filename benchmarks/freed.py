@@ -1,8 +1,8 @@
-"""How soon is a waiting gang of a hundred pods released once there is room?
+"""Measures how soon a waiting gang of a hundred pods is released once there is room.
 
 A filler pod keeps the last node from the gang. The clock runs from the moment at which a watch sees
 the filler gone to the last release that it sees. The floor is the patches alone: the same pods,
-made and gated the same way, released by a bare loop of as many at once. Nobody binds them.
+made and gated the same way, released by a bare loop of as many at once. They are not bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Ray clusters do the benchmarks create?"""
+"""Makes the Ray clusters that the benchmarks create."""
 
 from __future__ import annotations
 

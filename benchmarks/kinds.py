@@ -1,4 +1,4 @@
-"""In which ways are the pods of a run gated and released?
+"""The ways in which the pods of a run are gated and released.
 
 All ways take turns on one control plane. Under all but Muster and stock the pods are released by
 the program that decides nothing (`benchmarks.releaser`), so that what is left is the price of gates

@@ -1,4 +1,4 @@
-"""How often does KubeRay look at its RayClusters, and for how long? By its own metrics."""
+"""Reads from KubeRay's own metrics how often it reconciles RayClusters, and for how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one large gang cost the coordinator, from its release until all of it is ready?
+"""Measures what one large gang costs the coordinator, from its release until all of it is ready.
 
 The state machine alone, without an API server: one event for each answer, bind and status of each
 pod, each handed over by itself, as they come when the machine is not busy. Where it is, the loop

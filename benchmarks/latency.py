@@ -1,4 +1,4 @@
-"""How long does a user wait for one gang: in an idle cluster, and for the room of another?
+"""Measures the wait for one gang: in an idle cluster, and for the room of another.
 
 Stock and Muster take turns in blocks of samples, since switching takes seconds.
 """
@@ -26,7 +26,7 @@ WAIT_SECONDS = 60.0
 IDLE_AIM = 0.15
 WAKE_AIM = 0.2
 _BLOCKS = 2
-_REST_SECONDS = 1.0  # in which KubeRay, and Muster about who waits, write what they have to say
+_REST_SECONDS = 1.0  # in which KubeRay, and Muster about waiting gangs, finish their writes
 
 
 @dataclass(frozen=True)

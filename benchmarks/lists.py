@@ -22,7 +22,7 @@ async def _size(client: Client, path: str) -> int:
 
 
 def main() -> None:
-    """Read, say how much it was, and stay for whoever measures this process."""
+    """Read, print how much it was, and stay so that this process can be measured."""
     print(f"read {asyncio.run(_read())} bytes", flush=True)
     time.sleep(600)
 

@@ -1,4 +1,4 @@
-"""How fast are requests answered that come at a given rate, or as fast as they are answered?
+"""Sends requests at a given rate, or as fast as they are answered, and times the answers.
 
 A small HTTP/1.1 client over TLS that keeps its connections. At a rate, the clock of each request
 starts when it was due and not when it was sent: a server that stalls is charged for all that had

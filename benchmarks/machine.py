@@ -1,4 +1,4 @@
-"""On what was measured?"""
+"""Describes the machine that was measured on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do several runs say together, and how do ours compare with the floor's?
+"""Summarises several runs, and compares ours with the floor's.
 
 Ratios are made pair by pair: the runs of a pair follow each other, so that what else happens on
 the machine meets both.

@@ -1,4 +1,4 @@
-"""What does the GPU cluster of Alibaba's openb trace look like, and in which order do pods come?
+"""Reads the GPU cluster of Alibaba's openb trace, and the order of its pods.
 
 The files are those of cluster-trace-gpu-v2023 (github.com/alibaba/clusterdata), which the FGD
 paper (Weng et al., USENIX ATC 2023) replays: its way of making arrivals is followed here, with

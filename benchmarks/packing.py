@@ -1,4 +1,4 @@
-"""How many of a cluster's GPUs does a packing rule bring to use?
+"""Measures how many of a cluster's GPUs a packing rule brings to use.
 
     python -m benchmarks.packing --traces DIR --nodes FILE --pods FILE... --seeds 42-51
 

@@ -1,4 +1,4 @@
-"""How many gangs were partly bound at one time, and for how long, as a watch of pods saw it?
+"""Counts gangs that were partly bound at one time, and for how long, from a watch of pods.
 
 A gang is partly bound from its first bound pod to its last: meanwhile it holds room and does not
 run. Stock kube-scheduler is measured alike; it knows no gangs, so its figure is not an aim.

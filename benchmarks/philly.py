@@ -1,11 +1,11 @@
-"""How many holes does a packing rule leave when gangs come and go, and whom do they keep out?
+"""Measures the holes that a packing rule leaves as gangs come and go, and the gangs kept out.
 
     python -m benchmarks.philly --traces DIR --runs muri_philly_trace1.csv:18 ...
 
 The jobs are those of Microsoft's Philly trace as Muri carries them (github.com/Rivendile/Muri,
 times in milliseconds). Each becomes a Ray cluster: a head without devices and workers of eight
 GPUs, or one worker of four, two or one. Nodes have eight GPUs. At each arrival and departure all
-who wait are decided by the product's own `run_cycle`; only the order of nodes is exchanged.
+waiting gangs are decided by the product's own `run_cycle`; only the order of nodes is exchanged.
 
 `possible` is counted against perfect packing: the sizes are powers of two, so running pods could
 always be packed into whole nodes, and what is idle would be whole nodes and one rest.
@@ -147,7 +147,7 @@ class Tally:
 
 
 class Replay:
-    """The cluster, who waits and who runs, from one event to the next."""
+    """The cluster with its waiting and running gangs, from one event to the next."""
 
     def __init__(self, nodes: int) -> None:
         self._table = NodeTable()
@@ -208,7 +208,7 @@ class Replay:
         seen.over_time.append((now, *holes.values()))
 
     def _kept_out(self, idle: int) -> Iterator[str]:
-        """Yield who waits though perfect packing would have room."""
+        """Yield the gangs that wait though perfect packing would have room."""
         for job, _ in self._waiting.values():
             asks = -(-job.gpus // GPUS) * GPUS if job.gpus > GPUS else job.gpus
             if asks <= idle:

@@ -1,4 +1,4 @@
-"""How is the same control plane measured with Muster and without?
+"""Sets up the same control plane with Muster and without.
 
 Without means that the webhook is not registered and that none of Muster's programs runs: the
 stock cluster pays for nothing of it. What is left of Muster then are its CRDs.

@@ -1,4 +1,4 @@
-"""When was each pod created, released, bound, Running and gone, as one watch saw it?
+"""Records when each pod was created, released, bound, Running and gone, from one watch.
 
 The driver shares its cores with all that it measures, so it looks at each event once, decodes the
 little that it needs, and never polls.
@@ -171,7 +171,7 @@ class PodWatch:
     def _follow(self) -> None:
         try:
             while not self._closed:
-                # The API server ends a watch whose reader is late; it goes on where it stopped.
+                # The API server ends the watch of a late reader; it goes on where it stopped.
                 for lines in _lines(self._open()):
                     self._take_all(lines, time.monotonic())
         except (OSError, ValueError, http.client.HTTPException, AttributeError) as error:
@@ -238,7 +238,7 @@ def _stages(event: _Event) -> Iterable[str]:
 
 
 def connect(api: Api) -> http.client.HTTPSConnection:
-    """Make a connection without a time limit: who reads has one of his own."""
+    """Make a connection without a time limit: its readers have limits of their own."""
     context = ssl.create_default_context(cafile=str(api.ca_file))
     return http.client.HTTPSConnection("127.0.0.1", api.port, context=context)
 

@@ -1,4 +1,4 @@
-"""How are pods gated without a webhook? By a MutatingAdmissionPolicy in the API server itself.
+"""Gates pods without a webhook, by a MutatingAdmissionPolicy in the API server.
 
 The gate is added by a JSON patch whose value is a plain map: the same patch with an
 `Object.spec.schedulingGates{}` in its list panics in Kubernetes 1.36.3, and an apply configuration

@@ -1,4 +1,4 @@
-"""How much CPU and memory did each process use, by what /proc says?"""
+"""Reads the CPU and memory of each process from /proc."""
 
 from __future__ import annotations
 

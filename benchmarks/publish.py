@@ -1,4 +1,4 @@
-"""`python -m benchmarks.publish RUN.json`: put what a run found into docs/.
+"""`python -m benchmarks.publish RUN.json`: writes the findings of a run into docs/.
 
 The aims of the run's cases, and what else is to be stated, become the table of docs/benchmarks.md,
 between its two marks, and the CPU of the burst becomes docs/burst.svg. Cases that the run lacks are

@@ -1,6 +1,6 @@
-"""Which writes wake KubeRay, and how often does it then look at the RayCluster?
+"""Counts how often KubeRay reconciles a RayCluster after each kind of write.
 
-Ten RayClusters of four gated pods, and nobody who releases or binds them. Each write is made for
+Ten RayClusters of four gated pods, which are not released or bound. Each write is made for
 every RayCluster, and what KubeRay reconciles is counted until it has reconciled nothing for longer
 than it waits by itself after a change of a status.
 """

@@ -1,6 +1,6 @@
-"""How fast does the executor release pods, against a bare loop of the same patches?
+"""Measures how fast the executor releases pods, against a bare loop of the same patches.
 
-2,000 gated pods, an API server, and nobody who binds them. Both send the same bytes through the
+2,000 gated pods, an API server, and no kube-scheduler. Both send the same bytes through the
 same client with the same number at once; the loop throws the answers away.
 """
 
@@ -95,7 +95,7 @@ async def release_by_executor(client: Client, pods: Sequence[Pod]) -> None:
 
 class _Leads:
     def valid(self) -> bool:
-        """Nobody else is there."""
+        """There is no other leader."""
         return True
 
 

@@ -2,7 +2,7 @@
 
 It watches the pods of Ray clusters that have no node yet and sends for each gated one the release
 patch, the same bytes as the coordinator's, pinned to the next node in turn. It decides nothing and
-writes nothing else. The nodes must be so many and so large that any pod has room on its turn.
+writes nothing else. The nodes must be so many and so large that each pod has room on its node.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _Page(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
-class Turns:
-    """Which pods are to be released, and to which nodes?"""
+class RoundRobin:
+    """Gives gated pods to the nodes in turn."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = (f"node-{number % nodes}" for number in count())
@@ -59,27 +59,27 @@ class Turns:
 async def _run(kubeconfig: str, nodes: int) -> None:
     access = await load_access(kubeconfig)
     async with Client(access, user_agent="releaser") as client:
-        seats: asyncio.Queue[tuple[Pod, str]] = asyncio.Queue()
+        jobs: asyncio.Queue[tuple[Pod, str]] = asyncio.Queue()
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
-                group.create_task(_release(client, seats))
-            group.create_task(_follow(client, Turns(nodes), seats))
+                group.create_task(_release(client, jobs))
+            group.create_task(_follow(client, RoundRobin(nodes), jobs))
 
 
-async def _follow(client: Client, turns: Turns, seats: asyncio.Queue[tuple[Pod, str]]) -> None:
+async def _follow(client: Client, nodes: RoundRobin, jobs: asyncio.Queue[tuple[Pod, str]]) -> None:
     listed = decode(await client.request("GET", PODS, params={"limit": "1"}), _Page)
     since = {"resourceVersion": listed.metadata.resource_version}
     query = {**_SELECTORS, **since, "timeoutSeconds": str(round(_SILENCE))}
     async with client.stream_watch(PODS, query, silence=_SILENCE) as batches:
         print(READY, flush=True)
         async for lines in batches:
-            for seat in turns.take(lines):
-                seats.put_nowait(seat)
+            for job in nodes.take(lines):
+                jobs.put_nowait(job)
 
 
-async def _release(client: Client, seats: asyncio.Queue[tuple[Pod, str]]) -> None:
+async def _release(client: Client, jobs: asyncio.Queue[tuple[Pod, str]]) -> None:
     while True:
-        pod, node = await seats.get()
+        pod, node = await jobs.get()
         path = f"{PODS}/{pod.metadata.name}"
         try:
             await client.json_patch(path, release_patch(pod, node))

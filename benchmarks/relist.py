@@ -1,4 +1,4 @@
-"""How long do calls take while the extender lists 50,000 pods anew?
+"""Measures how long calls take while the extender lists 50,000 pods anew.
 
 The extender's own program, synced with 5,000 nodes and 50,000 bound pods, is asked 50 times a
 second, in turn by filter and prioritize with 500 names: first while nothing happens, which is the
@@ -8,7 +8,7 @@ a real one would need most of the machine for such a list, and what is asked her
 extender itself holds up.
 
 Beside it the same watches run in this process, with a task that looks at the processor time at
-each turn of the event loop: how long one turn was is what a call has to wait for, whatever else
+each pass of the event loop: the longest pass is how long a call has to wait, whatever else
 keeps the machine busy.
 """
 
@@ -31,8 +31,8 @@ from benchmarks import extender
 from benchmarks.measure import Outcome, Row, median_within, quantile
 from benchmarks.plane import page
 from benchmarks.processes import peak_rss_bytes
-from extender.memory.in_flight import Passing
-from extender.unscheduled_pods import Refusals
+from extender.memory.in_flight import InFlightPods
+from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -64,8 +64,8 @@ class Run:
     busy: list[float]
     lists: int
     peak: int
-    turns: list[float]
-    """Processor milliseconds of each turn of the loop while pods were listed once."""
+    passes: list[float]
+    """Processor milliseconds of each pass of the loop while pods were listed once."""
 
 
 def measure(runs: int) -> Outcome:
@@ -94,8 +94,8 @@ def rows(found: list[Run]) -> list[Row]:
         row("p50", 0.5),
         median_within(row("p99", 0.99), P99_AIM_MS),
         row("longest", 1.0),
-        Row("longest turn of the loop", "ms CPU", tuple(max(run.turns) for run in found)),
-        Row("a whole list", "s CPU", tuple(sum(run.turns) / 1e3 for run in found)),
+        Row("longest pass of the loop", "ms CPU", tuple(max(run.passes) for run in found)),
+        Row("a whole list", "s CPU", tuple(sum(run.passes) / 1e3 for run in found)),
         Row("peak memory", "MB", memory),
     ]
 
@@ -117,25 +117,25 @@ def _run(directory: Path) -> Run:
 
 
 async def _turns(kubeconfig: Path) -> list[float]:
-    """Sync, let pods be listed anew, and return what each turn of the loop took meanwhile."""
+    """Sync, let pods be listed anew, and return how long each pass of the loop took meanwhile."""
     async with Client(await load_access(str(kubeconfig))) as client:
-        passing = Passing(settle=1.0, keep=1.0, limit=1)
-        watches = Watches(client, passing, Refusals(), silence=90.0)
+        in_flight_pods = InFlightPods(settle=1.0, keep=1.0, limit=1)
+        watches = Watches(client, in_flight_pods, UnscheduledPods(), silence=90.0)
         async with in_background(each.run for each in watches.reflectors):
             await wait_synced(*watches.reflectors, timeout=_SYNC_SECONDS)
             settle_heap()
-            turns: list[float] = []
-            async with in_background([partial(_look, turns)]):
+            passes: list[float] = []
+            async with in_background([partial(_look, passes)]):
                 await watches.reflectors[0].refresh(_SYNC_SECONDS)
-            return turns
+            return passes
 
 
-async def _look(turns: list[float]) -> None:
+async def _look(passes: list[float]) -> None:
     before = time.process_time()
     while True:
         await asyncio.sleep(0)
         now = time.process_time()
-        turns.append((now - before) * 1e3)
+        passes.append((now - before) * 1e3)
         before = now
 
 

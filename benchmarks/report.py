@@ -1,4 +1,4 @@
-"""How does a person read what was measured?"""
+"""Prints measurements for a reader."""
 
 from __future__ import annotations
 

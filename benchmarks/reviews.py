@@ -1,4 +1,4 @@
-"""How long does the review of a pod take, over TLS and kept connections, at 200 a second?
+"""Measures the review of a pod, over TLS and kept connections, at 200 a second.
 
 The reviews are those that a real API server sent for pods of KubeRay (tests/webhook/reviews), with
 the uid of a RayCluster that exists, so that each is gated and answered from the cache. The floor
@@ -48,7 +48,7 @@ class Load:
 
 
 def measure(runs: int) -> Outcome:
-    """The constant answer and the webhook in turn."""
+    """Measure the constant answer and the webhook in turn."""
     with plane(0, options=usual_options(kwok=False, scheduler=False)) as on:
         on.switch(on=True)
         bodies = _bodies(on)

@@ -1,7 +1,7 @@
-"""What does it take the coordinator to sync with 5,000 nodes and 50,000 pods?
+"""Measures what it takes the coordinator to sync with 5,000 nodes and 50,000 pods.
 
-The objects are created straight in a real API server; nobody else is there, so nothing changes
-meanwhile. The clock runs from the start of the process to the first "ready", the interpreter's
+The objects are created in a real API server without other clients, so nothing changes meanwhile.
+The clock runs from the start of the process to the first "ready", the interpreter's
 start and imports included, and memory is the peak of the process. The floor is a process that
 reads the same lists with the same client and throws the bytes away.
 """
@@ -114,7 +114,7 @@ def _cost(process: Process, began: float, done: Callable[[], bool]) -> Cost:
 
 @contextmanager
 def _filled() -> Iterator[Cluster]:
-    """An API server with all the objects and nobody who looks at them."""
+    """An API server with all the objects and no other client."""
     programs, seed = prepare(lambda line: print(line, file=sys.stderr))
     options = with_muster(Options(kuberay=False, kwok=False, scheduler=False))
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:

@@ -1,4 +1,4 @@
-"""What do the published traces say of the packing rule, beside the other cases of `make bench`?
+"""Runs the packing rule on the published traces, beside the other cases of `make bench`.
 
 The traces are not in this repository; MUSTER_TRACES names the folder that they lie in. Pods that
 come one at a time (`packing`) are measured pair by pair, one seed a pair, gangs that come and go
@@ -25,7 +25,7 @@ ON_DEFAULT = 95.8
 
 
 class NoTracesError(Exception):
-    """Nobody has said where the traces are."""
+    """The folder of the traces is not set."""
 
 
 def folder() -> Path:

@@ -1,4 +1,4 @@
-"""How long does the core take to decide, against the least work that any answer needs?
+"""Measures how long the core takes to decide, against the least work that any answer needs.
 
     python -m benchmarks.verdict --nodes 5000 50000
 
@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.absurd import samples
 from benchmarks.absurd import table as absurd_table
-from benchmarks.absurd import turns
 from benchmarks.figures import Panel, draw
 from benchmarks.measure import Outcome, Row, median_within, ratio_within
 from scheduling.admission.refusal_memory import Memory
@@ -123,7 +123,7 @@ class World:
         self._table.use(node, shape.requests, -1)
 
     def settle(self) -> int:
-        """Run a cycle; who is admitted takes the room and waits no more."""
+        """Run a cycle; admitted gangs take their room and no longer wait."""
         admitted = {}
         decisions, self._memory = next_cycle(one_queue(self.waiting), self.columns(), self._memory)
         for decision in decisions:
@@ -208,8 +208,8 @@ class Result:
 def measured(nodes: int, gangs: int = GANGS, cycles: int = 20) -> Result:
     """Build a world and measure it."""
     world = World(nodes, gangs, random.Random(1))
-    columns, everybody, bound = world.columns(), world.waiting, world.bound
-    alone = _alone(everybody, columns)
+    columns, waiting, bound = world.columns(), world.waiting, world.bound
+    alone = _alone(waiting, columns)
     world.leave()
     sizes = _head_and_group(columns, world.columns())
     tracemalloc.start()
@@ -293,7 +293,7 @@ def measure(runs: int) -> Outcome:
                 "p50": each.p50,
                 "p99": each.p99,
             }
-    worst = max(turn.milliseconds for _ in range(runs) for turn in turns())
+    worst = max(sample.milliseconds for _ in range(runs) for sample in samples())
     rows.append(median_within(Row("slowest verdict for an absurd gang", "ms", (worst,)), 500))
     return Outcome(rows, tables)
 
@@ -394,7 +394,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = _arguments(argv)
     results = [measured(nodes, arguments.gangs) for nodes in arguments.nodes]
     print(table(results))
-    print(f"\n{absurd_table(turns())}")
+    print(f"\n{absurd_table(samples())}")
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(result) for result in results], indent=1))
     if arguments.plot:

@@ -1,7 +1,7 @@
-"""How long do others wait while kube-scheduler sends whole nodes (nodeCacheCapable: false)?
+"""Measures how long calls wait while kube-scheduler sends whole nodes (nodeCacheCapable: false).
 
-One body with 5,000 nodes of 8 kB comes over TLS, and so goes the answer. What one turn of the event
-loop takes meanwhile is what anybody else waits for at most, before the call and after it aside.
+One body with 5,000 nodes of 8 kB comes over TLS, and so goes the answer. The longest pass of the
+event loop meanwhile is how long another call has to wait at most.
 Nothing here needs a control plane.
 """
 
@@ -37,7 +37,7 @@ _IMAGES = 60
 
 
 def measure(runs: int) -> Outcome:
-    """The turns of the loop in an extender that is sent whole nodes."""
+    """The passes of the event loop in an extender that is sent whole nodes."""
     with tempfile.TemporaryDirectory() as directory:
         extender.certificates(Path(directory))
         found = [asyncio.run(_turns(Path(directory))) for _ in range(runs)]
@@ -46,8 +46,8 @@ def measure(runs: int) -> Outcome:
 
 
 def rows(found: Sequence[Sequence[float]]) -> list[Row]:
-    """What the runs say; each is the processor milliseconds of all its turns."""
-    longest = Row("longest turn of the loop", "ms CPU", tuple(map(max, found)))
+    """What the runs say; each is the processor milliseconds of all its passes."""
+    longest = Row("longest pass of the loop", "ms CPU", tuple(map(max, found)))
     whole = Row("the whole call", "s CPU", tuple(sum(each) / 1e3 for each in found))
     return [median_within(longest, TURN_AIM_MS), whole]
 
@@ -63,7 +63,7 @@ def body() -> bytes:
 
 
 async def _turns(directory: Path) -> list[float]:
-    """Be sent one such body, and return what each turn of the loop took."""
+    """Answer one such body, and return how long each pass of the loop took."""
     settings = Settings(
         listen_address=ip_address("127.0.0.1"),
         listen_port=0,
@@ -80,24 +80,24 @@ async def _turns(directory: Path) -> list[float]:
     made = extender.extender(Extender, settings)
     made.filter(extender.question(extender.names_asked(500, 0)))  # what only the first call does
     settle_heap()
-    turns: list[float] = []
+    passes: list[float] = []
     async with (
         scheduler_port(settings, made, tls, Metrics().connections) as port,
-        in_background([partial(_look, turns)]),
+        in_background([partial(_look, passes)]),
     ):
         command = [sys.executable, "-m", "benchmarks.whole_nodes", str(directory), str(port)]
         caller = await asyncio.create_subprocess_exec(*command)
         if await caller.wait():
             raise OSError("the caller got no answer")
-    return turns
+    return passes
 
 
-async def _look(turns: list[float]) -> None:
+async def _look(passes: list[float]) -> None:
     before = time.thread_time()
     while True:
         await asyncio.sleep(0)
         now = time.thread_time()
-        turns.append((now - before) * 1e3)
+        passes.append((now - before) * 1e3)
         before = now
 
 

@@ -26,7 +26,7 @@ CONFIGURATIONS = Resource(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose certificate it is, and where it goes."""
+    """The service that a certificate is for, and where the certificate goes."""
 
     namespace: str
     service: str
@@ -87,7 +87,7 @@ async def _fill(client: Client, target: Target, authority: bytes) -> list[str]:
 
 
 def _steps(index: int, webhook: _Webhook, bundle: str) -> list[dict[str, Any]]:
-    # The test: somebody may have reordered the webhooks since they were read.
+    # The test: the webhooks may have been reordered since they were read.
     return [
         {"op": "test", "path": f"/webhooks/{index}/name", "value": webhook.name},
         {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle},

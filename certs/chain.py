@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
-# Nothing renews a certificate by itself yet: whoever installs Muster comes back within the year.
+# Nothing renews a certificate yet: an operator has to replace it within the year.
 LEAF_LIFETIME = timedelta(days=365)
 # kube-scheduler reads its certificate once, when it starts: a short life would only stop it.
 CLIENT_LIFETIME = timedelta(days=365)
-# Clocks of the API server and of whoever issues may differ by some minutes; an hour is on the
-# safe side and costs nothing.
+# The clocks of the API server and of the issuer may differ by some minutes; an hour is on the safe
+# side and costs nothing.
 BACKDATED = timedelta(hours=1)
 
 Address = IPv4Address | IPv6Address
@@ -144,7 +144,7 @@ def serves(certificate: bytes, names: ServerNames) -> bool:
 
 
 def is_named(certificate: bytes, name: str) -> bool:
-    """Tell whether the certificate is of who bears this common name."""
+    """Tell whether the certificate bears this common name."""
     held = load_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return [attribute.value for attribute in held] == [name]
 

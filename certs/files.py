@@ -39,7 +39,7 @@ def write_client(directory: Path, pair: Pair) -> None:
 def _write(path: Path, content: bytes) -> None:
     """Replace the file at once: a reader sees the old content or the new, nothing between."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    # O_EXCL: never write a key into a file that somebody else put there and holds open.
+    # O_EXCL: never write a key into a file that another process made and holds open.
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""How do certificates in the cluster stay as they should be? By being looked at again."""
+"""Checks certificates in the cluster again and again, and repairs what was changed."""
 
 from __future__ import annotations
 

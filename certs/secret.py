@@ -1,7 +1,7 @@
 """Puts certificates into a Secret, and says whether what is in it can be used.
 
-The Secret is the truth: whoever creates it first wins, everybody else uses what is in it, so any
-number of these may run at once and again. The authority's key is never stored.
+The Secret is the truth: the first process creates it and all others use its content, so any number
+of them may run at once and again. The authority's key is never stored.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How does Muster look to somebody who has never seen it: three scenes on a real control plane."""
+"""Three scenes on a real control plane that show what Muster does."""

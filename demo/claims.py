@@ -1,4 +1,4 @@
-"""What does a scene have to show, and did it?"""
+"""What a scene has to show, and whether it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person start the demo, and what is left of it afterwards?
+"""The command that runs the demo, and what it leaves behind.
 
 Nothing but, where something deviated, the logs; with `--keep` the whole cluster.
 """

@@ -1,4 +1,4 @@
-"""How are people shown what happens: a live table in a terminal, lines everywhere else?"""
+"""Shows what happens: a live table in a terminal, lines everywhere else."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Lines:
         self._shown = now
 
     def pause(self) -> None:
-        """Lines stay: nobody needs time to read them."""
+        """Lines stay, so no pause is needed to read them."""
 
     def conclude(self, title: str, claims: Sequence[Claim]) -> None:
         """Print each claim with a mark."""

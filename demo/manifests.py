@@ -1,4 +1,4 @@
-"""Which objects do the scenes create?
+"""The objects that the scenes create.
 
 The Ray clusters are KubeRay's own sample with as little changed as a scene needs.
 """

@@ -1,4 +1,4 @@
-"""How are scenes played on one cluster, and what came of them?"""
+"""Plays scenes on one cluster, and collects their claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the three scenes play, and what must be seen in each?
+"""The three scenes, and what must be seen in each.
 
 A scene is a function over a stage that returns its claims; the tests play the same functions.
 """
@@ -153,18 +153,18 @@ def twenty_in_turn(stage: Stage) -> list[Claim]:
     began = time.monotonic()
     gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage)]
     stage.display.say(f"{len(gangs)} gangs are created")
-    turns = _run_in_turn(stage, gangs)
+    gang_runs = _run_in_turn(stage, gangs)
     everyone = dict.fromkeys(gangs, _NODES_OF_EACH)
     return [
-        _all_ran(stage, turns, turns[-1].whole - began),
-        _pace(turns),
+        _all_ran(stage, gang_runs, gang_runs[-1].whole - began),
+        _pace(gang_runs),
         stage.never_partial(everyone),
         stage.never_together(everyone),
     ]
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _GangRun:
     """When a gang was whole, and when it was deleted."""
 
     gang: Gang
@@ -179,15 +179,15 @@ def _crowd(stage: Stage) -> list[Json]:
     return [as_gang(with_cpus(cluster, 8)) for cluster in clusters]
 
 
-def _run_in_turn(stage: Stage, gangs: Iterable[Gang]) -> list[_Turn]:
-    waiting, turns = list(gangs), list[_Turn]()
+def _run_in_turn(stage: Stage, gangs: Iterable[Gang]) -> list[_GangRun]:
+    waiting, gang_runs = list(gangs), list[_GangRun]()
     while waiting:
         runs = _wait_turn(stage, waiting)
         waiting.remove(runs)
         whole = stage.whole_since(runs)
         deleted = stage.delete_ray_cluster(runs) if waiting else math.inf
-        turns.append(_Turn(runs, whole, deleted))
-    return turns
+        gang_runs.append(_GangRun(runs, whole, deleted))
+    return gang_runs
 
 
 def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
@@ -195,15 +195,15 @@ def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
     return stage.wait_until(lambda: _first_whole(stage, waiting, _NODES_OF_EACH), what)
 
 
-def _all_ran(stage: Stage, turns: Sequence[_Turn], seconds: float) -> Claim:
+def _all_ran(stage: Stage, gang_runs: Sequence[_GangRun], seconds: float) -> Claim:
     """Claim that each ran, with no pod more than it has: none had to be made twice."""
-    pods = sum(stage.bound_before(turn.gang, math.inf) for turn in turns)
-    ran = f"{len(turns)} gangs, {pods} pods, one gang after another, in {seconds:.1f} s"
-    return Claim(ran, holds=len(turns) == _GANGS and pods == _GANGS * _NODES_OF_EACH)
+    pods = sum(stage.bound_before(run.gang, math.inf) for run in gang_runs)
+    ran = f"{len(gang_runs)} gangs, {pods} pods, one gang after another, in {seconds:.1f} s"
+    return Claim(ran, holds=len(gang_runs) == _GANGS and pods == _GANGS * _NODES_OF_EACH)
 
 
-def _pace(turns: Sequence[_Turn]) -> Claim:
-    gaps = [turn.whole - before.deleted for before, turn in pairwise(turns)]
+def _pace(gang_runs: Sequence[_GangRun]) -> Claim:
+    gaps = [run.whole - before.deleted for before, run in pairwise(gang_runs)]
     median = statistics.median(gaps)
     return Claim(f"the next one fully Running {median:.2f} s after one was deleted (p50)")
 
@@ -217,7 +217,7 @@ SCENES = (
     Scene(
         1,
         "Two Ray clusters that do not both fit",
-        "A head and 4 workers of 1 CPU, twice, on 8 CPUs: look at who holds what, and who starts.",
+        "A head and 4 workers of 1 CPU, twice, on 8 CPUs: see what each holds, and which starts.",
         scene_1,
     ),
     Scene(

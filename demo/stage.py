@@ -1,4 +1,4 @@
-"""What can a scene do, and what does it claim in the end?
+"""What a scene can do, and what it claims in the end.
 
 A scene has the cluster for itself: what the scene before it left is removed before its own nodes
 are added, so that every number in a message is of this scene.
@@ -28,7 +28,7 @@ _WHOLE = "?propagationPolicy=Foreground"
 
 
 class Stage:
-    """One cluster with Muster, watched, and somebody who is shown it."""
+    """One cluster with Muster, watched, and the display of what happens."""
 
     def __init__(self, cluster: Cluster, world: World, display: Display) -> None:
         self.cluster, self.world, self.display = cluster, world, display

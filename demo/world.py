@@ -1,4 +1,4 @@
-"""How do gangs and pods stand right now, as told by the watches, and when does that change?"""
+"""The present state of gangs and pods from the watches, and waits for changes of it."""
 
 from __future__ import annotations
 

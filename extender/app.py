@@ -2,8 +2,8 @@
 
 /filter, /prioritize and /preempt answer kube-scheduler alone, by the name in its certificate. What
 is no question gets a 4xx with a constant text. While the watches are not synced, or have been
-silent too long, the answer is 503: never "all nodes are fine". Whatever is answered is worked out
-without a pause, so that the snapshot it is drawn from is one moment.
+silent too long, the answer is 503: never "all nodes are fine". An answer is computed without an
+await, so that the snapshot it comes from is one moment.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ import structlog
 from aiohttp import web
 
 from extender.filter import Filtered, filter_nodes
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.preempt import Rules, kept_nodes
 from extender.prioritize import scores
-from extender.score_prefetch import Ahead
+from extender.score_prefetch import ScorePrefetch
 from extender.settings import Settings
-from extender.snapshot import Ledger, Seen
+from extender.snapshot import Ledger, WatchedPod
 from extender.tls import caller_name
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList
 from extender.wire.protocol import (
     BadQuestion,
@@ -37,9 +37,9 @@ from extender.wire.protocol import (
     read_preemption,
     read_question,
 )
-from extender.wire.streamed_request import Reading, reading
+from extender.wire.streamed_request import reading
 from runtime.http_server import BadBody, read_body
-from runtime.slicing import ITERATIONS, SLICE
+from runtime.slicing import result_in_slices
 
 log = structlog.get_logger(__name__)
 
@@ -59,14 +59,14 @@ _LISTS_KEPT = 4
 
 
 class Knowledge(Protocol):
-    """What is known, and whether it may be used."""
+    """The ledger, and whether it may be used."""
 
     @property
     def ledger(self) -> Ledger:
-        """What the watches told."""
+        """What the watches delivered."""
 
     def trusted(self) -> bool:
-        """Whether all watches are synced and have been heard of lately."""
+        """Whether all watches are synced and none is silent for too long."""
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
@@ -84,28 +84,28 @@ class Extender:
         self,
         settings: Settings,
         knowledge: Knowledge,
-        passing: Passing,
-        refusals: Refusals,
+        in_flight_pods: InFlightPods,
+        unscheduled: UnscheduledPods,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._knowledge = knowledge
-        self._passing = passing
-        self._refusals = refusals
+        self._in_flight_pods = in_flight_pods
+        self._unscheduled = unscheduled
         self._metrics = metrics
         self._clock = clock
         self._rules = Rules(protect_minimum=settings.protect_minimum)
         self._lists: deque[NodeList] = deque(maxlen=_LISTS_KEPT)
-        self._ahead = Ahead(self._scored)
+        self._prefetch = ScorePrefetch(self._scored)
         self._verbs: Mapping[str, Callable[[Body], Parts]] = {
             "filter": self.filter,
             "prioritize": self.prioritize,
             "preempt": self.preempt,
         }
         self._judges: Mapping[str, Callable[[Question], Parts]] = {
-            "filter": self.left_by,
-            "prioritize": self.scored_of,
+            "filter": self.filter_question,
+            "prioritize": self.prioritize_question,
         }
 
     def application(self) -> web.Application:
@@ -138,9 +138,9 @@ class Extender:
         except Exception:
             log.exception("call failed", verb=verb)
             calls[verb, "failed"].inc()
-            return web.Response(status=500, text="internal error, see the extender's log\n")
+            return web.Response(status=500, text="internal error, watched_pod the extender's log\n")
         calls[verb, "answered"].inc()
-        asyncio.get_running_loop().call_soon(self._ahead.work)  # once this answer is on its way
+        asyncio.get_running_loop().call_soon(self._prefetch.work)  # once this answer is on its way
         if len(answer) == 1:
             return web.Response(body=answer[0], headers=_JSON)
         return await self._sent(request, answer)
@@ -148,13 +148,13 @@ class Extender:
     async def _worked_out(self, verb: str, body: Body, deadline: float) -> Parts:
         if len(body) < LARGE or verb not in self._judges:
             return self._verbs[verb](body)
-        question = await _in_slices(reading(body, self._lists))
+        question = await result_in_slices(reading(body, self._lists))
         self._expect_before(deadline)
         self._expect_trust()
         return self._judges[verb](question)
 
     async def _sent(self, request: web.Request, answer: Parts) -> web.StreamResponse:
-        """Send a long answer part by part; who does not take it in time is hung up on."""
+        """Send a long answer part by part; a caller that reads too slowly is disconnected."""
         length = sum(map(len, answer))
         response = web.StreamResponse(headers=_JSON | {"Content-Length": str(length)})
         try:
@@ -169,7 +169,7 @@ class Extender:
         return response
 
     def _expect_before(self, deadline: float) -> None:
-        """Refuse what is late: the scheduler may have given the call up and asked somebody else."""
+        """Refuse what is late: the scheduler may have given up and asked another replica."""
         if self._clock() > deadline:
             raise Refused(503, "not answered in time")
 
@@ -194,23 +194,23 @@ class Extender:
     # ---- the verbs
 
     def filter(self, body: Body) -> Parts:
-        """Answer which nodes the pod may have, and remember which it got."""
-        return self.left_by(read_question(body, self._lists))
+        """Answer which nodes the pod may have, and remember the pod as passed or unscheduled."""
+        return self.filter_question(read_question(body, self._lists))
 
-    def left_by(self, question: Question) -> Parts:
-        """The same, of a question that was read."""
+    def filter_question(self, question: Question) -> Parts:
+        """Answer `filter` for a question that was read already."""
         now, ledger = self._clock(), self._knowledge.ledger
         asked = ledger.asked(question.pod)
-        recall = self._passing.recall(asked.pod.uid, now)
-        found = filter_nodes(asked, question.listed, ledger.snapshot(), recall)
-        self._passing.answered(asked.pod.uid, found.remember, now)
+        in_flight = self._in_flight_pods.view_for(asked.pod.uid, now)
+        found = filter_nodes(asked, question.listed, ledger.snapshot(), in_flight)
+        self._in_flight_pods.answered(asked.pod.uid, found.remember, now)
         if len(found.left):
-            self._refusals.forget(asked.pod.uid)
+            self._unscheduled.forget(asked.pod.uid)
         else:
-            self._refusals.note(asked)
+            self._unscheduled.note(asked)
             self._count(found)
         self._lists.append(found.left)
-        self._ahead.expect(asked, found.left)
+        self._prefetch.expect(asked, found.left)
         return filter_answer(question, found.left, found.failed, found.unresolvable)
 
     def _count(self, found: Filtered) -> None:
@@ -219,52 +219,33 @@ class Extender:
 
     def prioritize(self, body: Body) -> Parts:
         """Answer how good the nodes are for the pod."""
-        return self.scored_of(read_question(body, self._lists))
+        return self.prioritize_question(read_question(body, self._lists))
 
-    def scored_of(self, question: Question) -> Parts:
-        """The same, of a question that was read."""
-        ready = self._ahead.answer(question.pod.metadata.uid, question.listed)
+    def prioritize_question(self, question: Question) -> Parts:
+        """Answer `prioritize` for a question that was read already."""
+        ready = self._prefetch.answer(question.pod.metadata.uid, question.listed)
         if ready is not None:
             return (ready,)
         return (self._scored(self._knowledge.ledger.asked(question.pod), question.listed),)
 
-    def _scored(self, asked: Seen, nodes: NodeList) -> bytes:
+    def _scored(self, asked: WatchedPod, nodes: NodeList) -> bytes:
         found = scores(asked.pod.used, nodes, self._knowledge.ledger.snapshot())
         return priorities_answer(nodes, found)
 
     def preempt(self, body: Body) -> Parts:
-        """Answer on which nodes evicting the victims is worth it."""
+        """Answer on which nodes evicting the victims makes room."""
         preemption = read_preemption(body)
         victims = {name: each.uids for name, each in preemption.victims.items()}
         ledger = self._knowledge.ledger
         snapshot, asked = ledger.snapshot(), ledger.asked(preemption.pod)
-        self._passing.settled(asked.pod.uid)  # its attempt has failed, or nobody would be evicted
+        # A pod that preempts has failed its attempt, so it is in flight no more.
+        self._in_flight_pods.settled(asked.pod.uid)
         kept = kept_nodes(asked, victims, snapshot, self._rules)
         return (preemption_answer(preemption, kept),)
 
 
-async def _in_slices(steps: Reading) -> Question:
-    """Take the steps, with pauses in which others are answered."""
-    try:
-        while True:
-            _take_for_a_slice(steps)
-            for _ in range(ITERATIONS):
-                await asyncio.sleep(0)
-    except StopIteration as done:
-        question: Question = done.value
-        return question
-
-
-def _take_for_a_slice(steps: Reading) -> None:
-    """Take at least one step; raises StopIteration after the last."""
-    ends = time.perf_counter() + SLICE
-    next(steps)
-    while time.perf_counter() < ends:
-        next(steps)
-
-
 def _gathered(parts: Parts) -> Iterator[bytes]:
-    """The same in parts of about CHUNK."""
+    """Join short parts of an answer into parts of about CHUNK."""
     gathered = bytearray()
     for part in parts:
         gathered += part

@@ -1,13 +1,13 @@
-"""Filters nodes: bound, nominated, passed and reserved pods leave room for this one.
+"""Keeps the nodes with room beside bound, nominated, passed and reserved pods (verb `filter`).
 
-- A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a seat
-  for it. A pin that Muster did not write leads to no seat.
-- Any other pod passes where it fits beside everything. Where it would fit but for a reservation,
-  evicting pods would not help, and the scheduler is told so.
+- A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a slot
+  for it. A pin that Muster did not write leads to no slot.
+- Any other pod passes where it fits beside all of them. Where it would fit but for a reservation,
+  evicting pods would not help, and the answer says so (FailedAndUnresolvable).
 
-What was passed before and is not yet seen bound is given as an argument (`Recall`), because the
-scheduler already counts it. Texts are constants: one that changed between two attempts would
-make the scheduler write the pod's condition, which wakes the pod for another attempt, and so on.
+Passed pods that are not seen bound yet are an argument (`InFlight`), because kube-scheduler counts
+them already. Texts are constants: a text that changed between two attempts would make the scheduler
+write the pod's condition, which wakes the pod for another attempt, and so on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from extender.memory.in_flight_room import NOTHING_PASSED, Passed, Recall
-from extender.snapshot import GuardedGang, Nomination, Seen, Snapshot, sitting
+from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, PassedPod
+from extender.snapshot import GuardedGang, Nomination, Snapshot, WatchedPod, bound_members
 from extender.wire.node_lists import NodeList, places
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Slot, vacant_slots
@@ -30,19 +30,19 @@ from scheduling.model.placement import Placement
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 RESERVED: Final = "reserved for a gang"
-NO_SEAT: Final = "not a seat of its gang"
+NO_SLOT: Final = "not a slot of its gang"
 NO_ROOM: Final = "not enough room"
 UNKNOWN: Final = "node not known yet"
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """The answer, and what has to be remembered of it."""
+    """The answer, and the pod to be remembered as passed."""
 
     left: NodeList
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
-    remember: Passed | None
+    remember: PassedPod | None
 
     @property
     def passed(self) -> Sequence[str]:
@@ -51,22 +51,24 @@ class Filtered:
 
 
 def filter_nodes(
-    asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall = NOTHING_PASSED
+    asked: WatchedPod, nodes: NodeList, snapshot: Snapshot, in_flight: InFlight = NONE_IN_FLIGHT
 ) -> Filtered:
     """Judge the nodes for a pod."""
     gang = snapshot.gang_of(asked.pod)
     if gang is not None:
-        return _for_a_member(asked, gang, nodes.names, snapshot, recall)
-    return _for_others(asked, nodes, snapshot, recall)
+        return _for_a_member(asked, gang, nodes.names, snapshot, in_flight)
+    return _for_others(asked, nodes, snapshot, in_flight)
 
 
 # ---- pods of no gang
 
 
-def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall) -> Filtered:
+def _for_others(
+    asked: WatchedPod, nodes: NodeList, snapshot: Snapshot, in_flight: InFlight
+) -> Filtered:
     traits = snapshot.bound.traits
     at, requests = nodes.at(traits), judged(asked.pod, snapshot)
-    passed = _passing(asked, requests, at, snapshot, recall)
+    passed = _passes(asked, requests, at, snapshot, in_flight)
     if passed.all():
         return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
     left, refused = nodes.picked(passed), nodes.picked(~passed)
@@ -74,40 +76,40 @@ def _for_others(asked: Seen, nodes: NodeList, snapshot: Snapshot, recall: Recall
     return Filtered(left, failed, unresolvable, _remembered(asked, traits, left.at(traits)))
 
 
-def _passing(
-    asked: Seen, requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
+def _passes(
+    asked: WatchedPod, requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
 ) -> Mask:
-    """Say of each of the positions whether the pod passes; never where no node is known (-1).
+    """Say for each position whether the pod passes; never for an unknown node (-1).
 
-    Pods on their way count where room is reserved; elsewhere the scheduler sees to it itself.
+    In-flight pods count where room is reserved; elsewhere kube-scheduler counts them itself.
     """
     if not snapshot.bound.names:
         return np.zeros(len(at), dtype=np.bool_)
     taken = _nominated(asked, at, snapshot)
-    passing = _fitting(snapshot.guarded, requests, at, taken)
-    passing &= at >= 0
-    near = np.flatnonzero(passing & snapshot.reserved[at])
+    passes = _fitting(snapshot.guarded, requests, at, taken)
+    passes &= at >= 0
+    near = np.flatnonzero(passes & snapshot.reserved[at])
     if len(near):
-        passing[near] = _beside_others(asked, requests, at[near], snapshot, recall)
-    return passing
+        passes[near] = _beside_others(asked, requests, at[near], snapshot, in_flight)
+    return passes
 
 
 def _beside_others(
-    asked: Seen, requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
+    asked: WatchedPod, requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
 ) -> Mask:
-    """Say at which positions there is room beside pods on their way; nowhere while in doubt."""
-    if not recall.complete:
+    """Say at which positions there is room beside in-flight pods; nowhere while in doubt."""
+    if not in_flight.complete:
         return np.zeros(len(at), dtype=np.bool_)
     taken = _nominated(asked, at, snapshot)
-    for resource, amounts in _underway(requests, at, snapshot, recall):
+    for resource, amounts in _in_flight_amounts(requests, at, snapshot, in_flight):
         taken[resource] = taken.get(resource, 0) + amounts
     return _fitting(snapshot.guarded, requests, at, taken)
 
 
 def _refused(
-    asked: Seen, requests: Requests, refused: NodeList, snapshot: Snapshot
+    asked: WatchedPod, requests: Requests, refused: NodeList, snapshot: Snapshot
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Say of refused nodes what stands against them: those that failed, those for good."""
+    """Return the text of each refused node: FailedNodes, FailedAndUnresolvableNodes."""
     names, at = refused.names, refused.at(snapshot.bound.traits)
     known = at >= 0
     there = at[known]
@@ -121,53 +123,57 @@ def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
     return dict.fromkeys(compress(names, where.tolist()), text)
 
 
-def _remembered(asked: Seen, traits: NodeAttributes, at: Positions) -> Passed | None:
-    return Passed(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
+def _remembered(asked: WatchedPod, traits: NodeAttributes, at: Positions) -> PassedPod | None:
+    return PassedPod(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
 
 
 # ---- pods of a gang
 
 
 def _for_a_member(
-    asked: Seen, gang: GuardedGang, names: Sequence[str], snapshot: Snapshot, recall: Recall
+    asked: WatchedPod,
+    gang: GuardedGang,
+    names: Sequence[str],
+    snapshot: Snapshot,
+    in_flight: InFlight,
 ) -> Filtered:
     node = asked.pod.member.pinned if asked.pod.member else ""
-    seat = seat_of(asked.pod, gang, node, snapshot, recall)
-    refused = dict.fromkeys(names, NO_SEAT)
-    if seat is None or node not in refused or node not in snapshot.bound.index:
+    slot = slot_requests(asked.pod, gang, node, snapshot, in_flight)
+    refused = dict.fromkeys(names, NO_SLOT)
+    if slot is None or node not in refused or node not in snapshot.bound.index:
         return Filtered(NodeList([]), {}, refused, None)
     del refused[node]
-    if not _fits_seat(asked, node, seat, snapshot, recall):
+    if not _fits_slot(asked, node, slot, snapshot, in_flight):
         return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
-    at, beyond = places([node], snapshot.bound.traits), _beyond(seat, asked.pod.used)
-    passed = Passed(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod)
+    at, beyond = places([node], snapshot.bound.traits), _beyond(slot, asked.pod.used)
+    passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod)
     return Filtered(NodeList([node]), {}, refused, passed)
 
 
-def seat_of(
-    pod: ObservedPod, gang: GuardedGang, node: str, snapshot: Snapshot, recall: Recall
+def slot_requests(
+    pod: ObservedPod, gang: GuardedGang, node: str, snapshot: Snapshot, in_flight: InFlight
 ) -> Requests | None:
-    """What the gang was promised for this pod on this node; None where there is no seat for it."""
-    if not node or pod.member is None or node not in gang.seats:
+    """Return the requests of the slot for this pod on this node; None where there is none."""
+    if not node or pod.member is None or node not in gang.slots:
         return None
-    here = gang.seats[node]
+    here = gang.slots[node]
     others = [
-        *sitting(snapshot.members, pod.member.gang, gang, node),
-        *_going_there(pod.member.gang, gang, node, recall),
+        *bound_members(snapshot.members, pod.member.gang, gang, node),
+        *_members_on_their_way(pod.member.gang, gang, node, in_flight),
     ]
     left = vacant_slots(here, others)
     taken = left - vacant_slots(here, [*others, pod])
     return next((_requests(here, slot) for slot in taken), None)
 
 
-def _going_there(
-    key: GangKey, gang: GuardedGang, node: str, recall: Recall
+def _members_on_their_way(
+    key: GangKey, gang: GuardedGang, node: str, in_flight: InFlight
 ) -> Iterable[ObservedPod]:
-    """The pods of this very gang that are on their way to seats on the node, by name."""
-    seats = recall.underway.seats_on(node)
+    """The in-flight pods of this very gang that were passed for slots on the node, by name."""
+    slots = in_flight.room.members_on(node)
     mine = (
         p
-        for p in seats
+        for p in slots
         if p.member and (p.member.gang, p.member.cluster_uid) == (key, gang.cluster_uid)
     )
     return sorted(mine, key=lambda pod: pod.name)
@@ -182,20 +188,22 @@ def _requests(placement: Placement, slot: Slot) -> Requests:
     )
 
 
-def _beyond(seat: Requests, used: Requests) -> Requests:
-    """What a pod takes that its seat does not keep for it."""
-    promised = dict(seat)
+def _beyond(slot: Requests, used: Requests) -> Requests:
+    """What a pod takes beyond what its slot keeps for it."""
+    promised = dict(slot)
     more = ((resource, amount - promised.get(resource, 0)) for resource, amount in used)
     return tuple((resource, amount) for resource, amount in more if amount > 0)
 
 
-def _fits_seat(asked: Seen, node: str, seat: Requests, snapshot: Snapshot, recall: Recall) -> bool:
-    """In its seat a pod needs no more than that nobody sits there; a larger one needs the rest."""
+def _fits_slot(
+    asked: WatchedPod, node: str, slot: Requests, snapshot: Snapshot, in_flight: InFlight
+) -> bool:
+    """A pod fits its slot where bound pods leave room; a larger one needs the rest free as well."""
     at, requests = places([node], snapshot.bound.traits), judged(asked.pod, snapshot)
-    if not _beyond(seat, asked.pod.used):
+    if not _beyond(slot, asked.pod.used):
         return bool(_fitting(snapshot.bound, requests, at, {})[0])
-    taken = dict(_underway(requests, at, snapshot, recall))
-    for resource, amount in seat:
+    taken = dict(_in_flight_amounts(requests, at, snapshot, in_flight))
+    for resource, amount in slot:
         taken[resource] = taken.get(resource, np.zeros(1, dtype=np.int64)) - amount
     return bool(_fitting(snapshot.guarded, requests, at, taken)[0])
 
@@ -203,7 +211,7 @@ def _fits_seat(asked: Seen, node: str, seat: Requests, snapshot: Snapshot, recal
 # ---- arithmetic
 
 
-def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Amounts]:
+def _nominated(asked: WatchedPod, at: Positions, snapshot: Snapshot) -> dict[str, Amounts]:
     """What nominated pods take by resource at the positions, as far as it counts for this pod."""
     index, taken = snapshot.bound.index, dict[str, Amounts]()
     for each in snapshot.nominations:
@@ -215,33 +223,33 @@ def _nominated(asked: Seen, at: Positions, snapshot: Snapshot) -> dict[str, Amou
     return {resource: column[at] for resource, column in taken.items()}
 
 
-def nominated_on(node: str, asked: Seen, snapshot: Snapshot) -> Iterable[Requests]:
+def nominated_on(node: str, asked: WatchedPod, snapshot: Snapshot) -> Iterable[Requests]:
     """What nominated pods take on one node, as far as it counts against this pod."""
     for each in snapshot.nominations:
         if each.node == node and _counts(each, asked, snapshot):
             yield each.amounts
 
 
-def _counts(nomination: Nomination, asked: Seen, snapshot: Snapshot) -> bool:
-    """As kube-scheduler counts them; but the room of a gang's pod is that of its seat."""
+def _counts(nomination: Nomination, asked: WatchedPod, snapshot: Snapshot) -> bool:
+    """As kube-scheduler counts nominated pods; a gang's pod counts by its slot instead."""
     if nomination.uid == asked.pod.uid or nomination.priority < asked.priority:
         return False
     seen = snapshot.pods.get(nomination.uid)
     return seen is None or snapshot.gang_of(seen.pod) is None
 
 
-def _underway(
-    requests: Requests, at: Positions, snapshot: Snapshot, recall: Recall
+def _in_flight_amounts(
+    requests: Requests, at: Positions, snapshot: Snapshot, in_flight: InFlight
 ) -> Iterable[tuple[str, Amounts]]:
-    """What passed pods may take of what is asked for, by resource at the positions."""
+    """What in-flight pods may take of the requested resources, at the positions."""
     for resource, _ in requests:
-        taken = recall.underway.taken(resource, snapshot.bound.traits, at)
+        taken = in_flight.room.taken(resource, snapshot.bound.traits, at)
         if taken is not None:
             yield resource, taken
 
 
 def judged(pod: ObservedPod, snapshot: Snapshot) -> Requests:
-    """What a pod takes that is looked at here: host ports only where a gang was promised them."""
+    """The requests that are checked here: of host ports only those that a gang was promised."""
     return tuple(
         (resource, amount)
         for resource, amount in pod.used
@@ -250,7 +258,7 @@ def judged(pod: ObservedPod, snapshot: Snapshot) -> Requests:
 
 
 def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Amounts | None:
-    """What is free of a resource at the positions, to be written; None where no node has any."""
+    """Free amounts of a resource at the positions, as a copy; None where no node has any."""
     if is_port(resource):
         return left(resource, columns.ports, columns.index)[at]
     row = columns.row.get(resource)
@@ -260,9 +268,10 @@ def _free(columns: NodeSnapshot, resource: str, at: Positions) -> Amounts | None
 def _fitting(
     columns: NodeSnapshot, requests: Requests, at: Positions, taken: Mapping[str, Amounts]
 ) -> Mask:
-    """Return at which of the positions there is room for one pod once this is taken there too.
+    """Return at which positions one pod fits once `taken` is taken there too.
 
-    What is not asked for is not looked at, even where it is overcommitted (NodeResourcesFit).
+    Resources without a request are not checked, even where they are overcommitted
+    (NodeResourcesFit).
     """
     mask = np.ones(len(at), dtype=np.bool_)
     for resource, amount in requests:

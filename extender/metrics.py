@@ -1,4 +1,4 @@
-"""What does the extender count, and under which names? No label carries a pod, node or gang."""
+"""The metrics of the extender. No label carries a pod, node or gang."""
 
 from collections.abc import Callable, Mapping
 

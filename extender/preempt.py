@@ -1,20 +1,20 @@
-"""Keeps of the nodes with victims those where evicting them makes room for the pod.
+"""Drops the nodes on which evicting the victims would not make room (extender verb `preempt`).
 
-kube-scheduler works out victims without knowing of reservations, and evicts what it is given
-without asking whether the pod then fits. So a node is dropped, whole, when the pod would not fit
-there beside the reservations once the victims are gone, and when a victim belongs to the minimum
-of a gang: one member evicted is a gang stopped. Victims are never changed.
+kube-scheduler selects victims without knowing of reservations, and evicts them without asking
+again whether the pod then fits. So a node is dropped, whole, when the pod would not fit there
+beside the reservations once the victims are gone, and when a victim belongs to the minimum of a
+gang: one member evicted is a gang stopped. Victims are never changed.
 
-A member that goes leaves a seat, which stays its gang's: its room is no gain for anybody else.
+A member that is evicted leaves a slot, which stays its gang's: other pods do not gain its room.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from extender.filter import judged, nominated_on, seat_of
-from extender.memory.in_flight_room import NOTHING_PASSED
-from extender.snapshot import Seen, Snapshot
+from extender.filter import judged, nominated_on, slot_requests
+from extender.memory.in_flight_room import NONE_IN_FLIGHT
+from extender.snapshot import Snapshot, WatchedPod
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
@@ -30,16 +30,18 @@ class Rules:
 
 
 def kept_nodes(
-    asked: Seen, victims: Mapping[str, tuple[str, ...]], snapshot: Snapshot, rules: Rules
+    asked: WatchedPod, victims: Mapping[str, tuple[str, ...]], snapshot: Snapshot, rules: Rules
 ) -> list[str]:
     """Return the nodes, of those with victims (by uid), on which eviction helps and is allowed."""
     return [node for node, uids in victims.items() if _stays(asked, node, uids, snapshot, rules)]
 
 
-def _stays(asked: Seen, node: str, uids: tuple[str, ...], snapshot: Snapshot, rules: Rules) -> bool:
+def _stays(
+    asked: WatchedPod, node: str, uids: tuple[str, ...], snapshot: Snapshot, rules: Rules
+) -> bool:
     found = [snapshot.pods[uid] for uid in uids if uid in snapshot.pods]
     if not uids or len(found) != len(uids) or node not in snapshot.bound.index:
-        return False  # not all is known that would be needed to say yes
+        return False  # a victim or the node is unknown, so there is no basis for a yes
     if any(victim.pod.node != node for victim in found):
         return False
     if rules.protect_minimum and _breaks_a_gang([each.pod for each in found], snapshot):
@@ -50,15 +52,15 @@ def _stays(asked: Seen, node: str, uids: tuple[str, ...], snapshot: Snapshot, ru
 # ---- room
 
 
-def _would_fit(asked: Seen, node: str, victims: list[Seen], snapshot: Snapshot) -> bool:
+def _would_fit(asked: WatchedPod, node: str, victims: list[WatchedPod], snapshot: Snapshot) -> bool:
     gang = snapshot.gang_of(asked.pod)
     columns, freed = snapshot.guarded, _freed(victims, snapshot)
     if gang is not None:
         pinned = asked.pod.member.pinned if asked.pod.member else ""
-        seat = seat_of(asked.pod, gang, node, snapshot, NOTHING_PASSED)
-        if pinned != node or seat is None:
+        slot = slot_requests(asked.pod, gang, node, snapshot, NONE_IN_FLIGHT)
+        if pinned != node or slot is None:
             return False
-        for resource, amount in seat:
+        for resource, amount in slot:
             freed[resource] += amount
     for amounts in nominated_on(node, asked, snapshot):
         for resource, amount in amounts:
@@ -66,19 +68,19 @@ def _would_fit(asked: Seen, node: str, victims: list[Seen], snapshot: Snapshot) 
     return _fits(judged(asked.pod, snapshot), node, columns, freed)
 
 
-def _freed(victims: list[Seen], snapshot: Snapshot) -> defaultdict[str, int]:
-    """What others gain by the evictions; a seat stays reserved."""
+def _freed(victims: list[WatchedPod], snapshot: Snapshot) -> defaultdict[str, int]:
+    """What others gain by the evictions; a slot stays reserved."""
     freed: defaultdict[str, int] = defaultdict(int)
     for each in victims:
-        if not _leaves_a_seat(each.pod, snapshot):
+        if not _leaves_a_slot(each.pod, snapshot):
             for resource, amount in each.pod.used:
                 freed[resource] += amount
     return freed
 
 
-def _leaves_a_seat(pod: ObservedPod, snapshot: Snapshot) -> bool:
+def _leaves_a_slot(pod: ObservedPod, snapshot: Snapshot) -> bool:
     gang = snapshot.gang_of(pod)
-    return gang is not None and pod.node in gang.seats
+    return gang is not None and pod.node in gang.slots
 
 
 def _fits(requests: Requests, node: str, columns: NodeSnapshot, freed: Mapping[str, int]) -> bool:
@@ -114,7 +116,7 @@ def _too_few(key: GangKey, pod_set: str, lost: list[ObservedPod], snapshot: Snap
     gone = {_unit(pod) for pod in lost}
     left = [
         pod
-        for node in gang.seats
+        for node in gang.slots
         for pod in snapshot.members.get((key, node), {}).values()
         if pod.alive
         and pod.member is not None
@@ -125,5 +127,5 @@ def _too_few(key: GangKey, pod_set: str, lost: list[ObservedPod], snapshot: Snap
 
 
 def _unit(pod: ObservedPod) -> str:
-    """What is lost with a pod: its replica, where replicas have several hosts."""
+    """The replica that is lost with a pod, where replicas have several hosts; else the pod."""
     return (pod.member.replica if pod.member else "") or pod.uid

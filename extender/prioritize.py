@@ -1,11 +1,11 @@
-"""Scores nodes so that whole nodes stay free for gangs.
+"""Scores nodes so that whole nodes stay free for gangs (extender verb `prioritize`).
 
-The answer is the packing score of the core, the same by which the coordinator fills nodes: 10 for
+The score is the packing score of the core, the same by which the coordinator fills nodes: 10 for
 the best node alone, the others by rank down to 0, ties in the order of names. Reserved room counts
-as taken. Nodes that are not known get nothing.
+as taken. Unknown nodes get 0.
 
-A pod that asks for no device is kept off idle devices, and no more is said about it: among the
-other nodes the scheduler spreads the copies of a service as it always did.
+A pod that asks for no device is kept off nodes with idle devices; all other nodes score alike, so
+kube-scheduler spreads the copies of a service among them as before.
 
 Host ports are left out: kube-scheduler has judged them, and a pod may have thousands.
 """
@@ -29,9 +29,9 @@ _SHAPES: BoundedCache[Requests, PodShape] = BoundedCache(MIB)
 
 
 def scores(requests: Requests, nodes: NodeList, snapshot: Snapshot) -> list[int]:
-    """Return 0 to 10 for each node, for a pod of which only what it takes counts.
+    """Return 0 to 10 for each node, from the pod's requests alone.
 
-    Where else it may go kube-scheduler has asked its own plugins, before it asks here.
+    kube-scheduler's own plugins have filtered the nodes by everything else before.
     """
     at = nodes.at(snapshot.bound.traits)
     by_place = np.zeros(len(snapshot.guarded.names) + 1, dtype=np.int64)  # the last for unknown

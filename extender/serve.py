@@ -8,11 +8,11 @@ from functools import partial
 import structlog
 
 from extender.app import Extender
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.settings import PREFIX, Settings
 from extender.tls import demanding_context
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
 from kube.api.client import Client
@@ -72,27 +72,27 @@ async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> Non
 
 
 def _assemble(settings: Settings, client: Client) -> _Parts:
-    metrics, refusals = Metrics(), Refusals()
-    passing = Passing(
+    metrics, unscheduled = Metrics(), UnscheduledPods()
+    in_flight_pods = InFlightPods(
         settle=settings.settle_seconds,
         keep=settings.passed_seconds,
         limit=settings.passed_limit,
     )
-    watches = Watches(client, passing, refusals, silence=settings.silence_seconds)
+    watches = Watches(client, in_flight_pods, unscheduled, silence=settings.silence_seconds)
     waker = Waker(
         watches.ledger,
-        passing,
-        refusals,
+        in_flight_pods,
+        unscheduled,
         StorageSignal(client, settings.wake_namespace),
         metrics,
         pause=settings.wake_pause_seconds,
     )
     watches.on_news = waker.tell
     tls = _certificate(settings, metrics)
-    _watch_gauges(metrics, watches, passing, refusals)
+    _watch_gauges(metrics, watches, in_flight_pods, unscheduled)
     checks = (("watches", watches.trusted), ("certificate", lambda: tls.usable))
     return _Parts(
-        Extender(settings, watches, passing, refusals, metrics),
+        Extender(settings, watches, in_flight_pods, unscheduled, metrics),
         Health(checks, metrics.registry),
         tls,
         metrics.connections,
@@ -113,7 +113,9 @@ def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
     )
 
 
-def _watch_gauges(metrics: Metrics, watches: Watches, passing: Passing, refusals: Refusals) -> None:
+def _watch_gauges(
+    metrics: Metrics, watches: Watches, in_flight_pods: InFlightPods, unscheduled: UnscheduledPods
+) -> None:
     metrics.watch(
         {
             "synced": ("1 when every watch has its first list", lambda: float(watches.synced)),
@@ -126,8 +128,14 @@ def _watch_gauges(metrics: Metrics, watches: Watches, passing: Passing, refusals
                 "Pods whose room is kept for gangs",
                 lambda: float(watches.ledger.reservations),
             ),
-            "passed_pods": ("Pods passed and not seen bound yet", lambda: float(len(passing))),
-            "refused_pods": ("Pods that got no node when last asked", lambda: float(len(refusals))),
+            "passed_pods": (
+                "Pods passed and not seen bound yet",
+                lambda: float(len(in_flight_pods)),
+            ),
+            "refused_pods": (
+                "Pods that got no node when last asked",
+                lambda: float(len(unscheduled)),
+            ),
         }
     )
 

@@ -1,4 +1,4 @@
-"""What can be set about the extender? Environment variables, prefix MUSTER_EXTENDER_.
+"""The settings of the extender: environment variables, prefix MUSTER_EXTENDER_.
 
 None is called PORT or SERVICE_...: Kubernetes puts MUSTER_EXTENDER_PORT=tcp://... into every pod
 beside a Service `muster-extender`.
@@ -41,7 +41,7 @@ class Settings(ProgramSettings):
     """The pair shown to the scheduler; a new one is taken up while serving."""
 
     client_ca_file: Path = Path("/etc/muster/tls/ca.crt")
-    """Who signed the scheduler's certificate; read with the pair."""
+    """The authority that signed the scheduler's certificate; read with the pair."""
 
     client_name: str = Field(default="system:kube-scheduler", min_length=1)
     """The common name that a caller's certificate must bear."""
@@ -49,18 +49,18 @@ class Settings(ProgramSettings):
     certificate_poll_seconds: float = Field(default=2.0, ge=0.1, le=600)
 
     silence_seconds: float = Field(default=90.0, ge=1, le=600)
-    """A watch from which nothing came for so long is not trusted, and then not before it has told
-    what was missed; bookmarks come every minute."""
+    """A watch that is silent for longer is not trusted until it has delivered what was missed;
+    bookmarks come every minute."""
 
     settle_seconds: float = Field(default=5.0, ge=0, le=60)
-    """At the first question, and at one after as long without any, somebody else may have passed
+    """Before the first question, and during a pause of this length, another process may have passed
     pods that are not seen bound yet: for so long only gangs get nodes with reserved room."""
 
     passed_seconds: float = Field(default=2400.0, gt=0, le=86_400)
-    """How long a pod that was passed counts on the way while nothing is seen of it; as long as
-    kube-scheduler may hold on to it, and longer than `silence_seconds`, or it would be forgotten
-    while a watch is trusted that cannot tell of it. The default covers 15 minutes for plugins that
-    permit (the most there is), 10 for volumes (bindTimeoutSeconds) and 10 for devices to be bound.
+    """How long a passed pod counts that is not seen bound or gone: as long as kube-scheduler may
+    hold on to it, and longer than `silence_seconds`, or the pod would be forgotten while a watch is
+    trusted that has not reported it. The default covers 15 minutes for Permit plugins (the most
+    there is), 10 for volumes (bindTimeoutSeconds) and 10 for devices to be bound.
     """
 
     passed_limit: int = Field(default=5000, ge=1, le=100_000)
@@ -70,7 +70,7 @@ class Settings(ProgramSettings):
     """Whether pods of a gang's minimum are kept from preemption."""
 
     wake_namespace: str = names.DEFAULT_NAMESPACE
-    """Where the object is that is written to have refused pods tried again."""
+    """The namespace of the object that is written to have refused pods tried again."""
 
     wake_pause_seconds: float = Field(default=1.0, ge=0.05, le=60)
     """At most one such write in this time; less than `settle_seconds`, or pods that were refused in

@@ -1,13 +1,13 @@
-"""Keeps nodes, pods and gangs, and what they leave of room.
+"""Keeps nodes, pods and gangs from watch events, and the room that they leave.
 
 `Ledger` is kept from watch events by one owner: an event costs a few dictionary and array writes,
 whatever the size of the cluster. `Snapshot` is what a pure function is given. It is made for
 one call and not kept: its arrays and mappings are the ledger's own, and the next event changes
-them. So it costs nothing, and no call ever waits for anything while it looks.
+them. So it costs nothing, and a call must not await anything while it uses one.
 
-Room is counted twice: what pods take that are bound, and that plus what gangs were promised and
-have not taken yet. Nominated pods are listed apart, because they count only against pods of no
-higher priority, and never against themselves.
+Room is counted twice: `bound` counts what bound pods take, `guarded` counts reservations as well.
+Nominated pods are listed apart, because they count only against pods of no higher priority, and
+never against themselves.
 """
 
 from collections import Counter, defaultdict
@@ -37,8 +37,8 @@ from scheduling.state.node_table import NodeTable
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A pod as the watch told it, with its priority."""
+class WatchedPod:
+    """A pod as the watch delivered it, with its priority."""
 
     pod: ObservedPod
     priority: int
@@ -49,10 +49,10 @@ class Seen:
         return self.pod
 
 
-def see(pod: Pod | BarePod) -> Seen:
-    """Reduce a pod to what is kept of it; one of which hardly anything can be read is the first."""
+def watched_pod(pod: Pod | BarePod) -> WatchedPod:
+    """Reduce a pod to what is kept of it; an unreadable one has the highest priority."""
     priority = HIGHEST_PRIORITY if isinstance(pod, BarePod) else pod.spec.priority or 0
-    return Seen(observe(pod), priority)
+    return WatchedPod(observe(pod), priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class GuardedGang:
-    """A gang as its Gang says: what it was promised on each node, and how few pods will do."""
+    """A gang as its Gang says: its slots by node, and the minimum of each pod set."""
 
     cluster_uid: str
-    seats: Mapping[str, Placement]
+    slots: Mapping[str, Placement]
     minimum: Mapping[str, int]
 
 
@@ -80,9 +80,9 @@ Members = Mapping[tuple[GangKey, str], Mapping[str, ObservedPod]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment. Both columns hold the same nodes in the same order.
+    """One moment. `bound` and `guarded` hold the same nodes in the same order.
 
-    `ports` are the host ports that any gang was promised; of others the scheduler sees to itself.
+    `ports` are the host ports that any gang was promised; kube-scheduler judges all others.
     """
 
     bound: NodeSnapshot
@@ -90,12 +90,12 @@ class Snapshot:
     nominations: tuple[Nomination, ...]
     gangs: Mapping[GangKey, GuardedGang]
     members: Members
-    pods: Mapping[str, Seen]
-    rooms: "Rooms"
+    pods: Mapping[str, WatchedPod]
+    capacity_cache: "FreeCapacityCache"
     ports: Mapping[str, int]
 
     def gang_of(self, pod: ObservedPod) -> GuardedGang | None:
-        """The gang whose pod this is; none for a pod of an earlier RayCluster of that name."""
+        """Return the gang of a pod; None for a pod of an earlier RayCluster of that name."""
         if pod.member is None:
             return None
         gang = self.gangs.get(pod.member.gang)
@@ -103,29 +103,29 @@ class Snapshot:
 
     @cached_property
     def reserved(self) -> Mask:
-        """The nodes on which a gang was promised room, a pod slot at least, and did not take it."""
-        promised: Mask = _slots(self.guarded) > _slots(self.bound)
+        """The nodes with reserved room: some gang has a slot there that no bound pod has taken."""
+        promised: Mask = _pod_slots(self.guarded) > _pod_slots(self.bound)
         return promised
 
     @cached_property
     def room(self) -> FreeCapacity:
-        """What is left beside bound pods and reservations; counts of pods are kept in it."""
-        return self.rooms.of(self.guarded)
+        """The room beside bound pods and reservations; it keeps counts of pods."""
+        return self.capacity_cache.of(self.guarded)
 
 
-class Rooms:
-    """The room of one snapshot after the other, with what is still known of each node."""
+class FreeCapacityCache:
+    """The free capacity of one snapshot after the other; results for unchanged nodes are kept."""
 
     def __init__(self) -> None:
         self._last: FreeCapacity | None = None
         self._changed: set[str] = set()
 
     def change(self, name: str) -> None:
-        """There is more or less room on a node."""
+        """Note that the room on a node has changed."""
         self._changed.add(name)
 
     def of(self, columns: NodeSnapshot) -> FreeCapacity:
-        """The room in a view, as it is now."""
+        """Return the room of a node snapshot."""
         names, self._changed = self._changed, set()
         if self._last is None or self._last.columns is not columns:
             self._last = FreeCapacity.of(columns)
@@ -135,30 +135,30 @@ class Rooms:
         return self._last
 
 
-def _slots(columns: NodeSnapshot) -> Amounts:
+def _pod_slots(columns: NodeSnapshot) -> Amounts:
     """The pod slots that are taken, node by node."""
     row = columns.row.get(PODS)
     return columns.used[row] if row is not None else np.zeros(len(columns.names), dtype=np.int64)
 
 
 class Ledger:
-    """What was observed. `freed` collects the nodes on which room came free, until it is read."""
+    """What was observed. `freed` collects nodes on which room came free, until it is read."""
 
     def __init__(self) -> None:
         self._bound, self._guarded = NodeTable(), NodeTable()
         self._nodes: dict[str, Node] = {}
-        self._pods: dict[str, Seen] = {}
+        self._pods: dict[str, WatchedPod] = {}
         self._nominations: dict[str, Nomination] = {}
         self._gangs: dict[GangKey, GuardedGang] = {}
         self._members: defaultdict[tuple[GangKey, str], dict[str, ObservedPod]] = defaultdict(dict)
         self._reserved: dict[tuple[GangKey, str], Counter[tuple[str, Requests]]] = {}
-        self._rooms = Rooms()
+        self._capacity_cache = FreeCapacityCache()
         self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
         self.freed: set[str] = set()
 
     def snapshot(self) -> Snapshot:
-        """What is known now; the same object while nothing has changed."""
+        """Return what is known now; the same object while nothing has changed."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
                 self._bound.view(),
@@ -167,20 +167,20 @@ class Ledger:
                 self._gangs,
                 self._members,
                 self._pods,
-                self._rooms,
+                self._capacity_cache,
                 self._ports,
             )
         return self._snapshot
 
     @property
     def reservations(self) -> int:
-        """How many pods have a seat that none has taken."""
+        """How many slots no bound pod has taken."""
         return sum(room.total() for room in self._reserved.values())
 
     @property
     def placed_gangs(self) -> int:
-        """How many gangs have a placement, whether its seats are taken or not."""
-        return sum(bool(gang.seats) for gang in self._gangs.values())
+        """How many gangs have a placement, whether its slots are taken or not."""
+        return sum(bool(gang.slots) for gang in self._gangs.values())
 
     # ---- nodes
 
@@ -188,7 +188,7 @@ class Ledger:
         """Take in a node."""
         found = node(seen)
         if self._nodes.get(found.name) == found:
-            return  # kubelets report every few seconds; nearly all of it is nothing to us
+            return  # kubelets report every few seconds; hardly any report changes this
         self._nodes[found.name] = found
         for table in (self._bound, self._guarded):
             table.put_node(found)
@@ -203,14 +203,14 @@ class Ledger:
 
     # ---- pods
 
-    def asked(self, pod: Pod) -> Seen:
-        """A pod that is asked about: what the watch told of this very version of it, if it did."""
+    def asked(self, pod: Pod) -> WatchedPod:
+        """Return a pod that is asked about, from the watch where that has this very version."""
         known, version = self._pods.get(pod.metadata.uid), pod.metadata.resource_version
         if known is not None and version and known.pod.resource_version == version:
             return known
-        return see(pod)
+        return watched_pod(pod)
 
-    def put_pod(self, seen: Seen) -> None:
+    def put_pod(self, seen: WatchedPod) -> None:
         """Take in a pod, in place of what was known of the same uid."""
         known = self._pods.get(seen.pod.uid)
         self._pods[seen.pod.uid] = seen
@@ -227,20 +227,20 @@ class Ledger:
         if known is not None:
             self._discount(known)
 
-    def _count(self, seen: Seen) -> None:
+    def _count(self, seen: WatchedPod) -> None:
         pod = seen.pod
         if pod.node and pod.holds:
             self._use(pod.node, pod.used, +1)
-            self._seat(pod)
+            self._take_slot(pod)
         elif pod.holds:
             self._nominations[pod.uid] = Nomination(pod.uid, pod.holds, seen.priority, pod.used)
             self._snapshot = None
 
-    def _discount(self, seen: Seen) -> None:
+    def _discount(self, seen: WatchedPod) -> None:
         pod = seen.pod
         if pod.node and pod.holds:
             self._use(pod.node, pod.used, -1)
-            self._unseat(pod)
+            self._leave_slot(pod)
             self._changed(pod.node)
         elif self._nominations.pop(pod.uid, None):
             self._changed(pod.holds)
@@ -251,12 +251,12 @@ class Ledger:
         self._snapshot = None
 
     def _keep(self, name: str, amounts: Requests, sign: int) -> None:
-        """Count what others may not have there."""
+        """Count room that other pods may not take."""
         self._guarded.use(name, amounts, sign)
-        if name in self._nodes:  # pods may name nodes that nobody has
-            self._rooms.change(name)
+        if name in self._nodes:  # a pod may name a node that does not exist
+            self._capacity_cache.change(name)
 
-    def _seat(self, pod: ObservedPod) -> None:
+    def _take_slot(self, pod: ObservedPod) -> None:
         if pod.member is not None:
             self._members[pod.member.gang, pod.node][pod.uid] = pod
             self._reserve(pod.member.gang, pod.node)
@@ -267,7 +267,7 @@ class Ledger:
             if pod.uid in here:
                 here[pod.uid] = pod
 
-    def _unseat(self, pod: ObservedPod) -> None:
+    def _leave_slot(self, pod: ObservedPod) -> None:
         if pod.member is None:
             return
         key = (pod.member.gang, pod.node)
@@ -286,16 +286,16 @@ class Ledger:
         self._count_ports(new, +1)
         if old is not None:
             self._count_ports(old, -1)
-        for name in {*new.seats, *(old.seats if old else ())}:
+        for name in {*new.slots, *(old.slots if old else ())}:
             self._reserve(key, name)
         # A member that was asked about before its Gang came is to be tried again.
-        self.freed |= new.seats.keys()
+        self.freed |= new.slots.keys()
         self._snapshot = None
 
     def remove_gang(self, gang: Gang) -> None:
         """Forget a Gang, and what it reserved."""
         old = self._gangs.pop(_key(gang), None)
-        for name in old.seats if old else ():
+        for name in old.slots if old else ():
             self._reserve(_key(gang), name)
         if old is not None:
             self._count_ports(old, -1)
@@ -303,7 +303,7 @@ class Ledger:
 
     def _count_ports(self, gang: GuardedGang, sign: int) -> None:
         """Note (+1) which host ports a gang was promised, or forget them."""
-        for placement in gang.seats.values():
+        for placement in gang.slots.values():
             for each in placement.assignments:
                 for resource in (name for name, _ in each.requests if is_port(name)):
                     self._ports[resource] += sign
@@ -311,7 +311,7 @@ class Ledger:
                         del self._ports[resource]
 
     def _reserve(self, key: GangKey, name: str) -> None:
-        """Bring what a gang has reserved on a node in line with who sits there."""
+        """Bring what a gang has reserved on a node in line with the pods bound there."""
         before = self._reserved.pop((key, name), Counter())
         after = self._vacant(key, name)
         if after:
@@ -327,24 +327,26 @@ class Ledger:
 
     def _vacant(self, key: GangKey, name: str) -> Counter[tuple[str, Requests]]:
         gang = self._gangs.get(key)
-        if gang is None or name not in gang.seats:
+        if gang is None or name not in gang.slots:
             return Counter()
-        return reserved_room(gang.seats[name], sitting(self._members, key, gang, name))
+        return reserved_room(gang.slots[name], bound_members(self._members, key, gang, name))
 
     def _changed(self, name: str) -> None:
         self.freed.add(name)
         self._snapshot = None
 
 
-def sitting(members: Members, key: GangKey, gang: GuardedGang, name: str) -> list[ObservedPod]:
+def bound_members(
+    members: Members, key: GangKey, gang: GuardedGang, name: str
+) -> list[ObservedPod]:
     """The bound pods of this very gang on a node, by name."""
     pods = members.get((key, name), {}).values()
     mine = (p for p in pods if p.member and p.member.cluster_uid == gang.cluster_uid)
     return sorted(mine, key=lambda pod: pod.name)
 
 
-def _claim(seen: Seen) -> tuple[object, ...]:
-    """All of a pod that says what it takes, and where."""
+def _claim(seen: WatchedPod) -> tuple[object, ...]:
+    """The fields of a pod that say what it takes, and where."""
     pod = seen.pod
     return pod.node, pod.holds, pod.terminal, pod.used, seen.priority, pod.member
 
@@ -357,14 +359,11 @@ def _guarded(gang: Gang) -> GuardedGang:
     owners = (o.uid for o in gang.metadata.owner_references if o.kind == "RayCluster")
     minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
     owner = next(owners, "")
-    return GuardedGang(owner, _seats(gang) if owner else {}, minimum)
+    return GuardedGang(owner, _slots_by_node(gang) if owner else {}, minimum)
 
 
-def _seats(gang: Gang) -> Mapping[str, Placement]:
-    """The placement, node by node; none where somebody has edited it into nonsense.
-
-    Nor is one asked for of a Gang without a RayCluster, which has no pods that could take it.
-    """
+def _slots_by_node(gang: Gang) -> Mapping[str, Placement]:
+    """The placement, node by node; empty where it cannot be read (edited by hand)."""
     if gang.status.placement is None:
         return {}
     try:

@@ -1,6 +1,6 @@
-"""Says who may call the extender (mutual TLS).
+"""Admits callers of the extender by mutual TLS.
 
-Only who shows a certificate that our authority signed, and in it the name of the scheduler.
+A caller must show a certificate that our authority signed and that bears kube-scheduler's name.
 """
 
 import ssl

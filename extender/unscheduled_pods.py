@@ -1,36 +1,40 @@
-"""Remembers pods that got no node, and whether one of them would get one now.
+"""Remembers the pods that got no node, and says whether one of them would get one now.
 
-kube-scheduler tries a pod that an extender refused again when something in the cluster changes
-that it watches, or after five minutes. The end of a reservation is nothing that it watches.
+kube-scheduler tries a pod that an extender refused again on an event that it watches, or after five
+minutes. The end of a reservation is no such event, so `extender/wake.py` makes one.
+
+A pod is remembered until it gets a node, is bound or gone, or is pushed out by newer ones (10,000
+pods of 32 MiB). It takes no room meanwhile, so it is kept apart from the pods that were passed
+(`extender/memory/in_flight.py`): to forget one costs time and nothing else.
 """
 
 from collections.abc import Iterable
 
 from extender.filter import filter_nodes
-from extender.memory.in_flight_room import Recall
-from extender.snapshot import Seen, Snapshot
+from extender.memory.in_flight_room import InFlight
+from extender.snapshot import Snapshot, WatchedPod
 from extender.wire.node_lists import NodeList
 from scheduling.state.bounded_cache import MIB, BoundedCache
 
 LIMIT = 10_000
 BYTES = 32 * MIB
-"""More refused pods than this are not told apart: any room that comes free then wakes the oldest.
+"""Beyond these bounds the oldest pods are forgotten, and any room that comes free wakes all.
 
-One may be gone before it is noted here, so that nobody tells of its end; it ends as the oldest.
+A pod that is gone before it is noted here has no further event; it is forgotten as the oldest.
 """
 
 
-class Refusals:
+class UnscheduledPods:
     """The pods that were refused everywhere at their last attempt."""
 
     def __init__(self) -> None:
-        self._pods: BoundedCache[str, Seen] = BoundedCache(BYTES, most=LIMIT)
-        self._unknown = True  # whom an earlier process refused
+        self._pods: BoundedCache[str, WatchedPod] = BoundedCache(BYTES, most=LIMIT)
+        self._unknown = True  # pods that an earlier process refused
 
     def __len__(self) -> int:
         return len(self._pods)
 
-    def note(self, asked: Seen) -> None:
+    def note(self, asked: WatchedPod) -> None:
         """The pod got no node."""
         self._unknown |= not self._pods.keep(asked.pod.uid, asked)
 
@@ -39,23 +43,23 @@ class Refusals:
         self._pods.forget(uid)
 
     def woken(self) -> None:
-        """All were made to try again."""
+        """All are tried again."""
         self._unknown = False
 
-    def any_fits(self, nodes: Iterable[str], snapshot: Snapshot, recall: Recall) -> bool:
+    def any_fits(self, nodes: Iterable[str], snapshot: Snapshot, in_flight: InFlight) -> bool:
         """Whether one of them would get one of these nodes, by all that is known here."""
         names = [name for name in nodes if name in snapshot.bound.index]
         if self._unknown and names:
             return True
         there = NodeList(names)
         return any(
-            filter_nodes(asked, there, snapshot, recall).passed
+            filter_nodes(asked, there, snapshot, in_flight).passed
             for asked in self._different(snapshot)
         )
 
-    def _different(self, snapshot: Snapshot) -> Iterable[Seen]:
+    def _different(self, snapshot: Snapshot) -> Iterable[WatchedPod]:
         """One pod for each answer that can differ; members of gangs each for itself."""
-        found: dict[object, Seen] = {}
+        found: dict[object, WatchedPod] = {}
         for uid, asked in self._pods.items():
             own = snapshot.gang_of(asked.pod) is not None
             found[uid if own else (asked.pod.used, asked.priority)] = asked

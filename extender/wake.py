@@ -1,10 +1,10 @@
-"""Has kube-scheduler try refused pods again soon after a reservation has ended.
+"""Makes kube-scheduler try refused pods again soon after a reservation has ended.
 
-By one small write: kube-scheduler puts every pod that an extender refused back into its queue on
-any event of the kinds that it watches. One of these kinds is namespaced and means nothing to
-anybody where there is no such storage class: CSIStorageCapacity. So the right to wake the
-scheduler is the right to write one object in our own namespace, not any node or pod. It is written
-only when room came free in which a refused pod would fit, and once a second at most.
+kube-scheduler puts every pod that an extender refused back into its queue on any event of the kinds
+that it watches. One of these kinds, CSIStorageCapacity, is namespaced, and has no effect where its
+storage class does not exist. So the right to wake the scheduler is the right to write one object in
+our own namespace, and not nodes or pods. It is written only when room came free in which a refused
+pod would fit, and once a second at most.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import structlog
 
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.snapshot import Ledger
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client, Resource
 from kube.api.errors import KubeError, NotFound
 
@@ -71,8 +71,8 @@ class Waker:
     def __init__(
         self,
         ledger: Ledger,
-        passing: Passing,
-        refusals: Refusals,
+        in_flight_pods: InFlightPods,
+        unscheduled: UnscheduledPods,
         signal: Signal,
         metrics: Metrics,
         *,
@@ -80,14 +80,14 @@ class Waker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
-        self._passing = passing
-        self._refusals = refusals
+        self._in_flight_pods = in_flight_pods
+        self._unscheduled = unscheduled
         self._signal = signal
         self._metrics = metrics
         self._pause = pause
         self._clock = clock
         self._news = asyncio.Event()
-        self._again = True  # an earlier process may have refused whoever waits
+        self._again = True  # an earlier process may have refused pods that still wait
 
     def tell(self) -> None:
         """Something came free, or may have."""
@@ -114,14 +114,14 @@ class Waker:
             log.warning("could not wake the scheduler", error=str(error))
             self._again = True
             return True
-        self._refusals.woken()
+        self._unscheduled.woken()
         self._metrics.wakes.inc()
         return True
 
     def _due(self) -> bool:
-        snapshot, recall = self._ledger.snapshot(), self._passing.known(self._clock())
+        snapshot, in_flight = self._ledger.snapshot(), self._in_flight_pods.view(self._clock())
         nodes, self._ledger.freed = self._ledger.freed, set()
-        ended, self._again = self._passing.take_ended() or self._again, False
+        ended, self._again = self._in_flight_pods.take_ended() or self._again, False
         if ended:
             nodes = set(snapshot.bound.names)
-        return bool(nodes) and self._refusals.any_fits(nodes, snapshot, recall)
+        return bool(nodes) and self._unscheduled.any_fits(nodes, snapshot, in_flight)

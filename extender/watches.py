@@ -1,12 +1,12 @@
-"""Watches the cluster, and says whether what is known may be used."""
+"""Watches pods, nodes and Gangs into the ledger, and says whether its content may be used."""
 
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from extender.memory.in_flight import Passing
-from extender.snapshot import Ledger, Seen, see
-from extender.unscheduled_pods import Refusals
+from extender.memory.in_flight import InFlightPods
+from extender.snapshot import Ledger, WatchedPod, watched_pod
+from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import GANGS, NODES, PODS
@@ -26,16 +26,16 @@ class Watches:
     def __init__(
         self,
         client: Client,
-        passing: Passing,
-        refusals: Refusals,
+        in_flight_pods: InFlightPods,
+        unscheduled: UnscheduledPods,
         *,
         silence: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ledger = Ledger()
         self.on_news: Callable[[], None] = lambda: None
-        self._passing = passing
-        self._refusals = refusals
+        self._in_flight_pods = in_flight_pods
+        self._unscheduled = unscheduled
         self._silence = silence
         self._clock = clock
         self.reflectors: tuple[Reflector[Any], ...] = (
@@ -45,7 +45,7 @@ class Watches:
                 PODS,
                 Pod,
                 self._sink(self._pod, self._pod_gone),
-                project=see,
+                project=watched_pod,
                 selection=Selection(field_selector=NOT_ENDED, bare=BarePod),
             ),
             Reflector(
@@ -65,11 +65,11 @@ class Watches:
         return all(reflector.synced for reflector in self.reflectors)
 
     def trusted(self) -> bool:
-        """Whether all are synced, and told of all that was new a short while ago."""
+        """Whether all are synced and none has been silent for too long."""
         return self.synced and self.silent_for() <= self._silence
 
     def silent_for(self) -> float:
-        """Seconds since the watch that is furthest behind was known to have told of everything."""
+        """Seconds since the watch that is furthest behind was last known to be complete."""
         now = self._clock()
         told = (reflector.told_until for reflector in self.reflectors)
         return max(now - at if at is not None else float("inf") for at in told)
@@ -83,18 +83,18 @@ class Watches:
 
         return sink
 
-    def _pod(self, seen: Seen) -> None:
+    def _pod(self, seen: WatchedPod) -> None:
         self.ledger.put_pod(seen)
         if seen.pod.node:
             self._settled(seen.pod.uid)
 
-    def _pod_gone(self, seen: Seen) -> None:
+    def _pod_gone(self, seen: WatchedPod) -> None:
         self.ledger.remove_pod(seen.pod.uid)
         self._settled(seen.pod.uid)
 
     def _settled(self, uid: str) -> None:
-        self._passing.settled(uid)
-        self._refusals.forget(uid)
+        self._in_flight_pods.settled(uid)
+        self._unscheduled.forget(uid)
 
     def _node(self, node: Node) -> None:
         self.ledger.put_node(node)

@@ -1,10 +1,11 @@
 """Limits how many connections a server has, and how long each may take.
 
 A port has a limit of connections, and each connection a deadline for what is to come next: the
-handshake, the headers, the body, the next request. Where a new connection finds the port full, of
-those without a complete request the one is closed that came no further for longest; one whose
-request is being answered never is. So callers that send nothing, or not all, keep no other caller
-out, and the memory that they take has a bound. What is not accepted yet waits in the kernel.
+handshake, the headers, the body, the next request. Where a new connection finds the port full,
+another one is closed: the one that has made no progress for longest, among those without a complete
+request. A connection whose request is being answered is never closed. So callers that send nothing,
+or not all, keep no other caller out, and their memory is bounded. What is not accepted yet waits in
+the kernel.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ class Limits:
     """From an answer to the next request."""
 
     def seconds(self, phase: Phase) -> float | None:
-        """How long this may take; None where that is for somebody else to say."""
+        """Return how long a phase may take; None where it has no limit here."""
         return {
             Phase.HANDSHAKE: self.handshake,
             Phase.HEADERS: self.headers,
@@ -247,7 +248,7 @@ class Connections:
         self.counts.open.set(len(self._open))
 
     def know(self, connection: Connection, handler: web.RequestHandler) -> None:
-        """Remember whose requests the handler brings."""
+        """Remember the connection of a request handler."""
         self._by_handler[handler] = connection
 
     def order(self, connection: Connection) -> None:
@@ -321,7 +322,7 @@ class _Tls(SSLProtocol):
             asyncio.get_running_loop(),
             connection,
             context,
-            None,  # type: ignore[arg-type]  # nobody waits for the handshake
+            None,  # type: ignore[arg-type]  # no task waits for the handshake
             server_side=True,
             ssl_shutdown_timeout=limits.handshake,
         )

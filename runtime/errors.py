@@ -1,4 +1,4 @@
-"""What ends a program with a message and no traceback."""
+"""The exception that ends a program with a message and no traceback."""
 
 
 class CannotRunError(Exception):

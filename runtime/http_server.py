@@ -86,7 +86,7 @@ async def listening(
     """Serve; gives the port."""
     connections = Connections(at.limits, metrics.of(at.name))
     application.middlewares.append(connections.middleware)
-    # Nobody who calls us compresses, and a small body must not become a large one.
+    # No caller compresses, and a small body must not become a large one.
     runner = web.AppRunner(
         application, access_log=None, shutdown_timeout=at.drain, auto_decompress=False
     )
@@ -112,7 +112,7 @@ def _bound(at: Port) -> socket.socket:
 
 
 class BadBody(Exception):  # noqa: N818 - an answer, not a fault of ours
-    """A body is not taken; the status and the text for whoever sent it."""
+    """A body is not taken; the status and the text of the answer."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status = status

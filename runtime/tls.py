@@ -4,7 +4,7 @@ The context that listens holds no certificate. Each handshake is moved, in the c
 OpenSSL calls whether or not the caller names a host, to the context built from the newest good
 pair of files. A pair is tried in a fresh context: loading a mismatched pair into a context in use
 breaks that context. Whether a caller must show a certificate is settled by the listening context,
-and who may have signed it by the other, so both come from the same maker.
+and which authority must have signed it by the other, so one function makes both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Shown:
 
 
 class Listener(Protocol):
-    """Who is told about the certificate."""
+    """Receives news of the certificate."""
 
     def certificate_loaded(self, expires: datetime) -> None:
         """Take note of a new certificate in use."""

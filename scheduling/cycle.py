@@ -34,7 +34,7 @@ from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
 from scheduling.diagnosis.quota_refusals import over_quota, waits_behind
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import promised
+from scheduling.filters.inter_pod_affinity import assumed_pods
 from scheduling.filters.volumes.node_volume_limits import SharedDisks
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey, Group, PendingGang
@@ -162,7 +162,7 @@ class _Cycle:
     ) -> tuple[Admitted | Refusal, FreeCapacity]:
         """Return the verdict for a gang, and the room that it leaves."""
         gang = self._volumes.mounted(asked)
-        room = room.facing(gang.pod_priority)
+        room = room.for_priority(gang.pod_priority)
         shared = self._short_of_shared(asked, gang, room)
         kept = self._refused_before.get(gang.key)
         if kept and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
@@ -209,11 +209,11 @@ class _Cycle:
     def _admitted(self, gang: PendingGang, outcome: Accepted) -> Admitted:
         """Assume the gang's pods on their nodes; return its verdict."""
         placement = outcome.placement
-        self._volumes.promise(gang, placement)
+        self._volumes.assume(gang, placement)
         if self._is_constrained:
-            self._existing.promise(promised(gang, placement))
+            self._existing.assume(assumed_pods(gang, placement))
         if self._holders is not None:
-            self._holders.promise(gang.key, placement)
+            self._holders.assume(gang.key, placement)
         self._took_room = self._took_room or bool(placement.assignments)
         left_out = outcome.left_out
         refusal = self._surplus_refusal(gang, left_out, outcome.room) if left_out else None
@@ -310,7 +310,7 @@ class _Cycle:
         existing = self._existing
         if not self._is_constrained:
             return None
-        if not (has_inter_pod_constraints(gang) or existing.is_minded()):
+        if not (has_inter_pod_constraints(gang) or existing.constrain_others()):
             return None
         return surroundings(gang, existing, room.columns)
 
@@ -333,4 +333,4 @@ def _any_mounts(pending: Iterable[PendingGang]) -> bool:
 
 def _any_constrained(pending: Iterable[PendingGang], existing: ExistingPods) -> bool:
     """Say whether any pod, waiting or existing, has inter-pod constraints."""
-    return existing.is_minded() or any(has_inter_pod_constraints(gang) for gang in pending)
+    return existing.constrain_others() or any(has_inter_pod_constraints(gang) for gang in pending)

@@ -1,4 +1,4 @@
-"""How do the demo and the tests get a real Kubernetes control plane on a bare machine?
+"""A real Kubernetes control plane on a bare machine, for the demo and the tests.
 
 `python -m testbed build` makes the programs, `testbed.cluster.Cluster` runs them on loopback, and
 `testbed.pytest_plugin` hands a fresh cluster to a test. No container engine and no root is needed:

@@ -1,4 +1,4 @@
-"""What does `python -m testbed` run?"""
+"""`python -m testbed`: see `testbed/cli.py`."""
 
 from testbed.cli import main
 

@@ -1,6 +1,6 @@
-"""How is it with a cluster on which something failed: what is on it, how do its programs' logs end?
+"""Reports on a cluster after a failure: its objects, and the ends of its programs' logs.
 
-For the report of a failure, which must say enough where nobody can look at the machine any more,
+For the report of a failure, which must say enough where the machine can no longer be looked at,
 and stay readable: the newest of everything, in so many lines of so many characters.
 """
 

@@ -1,4 +1,4 @@
-"""How does the testbed itself speak to an API server: small, blocking, standard library only?
+"""A small blocking client of an API server, with the standard library only.
 
 Muster's own client is what is being tested, so the testbed does not lean on it.
 """

@@ -1,4 +1,4 @@
-"""How do the testbed's programs get from pinned Go modules into the cache, once?
+"""Builds the testbed's programs from pinned Go modules into the cache, once.
 
 A result is a folder named by its content key: programs under `bin/`, the module's own files (CRDs,
 samples, stages) under `assets/`. It is filled under another name and renamed when whole, so a

@@ -1,4 +1,4 @@
-"""How does a person build, start, look at and stop the testbed?"""
+"""The commands that build, start, show and stop the testbed."""
 
 from __future__ import annotations
 

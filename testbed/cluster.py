@@ -1,4 +1,4 @@
-"""How does one whole control plane come up on loopback, and what can be done with it?
+"""One whole control plane on loopback, and what can be done with it.
 
 `Cluster.start(directory, options)` returns when the API server, the scheduler, the controller
 manager, kwok and KubeRay answer and pods can be created. Several clusters may live at once. What
@@ -43,7 +43,7 @@ class Cluster:
     """A running control plane with its directory, ports, users and processes."""
 
     started: ClassVar[list[Cluster]] = []
-    """All that this process has started, for whoever reports of a failure."""
+    """All that this process has started, for reports of failures."""
 
     def __init__(
         self, directory: Path, options: Options, programs: Artifacts, seed: Seed | None
@@ -116,7 +116,7 @@ class Cluster:
         return any(process.running for process in self.processes.values())
 
     def user_kubeconfig(self, name: str) -> Path:
-        """Return the kubeconfig of one of `options.users`, who have no rights to begin with."""
+        """Return the kubeconfig of one of `options.users`, which begin without rights."""
         if name not in self.options.users:
             known = ", ".join(self.options.users)
             raise TestbedError(f"no user {name!r} in this cluster's options, only: {known}")
@@ -224,7 +224,7 @@ class Cluster:
         self.ports.close()
 
     def release(self) -> None:
-        """Let every process outlive this one; somebody else must end them."""
+        """Let every process outlive this one; another one must end them."""
         self._guard.release()
         self._guard.close()
         self.ports.close()
@@ -277,7 +277,7 @@ class Cluster:
             write_kubeconfig(path, self.server, self.ca_file, identity.token)
 
     def _start_clients(self) -> None:
-        """Start what needs the API server; CRDs go before who would miss them for long."""
+        """Start what needs the API server; CRDs first, since programs look for new kinds rarely."""
         site, options = self.site, self.options
         if options.scheduler:
             own = site.kubeconfig(components.SCHEDULER)
@@ -351,7 +351,7 @@ def _grow_seed(programs: Artifacts, target: Path) -> list[Served]:
 
 
 def _identities(options: Options) -> list[Identity]:
-    """List who gets a token: the scheduler and KubeRay as in a real cluster, the rest as masters.
+    """List the holders of tokens: scheduler and KubeRay as in a real cluster, the rest as masters.
 
     The controller manager's rights are spread over a service account for each controller there;
     one identity with all of them spares the testbed these tokens.

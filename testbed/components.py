@@ -1,4 +1,4 @@
-"""With which arguments does each program of the control plane run on loopback?"""
+"""The arguments of each program of the control plane on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do CustomResourceDefinitions get in, so that their kinds can be used at once?"""
+"""Installs CustomResourceDefinitions, and waits until their kinds can be used."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who may talk to a cluster, and by which certificates and tokens do they know each other?
+"""The certificates and tokens of a cluster's users and programs.
 
-Everybody has a bearer token from one static file; the group `system:masters` passes every check.
+Each user has a bearer token from one static file; the group `system:masters` passes every check.
 The certificates are made anew for each cluster and lie in its directory only.
 """
 
@@ -26,7 +26,7 @@ _LIFETIME = dt.timedelta(days=30)
 
 @dataclass(frozen=True)
 class Identity:
-    """Somebody with a token: `name` in file names, `user` and `groups` to the API server."""
+    """A holder of a token: `name` in file names, `user` and `groups` to the API server."""
 
     name: str
     user: str

@@ -1,4 +1,4 @@
-"""What can go wrong in the testbed in a way that its user can act on?"""
+"""Errors of the testbed that its user can act on."""
 
 
 class TestbedError(Exception):

@@ -1,4 +1,4 @@
-"""How is every change of a collection seen, in order, while somebody else does the work?
+"""Follows every change of a collection, in order, in a thread of its own.
 
 By a watch, in a thread of its own. When the connection breaks it goes on from where it stopped.
 When the API server no longer knows what has been since (410, a restart), the collection is listed
@@ -122,7 +122,7 @@ class Follower:
         try:
             connection.connect()
             self._socket = connection.sock
-            # Looked at after the socket is known: whoever closes has either seen it or is seen.
+            # Checked after the socket is set: `close` has either seen the socket, or is seen here.
             if not self._closed.is_set():
                 yield from self._answer(connection)
         finally:

@@ -1,4 +1,4 @@
-"""Is a program of the control plane fit for use, by its own word?"""
+"""Asks a program of the control plane whether it is healthy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the recorded life of pods say: was there ever a part of a gang that held room alone?
+"""Checks the recorded life of pods: no part of a gang ever held room alone.
 
 Pure functions over the events that a `Recorder` has seen, or that a test makes up.
 """
@@ -53,7 +53,7 @@ class PodEvent:
 
     @property
     def gang(self) -> Gang:
-        """Whose pod it is."""
+        """The gang and pod set of the pod."""
         return self.namespace, self.cluster
 
     @property
@@ -263,7 +263,7 @@ class _Holders:
     going: set[_Life] = field(default_factory=set)
 
     def joined_by(self, event: PodEvent) -> frozenset[_Life]:
-        """Take in an event; where it makes its gang a holder, return who was one before."""
+        """Take in an event; where its gang begins to hold room, return the holders before it."""
         life = _Life(event.gang, event.owner)
         pods = self.pods.setdefault(life, _Pods())
         pods.apply(event)

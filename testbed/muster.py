@@ -1,4 +1,4 @@
-"""How do Muster's own programs come up on a testbed cluster?
+"""Starts Muster's own programs on a testbed cluster.
 
 This is the one place that knows. They run from this checkout with the rights that Muster's
 manifests give them and no others, out of the cluster: the API server calls the webhook on
@@ -80,7 +80,7 @@ class Muster:
                 _wait_ready(process, port)
 
     def leader(self) -> str:
-        """The identity of the coordinator that holds the Lease; empty while nobody does."""
+        """The identity of the coordinator that holds the Lease; empty while none does."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-coordinator"
         if not self.cluster.api.exists(path):
             return ""

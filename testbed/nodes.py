@@ -1,4 +1,4 @@
-"""What does a node look like, and how do many of them come up fast?
+"""Describes a node, and creates many of them fast.
 
 The nodes are born Ready, as kwok would make them a moment later: the controller manager then takes
 the `not-ready` taint off at its first look, and nothing waits for kwok.

@@ -1,4 +1,4 @@
-"""What may differ from one testbed cluster to another?"""
+"""The options of a testbed cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Options:
     kwok: bool = True
     scheduler: bool = True
     scheduler_config: SchedulerConfig | Path | None = None
-    """A KubeSchedulerConfiguration; who it connects to and as whom is filled in."""
+    """A KubeSchedulerConfiguration; the API server and the credentials are filled in."""
     apiserver_args: tuple[str, ...] = ()
     controller_manager_args: tuple[str, ...] = ()
     crds: tuple[Path, ...] = ()

@@ -1,7 +1,7 @@
-"""Which ports of loopback are free, for as long as a cluster lives?
+"""Reserves free ports of loopback for as long as a cluster lives.
 
-A port that was only tried may be taken by somebody else before its owner binds it: by another
-cluster, or as the local end of any connection. So ports come from below the range that systems
+A port that was only tried may be taken before its owner binds it: by another cluster, or as the
+local end of any connection. So ports come from below the range that systems
 hand out for connections, and each is claimed with a file lock, which ends with its holder. The
 locks lie in the cache of the testbed: two programs may have two folders for temporary files.
 """

@@ -1,4 +1,4 @@
-"""How are a cluster's programs started, stopped, frozen and restarted, and how do none stay behind?
+"""Starts, stops, freezes and restarts a cluster's programs, and leaves none behind.
 
 Every program gets a session of its own, so that a Ctrl-C meant for the tests does not reach it and
 its children can be ended with it, and a log file. A `Watchdog` outlives a crash of the owner.
@@ -42,7 +42,7 @@ class Watchdog:
         return self._writer
 
     def forget(self, pid: int) -> None:
-        """Say that a process has ended: its number may soon be somebody else's."""
+        """Say that a process has ended: its number may soon be another's."""
         os.write(self._writer, f"-{pid}\n".encode())
 
     def release(self) -> None:
@@ -145,7 +145,7 @@ class Process:
             )
 
     def _signal_group(self, number: signal.Signals) -> None:
-        if self._buried:  # the number may be somebody else's by now
+        if self._buried:  # the number may be another's by now
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)

@@ -1,4 +1,4 @@
-"""Who makes volumes for the claims that kube-scheduler has given a node? A CSI driver's toy.
+"""Makes volumes for the claims that kube-scheduler has given a node: a toy of a CSI driver.
 
 It makes a volume for a claim that carries the annotation of the selected node, and binds both
 sides, as the driver and the controller of volumes do together.
@@ -84,7 +84,7 @@ def _reached_from(node: str, driver: str, session: Session) -> Json:
         key for each in drivers if each["name"] == driver for key in each.get("topologyKeys") or ()
     ]
     found, told = session.request("GET", f"/api/v1/nodes/{node}")
-    if not keys or found != http.HTTPStatus.OK:  # nobody gets onto a node that is gone
+    if not keys or found != http.HTTPStatus.OK:  # no pod gets onto a node that is gone
         return {}
     labels = json.loads(told)["metadata"]["labels"]
     here = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys]
@@ -92,7 +92,7 @@ def _reached_from(node: str, driver: str, session: Session) -> Json:
 
 
 def _clear(claims: set[str], session: Session) -> None:
-    """Delete the volumes whose claim is gone."""
+    """Delete volumes without a claim."""
     made = session.call("GET", f"{_VOLUMES}?labelSelector={_MADE.replace('=', '%3D')}")["items"]
     for each in made:
         if each["spec"]["claimRef"]["uid"] not in claims:

@@ -1,4 +1,4 @@
-"""How does a test get a cluster, and how does nothing of it stay behind?
+"""Gives a test its cluster, and removes everything of it afterwards.
 
 `cluster` is a fresh one for one test, `make_cluster` makes as many as a test wants and takes
 `Options`, `shared_cluster` is one for the whole run, for tests that keep to namespaces of their

@@ -1,4 +1,4 @@
-"""Which programs make up the testbed, and what exactly is built for each?
+"""The programs that make up the testbed, and what exactly is built for each.
 
 One small Go module for each project under `modules/`: no single module graph can hold them all,
 since they ask for different versions of the same Kubernetes libraries. The modules' go.sum files
@@ -104,7 +104,7 @@ KUBERAY: Mapping[str, Recipe] = {
 def recipes_for(kubernetes: str, kuberay: str) -> tuple[Recipe, ...]:
     """List what a cluster of these versions of Kubernetes and KubeRay is made of.
 
-    The quick ones first: whoever watches a cold build sees something finished soon.
+    The quick ones first, so that a cold build soon shows something finished.
     """
     operator = _known("KubeRay", KUBERAY, kuberay)
     return (ETCD, KWOK, operator, _known("Kubernetes", KUBERNETES, kubernetes))

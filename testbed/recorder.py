@@ -1,4 +1,4 @@
-"""What happened to every pod, seen by a watch and not by asking now and then?
+"""Records what happened to every pod by a watch, not by polling.
 
 with Recorder(cluster) as recorder:
     ...
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Recorder:
     """Keeps every event of every pod from now on, and checks the history.
 
-    `changed` is held while an event is added and notified after it; who brings a condition of his
-    own can wait for pods and for something else at once.
+    `changed` is held while an event is added and notified after it; a caller that passes its own
+    condition can wait for pods and for something else at once.
     """
 
     def __init__(self, cluster: Cluster, changed: threading.Condition | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What does every cluster's start have in common, and need not be done again?
+"""Keeps what every cluster's start has in common, so that it is done once.
 
 An API server's first start fills an empty etcd, and taking in KubeRay's CRDs, four megabytes of
 schemas, costs it more processor time than all else. So this is done once, and the state of etcd

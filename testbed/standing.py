@@ -1,4 +1,4 @@
-"""Which clusters were left standing by `up`, and is what their records name still alive?
+"""Lists clusters left standing by `up`, and whether their processes still live.
 
 A record names each process by number and time of birth: numbers are used again, and nothing is
 to be ended or called healthy that merely has the number of a process that died.

@@ -1,4 +1,4 @@
-"""Which Go builds the testbed: the machine's own, or PyPI's in the virtual environment?"""
+"""Finds the Go that builds the testbed: the machine's own, or PyPI's in the virtual environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the testbed wait: for what is true, never for a time that ought to be enough?"""
+"""Waits for conditions, never for a time that ought to be enough."""
 
 from __future__ import annotations
 

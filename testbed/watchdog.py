@@ -1,9 +1,9 @@
-"""Who ends a cluster's processes when the program that started them dies without a word?
+"""Ends a cluster's processes when the program that started them dies.
 
-This script does, as a process of its own. Its standard input is a pipe whose other end the owner
-holds; each started process writes its own pid there before it becomes what it is to be, the owner
-writes `-pid` for each that has ended. The end of the file means that the owner is gone, however it
-went: then every process group that is left is killed. `release` ends the watch and nothing else.
+It runs as a process of its own. Its standard input is a pipe, and the owner holds the other end.
+Each started process writes its own pid there before it executes its program; the owner writes
+`-pid` for each that has ended. The end of the file means that the owner is gone, however it ended:
+then every process group that is left is killed. `release` ends the watch and nothing else.
 
 It is run by path, isolated and without site-packages, so it imports only the standard library.
 """

@@ -49,25 +49,25 @@ def shape(
     memory: Amount = 0,
     gpu: Amount = 0,
     selector: Mapping[str, str] | None = None,
-    affinity: tuple[NodeTerm, ...] | None = None,
+    node_affinity: tuple[NodeTerm, ...] | None = None,
     tolerations: tuple[Toleration, ...] = (),
     unsupported: tuple[str, ...] = (),
     extra: Mapping[str, Amount] | None = None,
     ports: Iterable[HostPort] = (),
-    near: Iterable[PodTerm] = (),
-    apart: Iterable[PodTerm] = (),
+    affinity: Iterable[PodTerm] = (),
+    anti_affinity: Iterable[PodTerm] = (),
     spread: Iterable[SpreadConstraint] = (),
 ) -> PodShape:
     written = {CPU: cpu, MEMORY: memory, GPU: gpu, PODS: 1, **(extra or {})}
     requests = {key: request_amount(key, str(text)) for key, text in written.items()}
     return PodShape(
-        requests=sorted_requests({**requests, **port_amounts(ports)}),
+        own_requests=sorted_requests({**requests, **port_amounts(ports)}),
         node_selector=tuple(sorted((selector or {}).items())),
-        node_affinity=affinity,
+        node_affinity=node_affinity,
         tolerations=tolerations,
-        unsupported=unsupported,
-        near=tuple(near),
-        apart=tuple(apart),
+        own_unsupported=unsupported,
+        affinity=tuple(affinity),
+        anti_affinity=tuple(anti_affinity),
         spread=tuple(spread),
     )
 

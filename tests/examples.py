@@ -1,4 +1,4 @@
-"""How many examples does a property try?
+"""The number of examples that a property tries.
 
 As many as it asks for in `make test` and `make test-long`; in `make test-unit` a share of them,
 which the profile's own number of examples (100 where nothing is said) sets.

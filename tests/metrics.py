@@ -1,4 +1,4 @@
-"""Which metrics has a program, and which of them has no test that sees it move?"""
+"""Lists the metrics of a program, and those without a test that sees them move."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

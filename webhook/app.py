@@ -42,7 +42,7 @@ _RESULTS: dict[type[Answer], str] = {Allow: "untouched", Gate: "gated", Deny: "d
 
 
 class Reads(Protocol):
-    """Who reads what the cache does not hold."""
+    """Reads what the cache does not hold."""
 
     async def read(self, key: Key) -> Found:
         """Read one object from the API server."""

@@ -139,14 +139,14 @@ class Reader:
         self._flights: dict[Key, asyncio.Task[Found]] = {}
 
     async def read(self, key: Key) -> Found:
-        """Read one object, together with all who ask for it at this moment."""
+        """Read one object; callers that ask for it at the same time share the request."""
         flight = self._flights.get(key)
         if flight is None:
             if len(self._flights) >= self._limit:
                 self._metrics.lookups["error"].inc()
                 return Unknown(f"{self._limit} lookups are under way already")
             flight = self._take_off(key)
-        # Who stops waiting must not stop it for the others.
+        # A caller that is cancelled must not cancel the request of the others.
         return await asyncio.shield(flight)
 
     async def close(self) -> None:

@@ -93,7 +93,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class BadReview:
-    """What came is not a review: the HTTP status and the message for whoever sent it."""
+    """The body is not a review: the HTTP status and the message of the answer."""
 
     status: int
     message: str
@@ -140,7 +140,7 @@ GONE: Final = Gone()
 
 
 class Lookup(Protocol):
-    """What is known about owners and namespaces, without asking anybody."""
+    """What is known about owners and namespaces without a request."""
 
     def find(self, key: Key) -> Marks | Gone | None:
         """Return what is known; None when that has to be asked."""
@@ -167,7 +167,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """It could not be found out; whoever creates the pod should try again."""
+    """It could not be found out; the client that creates the pod should try again."""
 
     code: int
     message: str
@@ -207,7 +207,7 @@ def without_field_owners(review: Review, decision: Answer) -> Answer:
     """Have the API server track no field owners of a gated pod, now and at later writes.
 
     Tracking is what a write of a pod costs most: the API server does it for an object that has
-    managed fields, and begins anew only when somebody applies (server-side). A pod that came
+    managed fields, and begins anew only with a server-side apply. A pod that came
     without them must not be asked to lose them: that patch would fail, and with it the creation.
     """
     owners = b"" if review.pod is None else bytes(review.pod.metadata.managed_fields)
@@ -280,7 +280,7 @@ def _unexpected(field: str, value: object, allowed: str) -> BadReview:
 
 
 def _left_alone(pod: _Pod, spec: _Spec) -> bool:
-    """Tell whether a pod stays as it is, whoever owns it.
+    """Tell whether a pod stays as it is, whatever its owner.
 
     A pod with a node can't have gates; a second gate of ours would be refused; and a selector set
     wider than ours must not park redis-cleanup, for which the RayCluster's deletion waits.
@@ -288,8 +288,12 @@ def _left_alone(pod: _Pod, spec: _Spec) -> bool:
     return (
         bool(spec.node_name)
         or pod.metadata.labels.get(RAY_NODE_TYPE) not in RAY_NODE_TYPES
-        or any(gate.name == GATE for gate in spec.scheduling_gates or ())
+        or GATE in _gates(spec)
     )
+
+
+def _gates(spec: _Spec) -> list[str]:
+    return [gate.name for gate in spec.scheduling_gates or ()]
 
 
 def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
@@ -302,7 +306,7 @@ def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
     if isinstance(labels, Ask):
         return labels
     gated = opt_in(cluster.labels, cluster.annotations, labels).gated
-    return Gate(_patch(spec)) if gated else ALLOW
+    return Gate(gate_patch(_gates(spec))) if gated else ALLOW
 
 
 def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mapping[str, str] | Ask:
@@ -313,10 +317,3 @@ def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mappin
     if namespace is None:
         return Ask(namespace_key)
     return {} if isinstance(namespace, Gone) else namespace.labels
-
-
-def _patch(spec: _Spec) -> list[dict[str, Any]]:
-    if spec.scheduling_gates is None:
-        return gate_patch({"spec": {}})
-    gates = [{"name": gate.name} for gate in spec.scheduling_gates]
-    return gate_patch({"spec": {"schedulingGates": gates}})

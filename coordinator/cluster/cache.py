@@ -249,7 +249,7 @@ def _has_constraints(pod: ObservedPod) -> bool:
     shape = pod.member.shape if pod.member is not None else None
     if shape is None:
         return bool(pod.anti_affinity)
-    return bool(pod.anti_affinity or shape.near or shape.spread)
+    return bool(pod.anti_affinity or shape.affinity or shape.spread)
 
 
 def _older(pod: ObservedPod, known: ObservedPod) -> bool:

@@ -15,7 +15,7 @@ def assumed_pods(view: GangView) -> Iterator[AssumedPods]:
     """List the pods of a gang that are on their way, each on its node."""
     for pod, node in _on_their_way(view):
         shape = pod.member.shape if pod.member is not None else None
-        strict = shape.strict if shape is not None else ()
+        strict = shape.pinned_spread if shape is not None else ()
         yield AssumedPods(frozenset((pod.kind,)), node, pod.anti_affinity, strict)
 
 

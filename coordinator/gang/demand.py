@@ -6,12 +6,13 @@ has lost, and for its surplus replica by replica.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from coordinator.gang.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.ray.gang_terms import HEAD, TopologyTerms
+from scheduling.model import node_restrictions
 from scheduling.model.gang import GangKey, Group, Member, Occupied, PendingGang, Topology
 from scheduling.model.placement import Placement
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
@@ -82,7 +83,7 @@ def avoiding(asked: PendingGang, avoided: Mapping[str, tuple[str, ...]]) -> Pend
     shapes = {each.shape for each in asked.groups() if each.shape.key in avoided}
     if not shapes:
         return asked
-    changed = {each: replace(each, avoided=avoided[each.key]) for each in shapes}
+    changed = {each: node_restrictions.avoiding(each, avoided[each.key]) for each in shapes}
     return asked.reshaped(lambda pods: changed.get(pods.shape, pods.shape))
 
 

@@ -66,7 +66,7 @@ def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -
     The pod's own reservation is among what is used, so a node that is exactly full is fine.
     """
     at = columns.index[node]
-    room = FreeCapacity.of(columns).facing(priority)
+    room = FreeCapacity.of(columns).for_priority(priority)
     lefts = (room.left(name) for name, _ in shape.requests)
     return any(left is None or left[at] < 0 for left in lefts)
 

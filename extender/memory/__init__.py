@@ -1,1 +1,1 @@
-"""What a replica remembers of its answers, until watches show what became of them."""
+"""Remembers passed pods until the watches show what became of them."""

@@ -1,8 +1,8 @@
-"""Counts what pods take that were passed and are not seen bound, node by node.
+"""Sums, node by node, what passed pods may take that are not seen bound.
 
-A pod may go to any node that it was passed for. Where room is reserved is not the point here: it
-may be reserved later, when the next pod is asked about. So all nodes are kept, as a bit each
-where they are many, and what the pods take together is kept as a sum for each node.
+A pod may go to any node that it was passed for. All of these nodes are kept, not only those with
+reserved room, for room may be reserved before the next question. Many nodes are kept as a bit
+each, and what the pods take together as a sum for each node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.state.node_snapshot import NodeAttributes
 
 SUMS_KEPT = 64
-"""Resources whose sums are kept: 2.5 MB for 5,000 places. Anybody can invent host ports."""
+"""Resources whose sums are kept: 2.5 MB for 5,000 places. Any pod may name new host ports."""
 
 FEW = 64
 """The positions of fewer than one node in so many take less than a bit for each node."""
@@ -30,29 +30,29 @@ LEAST_PLACES = 64
 """So many places are kept whether nodes have gone or not."""
 
 MOST = 2**62
-"""Sums stay below this, or nothing is said (see `Underway.countable`)."""
+"""Sums stay below this, or nothing is said (see `InFlightRoom.countable`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedPod:
     """A pod that was passed and may be on its way to one of these nodes (`at` in `traits`).
 
-    `seat` is the pod of a gang that was passed for its seat; `amounts` are then what it takes
-    beyond what the seat keeps for it.
+    `member` is the pod of a gang that was passed for its slot; `amounts` are then what it takes
+    beyond what the slot keeps for it.
     """
 
     uid: str
     amounts: Requests
     traits: NodeAttributes
     at: Positions
-    seat: ObservedPod | None = None
+    member: ObservedPod | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """Of a pod with few nodes `few` are their places; else `bits` has one for each place.
+    """The places of a pod's nodes: `few` where they are few, else a bit for each place.
 
-    Places that were given out since then have none, and are none of the pod's.
+    A place given out later has no bit here: the pod was not passed for its node.
     """
 
     amounts: Mapping[str, int]
@@ -81,8 +81,8 @@ class _Record:
         return self.few if self.few is not None else np.flatnonzero(self.at(places))
 
 
-class Underway:
-    """Passed pods by uid, kept by one owner; others only ask.
+class InFlightRoom:
+    """What passed pods may take, by node; written by one owner.
 
     Each node has a place on the axis of bits and sums from when it is first met, whatever comes and
     goes: so a change of nodes costs no look at the pods. A node that has gone keeps its place, for
@@ -98,11 +98,11 @@ class Underway:
         self._sums: dict[str, Amounts] = {}
         self._totals: defaultdict[str, int] = defaultdict(int)
         self._beyond: set[str] = set()
-        self._seated: dict[str, str] = {}
-        self._seats: defaultdict[str, dict[str, ObservedPod]] = defaultdict(dict)
+        self._node_of_member: dict[str, str] = {}
+        self._members: defaultdict[str, dict[str, ObservedPod]] = defaultdict(dict)
 
     @classmethod
-    def of(cls, passed: Iterable[Passed]) -> Underway:
+    def of(cls, passed: Iterable[PassedPod]) -> InFlightRoom:
         """These pods."""
         made = cls()
         for each in passed:
@@ -112,7 +112,7 @@ class Underway:
     # ---- what is asked
 
     def taken(self, resource: str, traits: NodeAttributes, at: Positions) -> Amounts | None:
-        """What they take of a resource at some nodes (`at` in `traits`); None for nothing."""
+        """Return what they may take of a resource at nodes (`at` in `traits`); None for nothing."""
         if resource not in self._totals:
             return None
         self._follow(traits)
@@ -127,18 +127,18 @@ class Underway:
         """Whether the sums fit into 64 bits."""
         return not self._beyond
 
-    def seats_on(self, node: str) -> Collection[ObservedPod]:
-        """The pods of gangs that are on their way to seats there."""
-        return self._seats[node].values() if node in self._seats else ()
+    def members_on(self, node: str) -> Collection[ObservedPod]:
+        """Return the pods of gangs that were passed for slots on a node."""
+        return self._members[node].values() if node in self._members else ()
 
     # ---- what comes and goes
 
-    def add(self, passed: Passed) -> None:
-        """Count a pod; one of the same uid must not be there."""
-        if passed.seat is not None:
+    def add(self, passed: PassedPod) -> None:
+        """Count a pod; its uid must be new."""
+        if passed.member is not None:
             node = passed.traits.names[passed.at[0]]
-            self._seated[passed.uid] = node
-            self._seats[node][passed.uid] = passed.seat
+            self._node_of_member[passed.uid] = node
+            self._members[node][passed.uid] = passed.member
         self._follow(passed.traits)
         amounts = {name: min(amount, LIMIT) for name, amount in passed.amounts if amount > 0}
         record = _Record.of(amounts, self._at[passed.at], len(self._places))
@@ -146,12 +146,12 @@ class Underway:
         self._count(record, +1)
 
     def remove(self, uid: str) -> None:
-        """Count a pod no more; it need not be there."""
-        node = self._seated.pop(uid, None)
+        """Stop counting a pod, where it is known."""
+        node = self._node_of_member.pop(uid, None)
         if node is not None:
-            del self._seats[node][uid]
-            if not self._seats[node]:
-                del self._seats[node]
+            del self._members[node][uid]
+            if not self._members[node]:
+                del self._members[node]
         record = self._records.pop(uid, None)
         if record is not None:
             self._count(record, -1)
@@ -178,7 +178,7 @@ class Underway:
     # ---- other nodes
 
     def _follow(self, traits: NodeAttributes) -> None:
-        """Learn where the nodes of now have their places."""
+        """Look up the places of the present nodes."""
         if traits is self._traits:
             return
         self._traits = traits
@@ -197,7 +197,7 @@ class Underway:
             self._sums = {name: np.pad(each, (0, more)) for name, each in self._sums.items()}
 
     def _tidy(self, traits: NodeAttributes) -> None:
-        """Give up the places of nodes that are no more, and that no pod was passed for."""
+        """Give up the places of nodes that are gone and that no pod was passed for."""
         was, keeps = len(self._places), self._in_use()
         names = compress(self._places, keeps.tolist())
         self._places = {name: at for at, name in enumerate(names)}
@@ -224,19 +224,19 @@ def _add(column: Amounts, at: Positions | Mask, amount: int) -> None:
         column[at] += amount
 
 
-NOBODY: Final = Underway()
+NO_PODS: Final = InFlightRoom()
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """What was passed and is not seen bound, but for the pod that is asked about.
+class InFlight:
+    """What passed pods may take, the pod that is asked about left aside.
 
-    `complete` is False where somebody else may have passed more (a predecessor, another
-    replica): then no pod but a gang's own gets reserved nodes.
+    `complete` is False where another process (a predecessor, another replica) may have passed
+    more: then only pods of gangs get nodes with reserved room.
     """
 
-    underway: Underway = NOBODY
+    room: InFlightRoom = NO_PODS
     complete: bool = True
 
 
-NOTHING_PASSED = Recall()
+NONE_IN_FLIGHT = InFlight()

@@ -96,7 +96,7 @@ class NameTable:
         return cls(words, lengths, slots, 64 - bits, tries)
 
     def find(self, names: Names) -> Positions:
-        """Return where each of the names stands; -1 for one that is not known."""
+        """Return the position of each name; -1 for an unknown one."""
         lengths = names.ends - names.starts
         if not len(self.words):
             return np.full(len(lengths), -1, dtype=np.intp)

@@ -1,10 +1,12 @@
-"""Reads a list of node names, and remembers where its nodes stand.
+"""Reads a list of node names, and keeps the positions of its nodes with it.
 
 To read 5,000 names and to look each of them up takes longer than to judge a pod. So a long list
-stays the text as which it came (`extender.wire.name_table`), of which an answer is cut out, and no
-name is made of it where none is asked for. kube-scheduler asks `prioritize` about just the names
-that `filter` has left it, in that order; so what is found out about a list is kept with it, and a
-list is known again by its text.
+stays the text as which it came (`extender.wire.name_table`): an answer is cut out of that text, and
+names are decoded only where they are needed.
+
+kube-scheduler asks `prioritize` about just the names that `filter` has left, in that order. So the
+lists of the last four answers are remembered (`Extender._lists`) and recognised by their text. They
+hold positions and no verdict, so they stay valid whatever happens to pods.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +60,7 @@ class NodeList:
         return given.text if isinstance(given, Names) else orjson.dumps(given)
 
     def at(self, traits: NodeAttributes) -> Positions:
-        """Where the nodes stand among these; -1 for one that is not among them."""
+        """Return the positions of the nodes among these; -1 for an unknown one."""
         if self._at is None or self._traits is not traits:
             self._traits, self._at = traits, self._found(traits)
         return self._at
@@ -78,7 +80,7 @@ class NodeList:
 
 
 def places(names: Sequence[str], traits: NodeAttributes) -> Positions:
-    """Where the nodes stand among those known; -1 for one that is not known."""
+    """Return the positions of the nodes among the known ones; -1 for an unknown one."""
     found = map(traits.index.get, names, repeat(-1))
     return np.fromiter(found, dtype=np.intp, count=len(names))
 

@@ -47,7 +47,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Whose eviction would make room on a node: uids, and how many budgets that breaks."""
+    """The pods whose eviction makes room on a node: uids, and how many budgets that breaks."""
 
     uids: tuple[str, ...]
     violations: int

@@ -1,4 +1,4 @@
-"""Reads a question in which nodes come whole, without keeping others waiting.
+"""Reads a question with whole Node objects in steps, so that other calls are answered meanwhile.
 
 5,000 nodes are 40 MB, and to read them in one piece keeps the event loop for a tenth of a second.
 So they are read node by node. Go writes the name of a node first, and a quote inside of a string is
@@ -21,7 +21,7 @@ MARK = b'{"metadata":{"name":"-"}}'
 """A node that no cluster has."""
 
 Reading = Generator[None, None, Question]
-"""Pauses after each node, for whoever wants to do something else."""
+"""Yields after each node, so that the event loop can be given back."""
 
 
 def reading(body: Body, known: Iterable[NodeList] = ()) -> Reading:

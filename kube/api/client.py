@@ -91,14 +91,14 @@ class Backoff:
     maximum: float = 30.0
     factor: float = 2.0
     jitter: float = 1.0
-    """The share of the delay that is drawn by lot: 1 is anything from nothing to all of it."""
+    """The random share of the delay: 1 is anything from nothing to all of it."""
 
     def delay(self, failures: int, chance: float, retry_after: float | None = None) -> float:
         """Return seconds, never less than `retry_after`; `chance` is uniform in [0, 1)."""
         # The exponent is bounded: 2.0 ** 1100 is an OverflowError after a day of failures.
         full = min(self.maximum, self.initial * self.factor ** min(max(failures, 1) - 1, 64))
-        drawn = full * (1 - self.jitter + self.jitter * chance)
-        return drawn if retry_after is None else retry_after + chance * self.initial
+        jittered = full * (1 - self.jitter + self.jitter * chance)
+        return jittered if retry_after is None else retry_after + chance * self.initial
 
 
 @dataclass(slots=True)

@@ -309,7 +309,7 @@ async def load_access(
 def _paths(
     kubeconfig: str | None, setting: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[str | None, str]]:
-    """Yield where a kubeconfig may be, and who says so; the first that is named counts."""
+    """Yield paths of kubeconfigs, with the setting that names each; the first one counts."""
     yield kubeconfig, setting
     yield environ.get("KUBECONFIG"), "environment variable KUBECONFIG"
     if not environ.get("KUBERNETES_SERVICE_HOST"):

@@ -125,13 +125,13 @@ class Garbled(KubeError):
 
 
 class NoAccess(KubeError):
-    """Nothing usable says where the API server is and who we are."""
+    """There is no usable address of the API server, or no usable credential."""
 
 
 def is_of_what_goes(error: KubeError) -> bool:
     """Say whether a write failed because its object is gone, or its namespace is being deleted.
 
-    That is no fault of anybody's. A 404 without a reason is: the API itself is not served.
+    Such a write is no error. A 404 without a reason is one: the API itself is not served.
     """
     match error:
         case NotFound(reason=reason):

@@ -81,7 +81,7 @@ class Term:
         self.clean = clean
         """Whether no request of an earlier leader can be under way any more."""
         self.answered = False
-        """Set by who leads, at the end: all requests of this term and of those before are over."""
+        """Set by the leader at its end: all requests of this term and of those before are over."""
         self._deadline = deadline
         self._clock = clock
 
@@ -164,7 +164,7 @@ def free_at(seen: Observation | None, identity: str, lease_duration: float) -> f
 
 
 def succeeds_cleanly(seen: Observation | None, epoch: int) -> bool:
-    """Return whether a term of this epoch follows none, or one all of whose requests are over.
+    """Return whether a term of this epoch is the first, or follows one with no request under way.
 
     The first epoch follows none: neither the Lease nor the caller's `floor` knows of an earlier
     one. A term that ends in order says that its requests are over, and of which epoch it was, so
@@ -178,7 +178,7 @@ def succeeds_cleanly(seen: Observation | None, epoch: int) -> bool:
 
 
 class _LostError(Exception):
-    """The record says that somebody else holds the Lease, or nobody."""
+    """The record says that another process holds the Lease, or none."""
 
 
 class Election:
@@ -222,7 +222,7 @@ class Election:
     async def run(self, lead: Callable[[Term], Awaitable[None]]) -> None:
         """Run `lead` in each term of ours, until cancelled or `lead` raises.
 
-        `lead` is cancelled when its term ends, and joined before anybody is let in by a release.
+        `lead` is cancelled when its term ends, and joined before the Lease is given back.
         One that returns gives its term up.
         """
         while True:
@@ -251,7 +251,7 @@ class Election:
     async def _take(self) -> Term | None:
         exists = await self._read(self._timing.retry_period)
         start = self._clock()
-        # Also when the Lease is gone: who deleted it didn't stop the one who held it.
+        # Also when the Lease is gone: its deletion did not stop the holder.
         if start < free_at(self._seen, self._identity, self._timing.lease_duration):
             return None
         before = self._seen.spec.lease_transitions if self._seen is not None else None
@@ -327,7 +327,7 @@ class Election:
     ) -> float:
         """Write while the record is this term's; return the start of the write that succeeded."""
         timeout = self._timing.retry_period
-        # What we know last may be somebody else's record, and its version would let us in.
+        # The last known record may be of another holder; its version would make this write pass.
         if not self._is_held_in(term):
             raise _LostError
         start = self._clock()
@@ -385,7 +385,7 @@ class Election:
 
 
 def _now() -> str:
-    """Return the time as a MicroTime; for people only, nobody judges by it."""
+    """Return the time as a MicroTime; for people only, no decision depends on it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

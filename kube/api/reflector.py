@@ -98,8 +98,8 @@ class Pace:
     settle: float = 1.0
     """A server sends what a watch has missed as soon as it is open; so long it may take."""
     duration: tuple[float, float] = (300.0, 600.0)
-    """How long the server is asked to keep a watch open; drawn by lot, as client-go does, so
-    that not all of them move to another server at once."""
+    """How long the server is asked to keep a watch open; random between these, as in client-go, so
+    that not all watches move to another server at once."""
     absence: float = 60.0
     """Until a server that does not know the resource is asked again."""
 
@@ -206,9 +206,9 @@ class Reflector(Generic[T]):
 
     @property
     def told_until(self) -> float | None:
-        """When the store was known to be all there is; None before the first contact.
+        """When the store was last known to be complete; None before the first contact.
 
-        Who is heard again after a break has not said yet what changed meanwhile.
+        After a reconnect the store stays stale until the relist completes.
         """
         return self._last_sight if self._blind else self.last_contact
 
@@ -301,7 +301,7 @@ class Reflector(Generic[T]):
                 raise
             self._can_stream = False
         except Timeout:
-            # Who opens and goes silent before the end may not know what he was asked for.
+            # A server that goes silent before the end of the list may not know the option.
             self._can_stream = self._opened_at is None or self._picture is None
             raise
         if self._can_stream and self._picture is not None:

@@ -49,8 +49,8 @@ class Deleted(Generic[T]):
 class Unreadable:
     """An object that is not of its type. The store keeps what it knew of the same uid.
 
-    It is told and not raised, because who may create objects must not be able to stop us; and it
-    is not passed over, because it may use room that nobody would count then.
+    It is an event and no exception, because a tenant that may create objects must not be able to
+    stop a program. It is not skipped, because it may take room that would then not be counted.
     """
 
     namespace: str

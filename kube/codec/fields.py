@@ -28,7 +28,7 @@ class InvalidObject(ValueError):  # noqa: N818 - the noun of the design: an obje
 def created_at(metadata: base_objects.ObjectMeta) -> float:
     """Give the creation time in seconds since the epoch; 0 where there is none yet.
 
-    A time that cannot be read comes after all others.
+    An object whose time cannot be read sorts after all others.
     """
     return moment_of(metadata.creation_timestamp)
 
@@ -61,5 +61,5 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cut what somebody wrote to what a message can show."""
+    """Cut text from an object to what a message can show."""
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,8 +1,8 @@
-"""Reduces a pod that was seen to what decisions need.
+"""Reduces a pod from a watch to the fields that decisions need.
 
-A cluster has tens of thousands of pods and Muster needs little of each: where it is
-and how much it takes. Of pods that belong to a Ray cluster it needs more, and what patches
-are built from only while our gate is on.
+A cluster has tens of thousands of pods, and of most Muster needs only where they are and how much
+they take. Of pods of a Ray cluster it needs more, and the fields that patches are built from only
+while our gate is on.
 """
 
 from dataclasses import dataclass
@@ -40,14 +40,14 @@ from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder
 from scheduling.model.pod import Mount, PodShape
 from scheduling.state.bounded_cache import MIB, BoundedCache, Interned
-from scheduling.state.pod_index import Kind, Stay
+from scheduling.state.pod_index import PodKind, Presence
 
 # More pod slots than any node has: the node of a pod that cannot be read counts as full.
 UNREADABLE: Requests = ((PODS, 1 << 40),)
 
 TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of its ReplicaSets
 
-_RESIZE = "PodResizePending"  # the condition that says which resize cannot be
+_RESIZE = "PodResizePending"  # the condition that says which resize is not possible
 
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
@@ -55,7 +55,7 @@ OF_A_LABEL = 220
 """Bytes that a label takes as two strings in a pair, beside its characters."""
 
 
-def _weight_of_kind(kind: Kind) -> int:
+def _weight_of_kind(kind: PodKind) -> int:
     labels = kind[1]
     return OF_A_LABEL * len(labels) + len("".join(chain.from_iterable(labels)))
 
@@ -64,14 +64,14 @@ def _weight_of_kind(kind: Kind) -> int:
 # so. What is kept once outlives its pods, so it is bounded.
 AMOUNTS: Interned[Requests] = Interned(2 * MIB)
 HOLDERS: Interned[Holder] = Interned(2 * MIB)
-KINDS: Interned[Kind] = Interned(8 * MIB, _weight_of_kind)
+KINDS: Interned[PodKind] = Interned(8 * MIB, _weight_of_kind)
 SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
 
 Shape: TypeAlias = tuple[PodShape | None, str]
 """A shape, or why there is none."""
 
-# A pod is told of some five times while it starts, and hundreds of a worker group ask for the same:
-# what was read of one is looked up for the others by the bytes of all that it was read from.
+# A starting pod comes some five times, and hundreds of pods of a worker group have the same fields:
+# the result for one is looked up for the others by the bytes of all fields that it was read from.
 READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
 READ_AMOUNTS: BoundedCache[bytes, Requests] = BoundedCache(4 * MIB)
 _bytes_of = msgspec.json.Encoder().encode
@@ -103,9 +103,9 @@ class ObservedPod:
     """A pod reduced to what decisions need; what patches need is `raw`, while our gate is on it.
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
-    `nominated` is its priority where it may lose that room to a pod of a higher one; None where
-    nobody can take it. `kind` is what other pods' affinity knows of it, `holder` whom people call
-    the owner of its room, `mounts` are its claims.
+    `nominated` is its priority where a pod of higher priority may take that room; None where no pod
+    may. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
+    is the controller that messages name as the holder of its room; `mounts` are its claims.
     """
 
     namespace: str
@@ -119,7 +119,7 @@ class ObservedPod:
     ready: bool
     unschedulable: str
     used: Requests
-    kind: Kind
+    kind: PodKind
     anti_affinity: tuple[PodTerm, ...]
     holder: Holder
     mounts: tuple[Mount, ...]
@@ -139,7 +139,7 @@ class ObservedPod:
 
     @property
     def priority(self) -> int:
-        """The priority of a member of a gang; of others nobody asks."""
+        """The priority of a member of a gang; 0 for other pods, where it is not needed."""
         return self.member.priority if self.member is not None else 0
 
     @property
@@ -153,15 +153,15 @@ class ObservedPod:
         return not self.terminal and not self.terminating
 
     @property
-    def stay(self) -> Stay:
-        """How it is on the node where it takes room."""
+    def stay(self) -> Presence:
+        """Whether it is bound, nominated or leaving, on the node where it takes room."""
         if not self.node:
-            return Stay.NOMINATED if self.nominated is None else Stay.YIELDING
-        return Stay.LEAVING if self.terminating else Stay.BOUND
+            return Presence.NOMINATED if self.nominated is None else Presence.NOMINATED_AT_PRIORITY
+        return Presence.LEAVING if self.terminating else Presence.BOUND
 
     @property
     def repels(self) -> tuple[PodTerm, ...]:
-        """What it keeps away from where it is; nothing while it is nowhere."""
+        """Its anti-affinity terms, which keep pods off its node; empty while it takes no room."""
         return self.anti_affinity if self.holds else ()
 
     @property
@@ -181,8 +181,8 @@ class ObservedPod:
 def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
     """Reduce a pod; gangs are decided for the schedulers of the profiles.
 
-    One whose amounts cannot be read, or hardly anything, takes room that no node has: its node
-    counts as full, which is the side to err on.
+    An unreadable pod, or one with unreadable amounts, takes more room than any node has: its node
+    counts as full, which errs on the safe side.
     """
     pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
     member = _membership(pod, profiles)
@@ -222,8 +222,8 @@ def _with_amounts_unread(bare: BarePod) -> Pod:
     )
 
 
-def _kind(pod: Pod) -> Kind:
-    """Say what others' affinity knows of a pod."""
+def _kind(pod: Pod) -> PodKind:
+    """Return the namespace and labels of a pod, which terms of other pods match."""
     return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
 
 
@@ -240,7 +240,7 @@ def _holder(metadata: ObjectMeta) -> Holder:
 
 
 def _used(pod: Pod) -> Requests:
-    """Count what a pod takes; what its status says of resizes is among what that is read from."""
+    """Count what a pod takes, from its spec and from the resizes in its status."""
     spec, status = pod.spec, pod.status
     asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
     given = (status.container_statuses, status.init_container_statuses)
@@ -285,18 +285,19 @@ def _shape(pod: Pod, profiles: Profiles) -> Shape:
 
 
 def _shaping(pod: Pod) -> tuple[Any, ...]:
-    """All of a pod that its shape is read from.
+    """Return all fields of a pod that its shape is read from.
 
-    Labels and namespace matter to a pod that minds its company, and would tell all others apart.
+    Labels and namespace only where the pod has inter-pod constraints; without them equal pods of
+    all namespaces share one entry.
     """
     spec, meta = pod.spec, pod.metadata
     asked = replace(
         spec, node_name="", scheduling_gates=(), priority=None, volumes=telling_volumes(spec)
     )
     affinity = spec.affinity
-    near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    minds = near or spec.topology_spread_constraints
-    return asked, (meta.namespace, sorted(meta.labels.items())) if minds else ()
+    terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    constrained = terms or spec.topology_spread_constraints
+    return asked, (meta.namespace, sorted(meta.labels.items())) if constrained else ()
 
 
 def _read_shape(pod: Pod, profiles: Profiles) -> Shape:

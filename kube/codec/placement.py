@@ -48,7 +48,7 @@ def shortage_to_status(refusal: PodSetRefusal) -> dict[str, Any]:
 def placement_from_status(written: gang_objects.GangPlacement) -> Placement:
     """Read a placement. Amounts and nodes come sorted, because JSON maps have no order.
 
-    Raises InvalidObject where somebody has edited it into nonsense.
+    Raises InvalidObject where it cannot be read (edited by hand, or of a later release).
     """
     return Placement(
         tuple(

@@ -1,4 +1,4 @@
-"""Reads a pod into the shape that the core judges, and names what is not modelled."""
+"""Reads a pod into the shape that the core judges, and names constraints that are not modelled."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ from kube.codec.pod_requests import (
 )
 from kube.codec.pod_volumes import MOST_VOLUMES, mounts, volume_names, volumes
 from kube.codec.scheduler_profiles import (
-    COMPANY,
     DEFAULT_SCHEDULER,
+    INTER_POD_AFFINITY,
     MOST_SPREADS,
-    SPREAD,
+    POD_TOPOLOGY_SPREAD,
     STOCK,
     Profile,
     Profiles,
@@ -24,7 +24,7 @@ from kube.codec.scheduler_profiles import (
 from kube.codec.selectors import (
     affinity_terms,
     anti_affinity_terms,
-    company_terms,
+    pod_terms,
     required_terms,
     selection_terms,
     spread_constraints,
@@ -45,19 +45,19 @@ _MOST_TERMS = 200  # no real pod has as many; each costs a look at all nodes
 def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
     """Reduce a pod, as admitted, to what matters to its scheduler, one of the `profiles`.
 
-    One with too many terms of a sort is not supported; of too many node selection terms none is
-    read, and no node matches its shape.
+    A pod with too many terms of a kind is not supported; too many node selection terms are not
+    read at all, and no node matches such a shape.
     """
     spec = pod.spec
     profile = profiles.get(spec.scheduler_name or DEFAULT_SCHEDULER)
     off = profile.off if profile else frozenset()
     readable = selection_terms(spec) <= _MOST_TERMS
-    minds = COMPANY not in off and company_terms(spec) <= _MOST_TERMS
+    reads_affinity = INTER_POD_AFFINITY not in off and pod_terms(spec) <= _MOST_TERMS
     containers = container_requests(spec.containers, "spec.containers")
     init_containers = container_requests(spec.init_containers, "spec.initContainers")
     constraints, mounted = spec.topology_spread_constraints, mounts(pod)
     return PodShape(
-        requests=sorted_requests(
+        own_requests=sorted_requests(
             {
                 **pod_total(spec, containers, init_containers, pod_level_requests(spec)),
                 **host_port_requests(spec, off),
@@ -69,10 +69,10 @@ def pod_shape(pod: Pod, profiles: Profiles = STOCK) -> PodShape:
         tolerations=tuple(_toleration(each) for each in spec.tolerations) if readable else (),
         added_affinity=profile.added if profile else None,
         features=tuple(sorted(_features(spec))),
-        unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
-        near=affinity_terms(pod) if minds else (),
-        apart=anti_affinity_terms(pod) if minds else (),
-        spread=() if SPREAD in off else spread_constraints(constraints, pod.metadata),
+        own_unsupported=tuple(sorted({*_not_modelled(spec, profile)})),
+        affinity=affinity_terms(pod) if reads_affinity else (),
+        anti_affinity=anti_affinity_terms(pod) if reads_affinity else (),
+        spread=() if POD_TOPOLOGY_SPREAD in off else spread_constraints(constraints, pod.metadata),
         volumes=() if len(mounted) > MOST_VOLUMES else volume_names(mounted),
     )
 
@@ -126,9 +126,9 @@ def _toleration(found: core_objects.Toleration) -> constraint_model.Toleration:
 
 
 def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
-    """Name what binds a pod and the core knows nothing of; the names end up in messages.
+    """Name the constraints that the core does not model, as messages show them.
 
-    What to do instead stands behind each, in brackets.
+    The remedy stands behind each, in brackets.
     """
     if profile is None:
         name = shortened(spec.scheduler_name or DEFAULT_SCHEDULER)
@@ -140,9 +140,9 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
         yield f"more than {_MOST_TERMS} node selection terms (use fewer, with more values each)"
     else:
         yield from _tolerations(spec)
-    if not (profile and COMPANY in profile.off) and company_terms(spec) > _MOST_TERMS:
+    if not (profile and INTER_POD_AFFINITY in profile.off) and pod_terms(spec) > _MOST_TERMS:
         yield f"more than {_MOST_TERMS} terms of affinity between pods (use fewer)"
-    spread_is_off = profile is not None and SPREAD in profile.off
+    spread_is_off = profile is not None and POD_TOPOLOGY_SPREAD in profile.off
     if not spread_is_off and len(spec.topology_spread_constraints) > MOST_SPREADS:
         yield f"more than {MOST_SPREADS} topologySpreadConstraints (use fewer)"
     if profile and profile.spreads_by_default and not spec.topology_spread_constraints:

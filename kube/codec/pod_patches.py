@@ -3,16 +3,15 @@
 Pure functions from a pod to a list of operations; an empty list means that there is nothing to
 do. Every patch of an existing pod begins with tests, so that it fails rather than act on a pod
 that is not the one the verdict was about: on the uid (names are used again), on our gate at its
-index (someone else may have taken a gate off), and for the release on the resourceVersion. The
+index (another client may have taken a gate off), and for the release on the resourceVersion. The
 latter is what makes a fence work: a new leader annotates the still gated pods of a gang it takes
 over, which changes their resourceVersion, and a patch of the older leader that is still in
 flight fails. It fails on any other change too; the coordinator then reads the pod again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from kube.codec.fields import InvalidObject
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.core import Affinity, NodeAffinity, NodeSelectorTerm, Pod, PodSpec
@@ -30,14 +29,11 @@ _ANNOTATIONS = "/metadata/annotations"
 _NODE_FIELD = "metadata.name"
 
 _SOME: Labels = {"": ""}
-"""Annotations of which no more is known than that there are some."""
+"""Stands for annotations whose content does not matter."""
 
 
 def for_patches(pod: Pod) -> Pod:
-    """Return of a pod what the patches of an existing pod look at, which is little of it.
-
-    Of its annotations only whether there are any; beside that the time of its creation.
-    """
+    """Reduce a pod to what patches read, and its creation; of annotations only whether any are."""
     meta, affinity = pod.metadata, pod.spec.affinity
     return Pod(
         metadata=ObjectMeta(
@@ -55,15 +51,13 @@ def for_patches(pod: Pod) -> Pod:
     )
 
 
-def gate_patch(pod: Mapping[str, Any]) -> JsonPatch:
-    """Append our gate to a pod that is being created, unless it has it or is bound already.
+def gate_patch(gates: Sequence[str]) -> JsonPatch:
+    """Append our gate to those of a pod that is being created; `gates` are their names.
 
-    The API server refuses gates on a pod with a node name; such a pod is left alone.
+    For pods without a node name: the API server refuses gates on the others.
     """
-    spec = _object(pod.get("spec"), "spec")
-    gates = _list(spec.get("schedulingGates"), "spec.schedulingGates")
     gate = {"name": names.GATE}
-    if spec.get("nodeName") or gate in gates:
+    if names.GATE in gates:
         return []
     if not gates:
         return [_add(_GATES, [gate])]
@@ -151,7 +145,7 @@ def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
 def _annotate(pod: Pod, key: str, value: str) -> JsonPatch:
     if pod.metadata.annotations:
         return [_add(f"{_ANNOTATIONS}/{_escaped(key)}", value)]
-    # Adding the whole map would wipe out what somebody else has added meanwhile.
+    # Adding the whole map would remove keys that another client has added meanwhile.
     return [_test_version(pod), _add(_ANNOTATIONS, {key: value})]
 
 
@@ -180,15 +174,3 @@ def _add(path: str, value: object) -> Operation:
 def _escaped(key: str) -> str:
     """A key as a JSON pointer spells it."""
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _object(value: object, field: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidObject(field, value, "an object")
-    return value
-
-
-def _list(value: object, field: str) -> list[Any]:
-    if not isinstance(value, list | None):
-        raise InvalidObject(field, value, "a list")
-    return value or []

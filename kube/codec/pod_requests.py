@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
-from kube.codec.scheduler_profiles import PORTS
+from kube.codec.scheduler_profiles import NODE_PORTS
 from kube.objects.core import Container, ContainerStatus, Pod, PodSpec
 from scheduling.model import amounts as resources
 from scheduling.model.host_ports import HostPort, port_amounts
@@ -66,7 +66,7 @@ def pod_level_requests(spec: PodSpec) -> ByResource:
 
 def host_port_requests(spec: PodSpec, off: frozenset[str]) -> ByResource:
     """Count host ports, of too many none: such a pod is not supported."""
-    return {} if PORTS in off or has_many_ports(spec) else port_amounts(_host_ports(spec))
+    return {} if NODE_PORTS in off or has_many_ports(spec) else port_amounts(_host_ports(spec))
 
 
 def has_many_ports(spec: PodSpec) -> bool:

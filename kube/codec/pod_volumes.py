@@ -80,7 +80,7 @@ def _mount(
 
 
 def volume_names(found: Iterable[Mount]) -> tuple[str, ...]:
-    """Name what tells pods apart that mount volumes: claims, but not who has which of his own."""
+    """Name the volumes that tell shapes apart: claims, but a pod's own claim by its volume."""
     return tuple(sorted({_volume_name(each) for each in found}))
 
 

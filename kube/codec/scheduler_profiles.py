@@ -1,10 +1,10 @@
 """Reads the profiles of the schedulers for which gangs are decided.
 
 A profile is written as in `profiles` of a KubeSchedulerConfiguration, so that it can be copied
-from there. What of it only scores, sorts or evicts is read and left aside; a plugin that may refuse
+from there. Plugins that only score, sort or evict are read and left aside. A plugin that may refuse
 pods and is not one of kube-scheduler's own is an error, for nothing could be promised then. A
-plugin of its own that is switched off is asked all the same, with the exceptions in `RELAXED`:
-that refuses more than the scheduler would, and never less.
+plugin of its own that is disabled is asked all the same, with the exceptions in `RELAXED`: that
+refuses more than the scheduler would, and never less.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,10 +26,15 @@ from scheduling.model.constraints import NodeTerm, Requirement
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-COMPANY, PORTS, SPREAD = "InterPodAffinity", "NodePorts", "PodTopologySpread"
+INTER_POD_AFFINITY, NODE_PORTS, POD_TOPOLOGY_SPREAD = (
+    "InterPodAffinity",
+    "NodePorts",
+    "PodTopologySpread",
+)
 
-RELAXED = frozenset((COMPANY, PORTS, SPREAD))
-"""Filter plugins that, switched off, are not asked: what a pod says to them means nothing then."""
+RELAXED = frozenset((INTER_POD_AFFINITY, NODE_PORTS, POD_TOPOLOGY_SPREAD))
+"""Filter plugins that are not asked where the profile disables them: their fields have no effect
+then."""
 
 MOST_SPREADS = 16
 """Constraints of one pod that are read: each costs a look at all nodes with every pod placed."""
@@ -48,7 +53,7 @@ _OWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What of a scheduler decides which of a pod's nodes it refuses.
+    """The settings of a scheduler that decide which nodes it refuses for a pod.
 
     `added` are ORed terms of which each node must match one, beside what the pod asks for; None
     where there are none. `spreads_by_default` says that topology spread constraints bind pods which
@@ -226,13 +231,14 @@ class SchedulerProfile(_Written):
         return plugins
 
     def read(self) -> Profile:
-        """Return what of it matters to a verdict."""
+        """Return the settings that matter to a verdict."""
         configs = {each.name: each.args for each in self.plugin_config}
         off = frozenset(name for name in RELAXED if self.plugins.leave_out(name, "filter"))
         return Profile(
             name=self.scheduler_name,
             added=_added(configs.get("NodeAffinity")),
-            spreads_by_default=SPREAD not in off and _spreads(configs.get(SPREAD)),
+            spreads_by_default=POD_TOPOLOGY_SPREAD not in off
+            and _spreads(configs.get(POD_TOPOLOGY_SPREAD)),
             off=off,
         )
 

@@ -28,7 +28,7 @@ def node_terms(found: core_objects.NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def selection_terms(spec: PodSpec) -> int:
-    """Count what must be asked of nodes; fields are left out, so that our pin changes nothing."""
+    """Count the terms about nodes; fields are left out, so that our pin changes nothing."""
     node_affinity = spec.affinity.node_affinity if spec.affinity else None
     required = node_affinity.required if node_affinity else None
     terms = required.node_selector_terms if required else ()
@@ -47,8 +47,8 @@ def anti_affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:
     return tuple(_pod_term(term, pod.metadata.namespace) for term in found)
 
 
-def company_terms(spec: PodSpec) -> int:
-    """Count what must be asked of other pods."""
+def pod_terms(spec: PodSpec) -> int:
+    """Count the required terms about other pods, with the expressions in their selectors."""
     affinity = spec.affinity
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return sum(_expressions(term) for side in sides if side for term in side.required)
@@ -60,7 +60,7 @@ def _expressions(term: core_objects.PodAffinityTerm) -> int:
 
 
 def affinity_terms(pod: Pod) -> tuple[PodTerm, ...]:
-    """Read the pods whose nearness a pod requires."""
+    """Read the required affinity terms of a pod."""
     affinity = pod.spec.affinity
     found = affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
     return tuple(_pod_term(term, pod.metadata.namespace) for term in found)
@@ -96,18 +96,18 @@ def _spread_constraint(
         counted=PodTerm(found.topology_key, picked, (pod.namespace,)),
         max_skew=found.max_skew,
         min_domains=found.min_domains or 1,
-        heeds_affinity=found.node_affinity_policy in (None, "Honor"),
-        heeds_taints=found.node_taints_policy == "Honor",
+        honors_affinity=found.node_affinity_policy in (None, "Honor"),
+        honors_taints=found.node_taints_policy == "Honor",
     )
 
 
 def _counted(
     found: core_objects.TopologySpreadConstraint, labels: base_objects.Labels
 ) -> tuple[Requirement, ...]:
-    """Read whom a constraint counts.
+    """Read the selector of the pods that a constraint counts.
 
     The values of the keys to match are in the selector since Kubernetes 1.34; before that the
-    scheduler looked them up. An empty selector counts nobody: then nothing is ever above the least.
+    scheduler looked them up. An empty selector counts no pod: no domain is ever above the least.
     """
     counted = selector(found.label_selector)
     keys = (Requirement(k, "In", (labels[k],)) for k in found.match_label_keys if k in labels)

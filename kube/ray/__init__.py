@@ -1,1 +1,1 @@
-"""What KubeRay's objects mean to Muster. Pure."""
+"""Reads KubeRay's objects: which clusters are gangs, and what they ask for. Pure."""

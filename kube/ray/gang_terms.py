@@ -1,4 +1,4 @@
-"""What a RayCluster asks for as a gang: pod sets, minimum, topology, and what is wrong in it."""
+"""Reads the gang of a RayCluster: pod sets, minimum and topology, and the faults in its values."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -95,7 +95,7 @@ class TopologyTerms:
 
 @dataclass(frozen=True, slots=True)
 class GangTerms:
-    """What a RayCluster asks for; `topology` is None where it does not mind."""
+    """What a RayCluster asks for; `topology` is None where it names no topology."""
 
     queue: str
     priority_class: str

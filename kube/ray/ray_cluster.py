@@ -1,4 +1,4 @@
-"""Which RayClusters are gangs, and which pods belong to them."""
+"""Says which RayClusters are gangs, and which pods belong to them."""
 
 import re
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
 _PROVISIONED = "RayClusterProvisioned"
 _READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
 
-MOST_GROUPS = 1000  # worker groups of a RayCluster; of one that has more none is kept
+MOST_GROUPS = 1000  # worker groups of a RayCluster; of one with more only their number is kept
 LONGEST_VALUE = 8192  # minimums for some hundred groups; what is longer is cut
 
 
 class Answer(StrEnum):
-    """Is it a gang? BAD: somebody tried to say so, but not with "true" or "false"."""
+    """Whether a RayCluster is a gang. BAD: the key is there, with neither "true" nor "false"."""
 
     YES = "Yes"
     NO = "No"
@@ -34,7 +34,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OptIn:
-    """What was said about being a gang, and where."""
+    """The opt-in of a RayCluster, and the key that decided it."""
 
     answer: Answer
     value: str = ""

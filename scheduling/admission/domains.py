@@ -5,7 +5,7 @@ labels is in no domain.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.constraints import Requirement
 from scheduling.model.gang import Group, Member, PendingGang
+from scheduling.model.node_restrictions import inside_domain
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
@@ -109,11 +110,7 @@ def confined(
     def inside(pods: Group | Member) -> PodShape:
         wanted = pods.shape, where(pods)
         if wanted not in made:
-            made[wanted] = _inside(*wanted)
+            made[wanted] = inside_domain(*wanted)
         return made[wanted]
 
     return gang.reshaped(inside)
-
-
-def _inside(shape: PodShape, required: tuple[Requirement, ...]) -> PodShape:
-    return replace(shape, inside=(*shape.inside, *required)) if required else shape

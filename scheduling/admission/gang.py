@@ -43,7 +43,7 @@ def _too_many_kinds(gang: PendingGang) -> LimitCause | None:
     if 1 + len(gang.minimum) + sum(map(len, gang.surplus)) <= MOST_CONSTRAINED_KINDS:
         return None
     kinds = {(group.pod_set, group.shape) for group in gang.groups()}
-    constrained = any(shape.near or shape.apart or shape.spread for _, shape in kinds)
+    constrained = any(shape.affinity or shape.anti_affinity or shape.spread for _, shape in kinds)
     most = MOST_CONSTRAINED_KINDS if constrained else MOST_KINDS
     return TooManyKinds(len(kinds), constrained) if len(kinds) > most else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from scheduling.admission.surplus import Stopped, Unit
 from scheduling.diagnosis.causes import Cause, FitsUnpinned, NoWay, SearchEnded
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import InternalConstraints, Neighbours
+from scheduling.filters.inter_pod_affinity import GangConstraints, InternalConstraints
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
@@ -31,20 +31,20 @@ class InterdependentPods:
     """The pods of a gang with their constraints (`found`), as far as they are placed."""
 
     def __init__(
-        self, gang: PendingGang, found: Neighbours, room: FreeCapacity, steps: int
+        self, gang: PendingGang, found: GangConstraints, room: FreeCapacity, steps: int
     ) -> None:
         self.gang, self.room = gang, room
         self.spent = 0
         self._found, self._steps = found, steps
         self._standing: Amounts = np.zeros(
-            (len(found.units), len(room.columns.names)), dtype=np.int64
+            (len(found.groups), len(room.columns.names)), dtype=np.int64
         )
         self._rounds = self._standing
         self._assignments = Assignments(room.columns)
 
     def placement(self) -> Placement:
         """Return where all that was placed goes, and in which wave it is released."""
-        units = zip((pod_set for pod_set, _ in self._found.units), self._found.shapes, strict=True)
+        units = zip((pod_set for pod_set, _ in self._found.groups), self._found.shapes, strict=True)
         row = {unit: at for at, unit in enumerate(units)}
         index = self.room.columns.index
 
@@ -98,18 +98,18 @@ class InterdependentPods:
         if not isinstance(outcome, Ordered):
             return self._cause(groups, outcome)
         self._rounds = outcome.order.of
-        for at, spread in enumerate(outcome.spreads):
+        for at, spread in enumerate(outcome.distributions):
             self._take(at, self._of_unit(at, groups), counts[at], spread)
         return None
 
     def _cause(self, groups: tuple[Group, ...], outcome: search.NoWay | OutOfSteps) -> Cause:
         if isinstance(outcome, OutOfSteps):
             return SearchEnded(groups, self.room)
-        units = zip((pod_set for pod_set, _ in self._found.units), self._found.shapes, strict=True)
+        units = zip((pod_set for pod_set, _ in self._found.groups), self._found.shapes, strict=True)
         return NoWay(groups, dict(zip(units, outcome.lacks, strict=True)), self.room)
 
     def _of_unit(self, at: int, groups: Iterable[Group]) -> list[Group]:
-        unit = self._found.units[at][0], self._found.shapes[at]
+        unit = self._found.groups[at][0], self._found.shapes[at]
         return [group for group in groups if (group.pod_set, group.shape) == unit]
 
     def _take(self, at: int, groups: list[Group], count: int, spread: Distribution) -> None:

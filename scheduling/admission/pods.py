@@ -18,10 +18,10 @@ from scheduling.diagnosis.causes import (
 )
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import (
-    AwaitedError,
-    Neighbours,
-    ToldApartError,
-    neighbours,
+    GangConstraints,
+    PartlySelectedError,
+    WaitForBindingError,
+    gang_constraints,
 )
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement
@@ -31,7 +31,7 @@ from scheduling.placement.independent import NoFit, Placed, cannot_fit, demand_o
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods
 
-Surroundings = Neighbours | EqualPodsDiffer | AwaitsBinding
+Surroundings = GangConstraints | EqualPodsDiffer | AwaitsBinding
 """What existing pods, and its own, mean to a gang; or why that cannot be said."""
 
 
@@ -51,10 +51,10 @@ def admit_pods(question: Question) -> Outcome:
 def surroundings(gang: PendingGang, existing: ExistingPods, nodes: NodeSnapshot) -> Surroundings:
     """Work out what existing pods, and its own, mean to a gang."""
     try:
-        return neighbours(gang, existing, nodes)
-    except ToldApartError as problem:
+        return gang_constraints(gang, existing, nodes)
+    except PartlySelectedError as problem:
         return EqualPodsDiffer(str(problem))
-    except AwaitedError:
+    except WaitForBindingError:
         return AwaitsBinding()
 
 
@@ -64,7 +64,7 @@ def has_inter_pod_constraints(gang: PendingGang) -> bool:
 
 
 def _has_affinity(gang: PendingGang) -> bool:
-    return any(group.shape.near or group.shape.apart for group in gang.groups())
+    return any(group.shape.affinity or group.shape.anti_affinity for group in gang.groups())
 
 
 def _pods_of(question: Question) -> "IndependentPods | InterdependentPods | Rejected":
@@ -74,9 +74,9 @@ def _pods_of(question: Question) -> "IndependentPods | InterdependentPods | Reje
     if existing is None or not _is_constrained(gang, existing, room):
         return IndependentPods(gang, room, steps)
     found = surroundings(gang, existing, room.columns)
-    if not isinstance(found, Neighbours):
+    if not isinstance(found, GangConstraints):
         return Rejected(found)
-    bound = found.bound(gang)
+    bound = found.applied_to(gang)
     # What does not fit by sums does not fit under constraints either, and is explained sooner.
     if not found.internal_constraints or cannot_fit(demand_of(bound.minimum), room):
         return IndependentPods(bound, room, steps)
@@ -85,7 +85,7 @@ def _pods_of(question: Question) -> "IndependentPods | InterdependentPods | Reje
 
 def _is_constrained(gang: PendingGang, existing: ExistingPods, room: FreeCapacity) -> bool:
     """Say whether inter-pod constraints matter; spread constraints do where there is room."""
-    if existing.is_minded() or _has_affinity(gang):
+    if existing.constrain_others() or _has_affinity(gang):
         return True
     return has_inter_pod_constraints(gang) and not cannot_fit(demand_of(gang.minimum), room)
 
@@ -119,7 +119,7 @@ class IndependentPods:
         if not isinstance(outcome, Placed):
             cause = DoesNotFit if isinstance(outcome, NoFit) else SearchEnded
             return cause(groups, self.room)
-        self._assignments.hand_out(groups, demand, outcome.spreads)
+        self._assignments.hand_out(groups, demand, outcome.distributions)
         self.room = outcome.room
         return None
 

@@ -1,5 +1,6 @@
 """Says whether a gang may be refused only because shared disks are counted once per pod."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -7,8 +8,8 @@ import numpy as np
 
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import SharedDisks, attach_row
-from scheduling.model.amounts import sorted_requests
 from scheduling.model.gang import Group
+from scheduling.model.node_restrictions import without_disks
 from scheduling.placement.independent import cannot_fit, demand_of
 
 
@@ -27,10 +28,9 @@ def is_short_of_shared(groups: Iterable[Group], shared: SharedDisks, room: FreeC
 
 def _without(group: Group, shared: SharedDisks) -> Group:
     """Return a group whose pods do not take the disks that they share."""
-    unit, amounts = (group.pod_set, group.shape.key), dict(group.shape.requests)
-    for disk in (disk for disk, units in shared.items() if unit in units):
-        amounts[attach_row(disk.driver)] -= 1
-    return replace(group, shape=replace(group.shape, requests=sorted_requests(amounts)))
+    mounting = group.pod_set, group.shape.key
+    disks = Counter(attach_row(disk.driver) for disk, by in shared.items() if mounting in by)
+    return replace(group, shape=without_disks(group.shape, disks))
 
 
 def _may_be_short(row: str, pairs: Iterable[tuple[Group, Group]], room: FreeCapacity) -> bool:

@@ -17,6 +17,7 @@ from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.model.amounts import PODS, Mask, exact_sum, is_device
 from scheduling.model.constraints import Toleration
 from scheduling.model.host_ports import is_port
+from scheduling.model.node_restrictions import unrestricted
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
@@ -99,14 +100,10 @@ def _is_open(shape: PodShape, columns: NodeSnapshot) -> bool:
 def patient(shape: PodShape) -> PodShape:
     """Return the shape without conditions that pass by themselves and synthetic resources."""
     return replace(
-        shape,
-        requests=tuple(each for each in shape.requests if not _is_synthetic(each[0])),
+        unrestricted(shape),
+        own_requests=tuple(each for each in shape.own_requests if not is_port(each[0])),
         tolerations=(*shape.tolerations, *PASSING),
         spread=(),
-        bounds=(),
-        inside=(),
-        reach=(),
-        avoided=(),
     )
 
 

@@ -190,7 +190,7 @@ def fits_unpinned(groups: Iterable[Group]) -> Refusal:
 
 
 def _what_binds(constraint: SpreadConstraint) -> str:
-    if constraint.heeds_affinity:
+    if constraint.honors_affinity:
         return f"minDomains {constraint.min_domains} (leave minDomains out)"
     return "nodeAffinityPolicy Ignore (use Honor)"
 

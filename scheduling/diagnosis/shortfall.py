@@ -36,7 +36,7 @@ _WHY_INFEASIBLE = {
         "is in no domain of a topology spread constraint",
         "are in no domain of a topology spread constraint",
     ),
-    Predicate.COMPANY: (
+    Predicate.INTER_POD_AFFINITY: (
         "is ruled out by affinity or anti-affinity between pods",
         "are ruled out by affinity or anti-affinity between pods",
     ),
@@ -141,7 +141,7 @@ def _sentence(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
 
 def _at_most(part: Part) -> str:
     """Fewer may fit where pods have inter-pod constraints."""
-    constrained = part.shape.near or part.shape.apart or part.shape.spread
+    constrained = part.shape.affinity or part.shape.anti_affinity or part.shape.spread
     return "at most " if part.fit and constrained else ""
 
 
@@ -263,6 +263,7 @@ def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
     """Say why a predicate rules out a node, and why several."""
     if predicate in _WHY_INFEASIBLE:
         return _WHY_INFEASIBLE[predicate]
-    claims = dict.fromkeys(each.claim for each in shape.reach if each.predicate == predicate)
+    volumes = shape.restrictions.volumes
+    claims = dict.fromkeys(each.claim for each in volumes if each.predicate == predicate)
     by = f"ruled out by {predicate}: {' and '.join(claims)}"
     return f"is {by}", f"are {by}"

@@ -46,7 +46,7 @@ def _as_requirements(selector: Iterable[tuple[str, str]]) -> tuple[Requirement, 
 
 
 def _matches(term: NodeTerm, traits: NodeAttributes) -> bool:
-    alone = PodShape(requests=(), node_affinity=(term,))
+    alone = PodShape(own_requests=(), node_affinity=(term,))
     return bool(masks(alone, traits)[Predicate.NODE_AFFINITY].any())
 
 

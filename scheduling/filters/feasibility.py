@@ -1,4 +1,4 @@
-"""Runs the filters of a shape, free capacity left aside, in the order of kube-scheduler.
+"""Runs the filters on a shape in the order of kube-scheduler, all but those of free capacity.
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
 scheduler's order, after Muster's own: the domain that a gang is held to, and the nodes that it is
@@ -65,10 +65,10 @@ def rejections(shape: PodShape, columns: NodeSnapshot) -> dict[Predicate, int]:
 def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
     """Return per predicate, in order, the nodes that it lets pass."""
     tolerations, selector, terms = shape.tolerations, shape.node_selector, shape.node_affinity
-    added = shape.added_affinity
+    added, now = shape.added_affinity, shape.restrictions
     return {
-        **({Predicate.TOPOLOGY: bounded(shape.inside, traits)} if shape.inside else {}),
-        **({Predicate.AVOIDED: _unavoided(shape.avoided, traits)} if shape.avoided else {}),
+        **({Predicate.TOPOLOGY: bounded(now.topology, traits)} if now.topology else {}),
+        **({Predicate.AVOIDED: _unavoided(now.avoided, traits)} if now.avoided else {}),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: uncordoned(tolerations, traits)
         ),
@@ -85,8 +85,8 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
             (Predicate.NODE_AFFINITY, terms), lambda: attracted(terms, traits)
         ),
         **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
-        **_reached(shape.reach, traits),
-        **({Predicate.COMPANY: bounded(shape.bounds, traits)} if shape.bounds else {}),
+        **_reached(now.volumes, traits),
+        **_beside_existing_pods(now.existing_pods, traits),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: able(shape.features, traits)
         ),
@@ -106,13 +106,20 @@ def _has_domains(shape: PodShape, traits: NodeAttributes) -> Mask:
     return mask
 
 
+def _beside_existing_pods(
+    allowed: tuple[Requirement, ...], traits: NodeAttributes
+) -> dict[Predicate, Mask]:
+    """Return the nodes that affinity and anti-affinity of existing pods leave, if they say any."""
+    return {Predicate.INTER_POD_AFFINITY: bounded(allowed, traits)} if allowed else {}
+
+
 def _reached(
-    reach: tuple[VolumeNodeRestriction, ...], traits: NodeAttributes
+    volumes: tuple[VolumeNodeRestriction, ...], traits: NodeAttributes
 ) -> dict[Predicate, Mask]:
     """Return per predicate that asks for volumes the nodes that reach all of them."""
     masks: dict[Predicate, Mask] = {}
     for predicate in VOLUME_PREDICATES:
-        for each in (found for found in reach if found.predicate == predicate):
+        for each in (found for found in volumes if found.predicate == predicate):
             reached = traits.remembered(
                 ("reach", each.terms), partial(attracted, each.terms, traits)
             )

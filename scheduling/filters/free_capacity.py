@@ -1,4 +1,4 @@
-"""Counts the free capacity of the nodes down while a cycle admits gang after gang.
+"""Holds the free capacity of the nodes, which a cycle counts down as it admits gang after gang.
 
 A `FreeCapacity` is a value: taking from it makes another one, so an attempt that fails leaves
 nothing to undo. What follows from a room is worked out once: what holds for each node alone (how
@@ -8,7 +8,7 @@ whole (a sum, why a gang does not fit) is remembered in the room.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from scheduling.filters.node_ports import pods_by_ports
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT, Amounts, Positions
 from scheduling.model.host_ports import is_port
+from scheduling.model.node_restrictions import in_any_domain
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
 from scheduling.state.bounded_cache import MIB, weight
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -57,7 +58,7 @@ class Distribution:
 class _Known(NamedTuple):
     """What is known of each node, and how many changes it has seen.
 
-    `size` are the bytes of its key, once somebody asks: of most keys nobody does.
+    `size` are the bytes of its key, worked out when first needed; for most keys it never is.
     """
 
     of: NDArray[Any]
@@ -104,7 +105,7 @@ class FreeCapacity:
 
     @property
     def outset(self) -> "FreeCapacity":
-        """Return the room as the gang found it whose pods have taken from it since."""
+        """Return the room before the pods of the current gang took from it."""
         return self._outset or self
 
     def for_next(self) -> "FreeCapacity":
@@ -126,13 +127,13 @@ class FreeCapacity:
         The array is shared, never to be written. Of a shape that is held to a domain nothing is
         counted that was not counted without.
         """
-        if shape.inside:
+        if shape.restrictions.topology:
             return self.remembered(("inside", shape.fitting), lambda: self._inside(shape))
         return self.per_node(shape.fitting, lambda at: self.counted(shape, at))
 
     def _inside(self, shape: PodShape) -> Amounts:
-        anywhere = self.counts(replace(shape, inside=()))
-        return anywhere * bounded(shape.inside, self.columns.traits)
+        anywhere = self.counts(in_any_domain(shape))
+        return anywhere * bounded(shape.restrictions.topology, self.columns.traits)
 
     def _derived(self, derive: Callable[[At], NDArray[V]]) -> NDArray[V]:
         """Ask for all nodes, in blocks small enough for what is derived on the way to be cached."""
@@ -207,27 +208,33 @@ class FreeCapacity:
         """Return how many pods of the shape fit in all, if nothing else comes."""
         return self.remembered(("total", shape.fitting), lambda: int(self.counts(shape).sum()))
 
-    def without(self, shape: PodShape, spread: Distribution) -> "FreeCapacity":
+    def without(self, shape: PodShape, distribution: Distribution) -> "FreeCapacity":
         """Return what is left when these pods have taken theirs."""
         before = self._free
         taken = before if isinstance(before, _Taken) else _Taken(before, ())
-        taken = taken.and_(spread, self._column(shape))
-        ports = added(self.ports, self._ports_of(shape, spread)) if shape.ports else self.ports
-        return self._changed_to(taken, ports, spread.nodes, self._rank, self.outset)
+        taken = taken.and_(distribution, self._column(shape))
+        ports = (
+            added(self.ports, self._ports_of(shape, distribution)) if shape.ports else self.ports
+        )
+        return self._changed_to(taken, ports, distribution.nodes, self._rank, self.outset)
 
-    def _ports_of(self, shape: PodShape, spread: Distribution) -> Iterator[tuple[str, str, int]]:
+    def _ports_of(
+        self, shape: PodShape, distribution: Distribution
+    ) -> Iterator[tuple[str, str, int]]:
         """Yield what pods take of host ports, by resource and node."""
-        for at, count in zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True):
+        for at, count in zip(distribution.nodes.tolist(), distribution.pods.tolist(), strict=True):
             for resource, amount in shape.ports:
                 yield resource, self.columns.names[at], amount * count
 
-    def facing(self, priority: int) -> "FreeCapacity":
-        """Return the room as pods of this priority find it: they pass over lower nominations."""
+    def for_priority(self, priority: int) -> "FreeCapacity":
+        """Return the room for pods of this priority: no nominated pods of lower priority count."""
         rank = self.columns.rank(priority)
         if rank == self._rank:
             return self
-        given = self.columns.ceded(rank) - self.columns.ceded(self._rank)
-        less, more = self.columns.ceded_ports(rank), self.columns.ceded_ports(self._rank)
+        given = self.columns.nominated_below(rank) - self.columns.nominated_below(self._rank)
+        columns = self.columns
+        less = columns.nominated_ports_below(rank)
+        more = columns.nominated_ports_below(self._rank)
         ports = added(self.ports, (*((r, node, -n) for r, node, n in less), *more))
         changed, _ = differing(self.ports, ports)
         at = np.union1d(np.flatnonzero(given.any(axis=0)), self._places(changed))
@@ -268,11 +275,11 @@ class FreeCapacity:
     def moved_to(self, columns: NodeSnapshot) -> "FreeCapacity":
         """Return the room that these columns leave, with what is still known of each node.
 
-        What nobody asked for since the last move is forgotten; so is all where other resources
+        What was not asked for since the last move is forgotten; so is all where other resources
         are counted.
         """
         if self._rank:
-            return self.facing(LOWEST_PRIORITY).moved_to(columns)
+            return self.for_priority(LOWEST_PRIORITY).moved_to(columns)
         if columns.resources != self.columns.resources:
             return FreeCapacity(columns, columns.free, np.arange(len(columns.names)))
         same = _SameNodes.of(self.columns, columns)
@@ -314,7 +321,7 @@ class FreeCapacity:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Taken:
-    """A room's free amounts before it is asked for them; of most rooms nobody asks.
+    """A room's free amounts before they are needed; of most rooms they never are.
 
     `pods` are where they went and what each takes, row by row.
     """
@@ -322,13 +329,13 @@ class _Taken:
     free: Amounts
     pods: tuple[tuple[Distribution, Amounts], ...]
 
-    def and_(self, spread: Distribution, column: Amounts) -> "_Taken":
-        return _Taken(self.free, (*self.pods, (spread, column)))
+    def and_(self, distribution: Distribution, column: Amounts) -> "_Taken":
+        return _Taken(self.free, (*self.pods, (distribution, column)))
 
     def left(self) -> Amounts:
         left = self.free.copy()
-        for spread, column in self.pods:
-            left[:, spread.nodes] -= column[:, None] * spread.pods
+        for distribution, column in self.pods:
+            left[:, distribution.nodes] -= column[:, None] * distribution.pods
         return left
 
 

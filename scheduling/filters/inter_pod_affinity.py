@@ -1,29 +1,43 @@
-"""InterPodAffinity: what pods on nodes, and its own, leave a gang of the choice of nodes.
+"""InterPodAffinity: which nodes existing pods, and pods of the same gang, leave to a pod.
 
-What pods around mean is worked out once: it leaves each shape certain values of node labels
-(`bounds`), and from there the gang is placed like any other. Anti-affinity counts both ways, as
-in plugin InterPodAffinity. What members mean to each other, and what spread constraints leave
-(`InternalConstraints`), changes with every pod that is placed; that is for `interdependent`.
+Existing pods do not change while a gang is placed. What their affinity means is worked out once: it
+leaves each group certain values of node labels, and from there the gang is placed like any other.
+Anti-affinity counts both ways, as in plugin InterPodAffinity of kube-scheduler 1.36.
+
+What the pods of the gang mean to each other changes with every pod that is placed. These are the
+`InternalConstraints`: `RequiredAffinity` and `AntiAffinity` here, spread rules in
+`pod_topology_spread`. Each has a vector front, over all nodes, and a scalar front (`check`), by
+counts; `most` says how many pods there can be at most.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from scheduling.filters.pod_topology_spread import Rule, as_pinned, rules_of
+import numpy as np
+
+from scheduling.filters.domain_counts import (
+    Check,
+    DomainLimit,
+    GangCounts,
+    has_label,
+    has_value_among,
+    shares_domain,
+)
+from scheduling.filters.pod_topology_spread import SpreadRule, as_pinned, rules_of
+from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
-from scheduling.model.gang import Group, PendingGang
+from scheduling.model.gang import Group, GroupKey, PendingGang
 from scheduling.model.labels import selects
+from scheduling.model.node_restrictions import beside_existing_pods
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
-from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind
-
-Unit = tuple[str, PodShape]
-"""Pods of one shape in one pod set: what terms take for one."""
+from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodKind
 
 
-class ToldApartError(Exception):
-    """A selector picks some pods of a unit and not others."""
+class PartlySelectedError(Exception):
+    """A selector picks some pods of a group and not others."""
 
     def __init__(self, pod_set: str) -> None:
         said = "a pod affinity or spread selector matches some of its equal pods and not others"
@@ -31,230 +45,339 @@ class ToldApartError(Exception):
         super().__init__(f"{pod_set}: {said} ({remedy})")
 
 
-class AwaitedError(Exception):
-    """A unit must wait until others are bound.
+class WaitForBindingError(Exception):
+    """A group must wait until assumed pods are bound.
 
-    It would move a count that must stand still, or be refused and not tried again.
+    It would change a count that must not change before, or be refused and not requeued.
     """
+
+
+# ---- the rules between the pods of one gang; groups are numbered, `pods` are groups x nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Attraction:
-    """A unit's pods go where, per term, its key has a value among `matching_values` or one of a
-    partner.
+class RequiredAffinity:
+    """Required affinity of one group that pods of its own gang (`partners`, groups) can satisfy.
 
-    Where nobody answers the terms yet, the first pod of a unit that is its own partner may go
-    anywhere with all the keys. A `is_not_requeued` unit, once refused, is not tried again for a
-    partner.
+    A node suits if it has, for every key, a value among `matching_values`, those of existing pods,
+    or shares its value with a partner. Where no pod matches the terms yet, kube-scheduler's
+    first-pod rule lets in a pod that matches its own terms, wherever there are all the keys. A
+    group that `is_not_requeued` is not tried again when a partner comes after it was refused.
     """
 
-    unit: int
+    group: int
     keys: tuple[str, ...]
     matching_values: tuple[frozenset[str], ...]
     partners: frozenset[int]
     is_not_requeued: bool = False
 
     @property
-    def may_begin(self) -> bool:
-        """Say whether the unit may begin a series."""
-        return self.unit in self.partners and not any(self.matching_values)
+    def allows_first_pod(self) -> bool:
+        """Say whether the first-pod rule can apply: the group matches its own terms alone."""
+        return self.group in self.partners and not any(self.matching_values)
+
+    def nodes(self, pods: Amounts, traits: NodeAttributes) -> Mask:
+        """Return the nodes that suit one more pod of the group."""
+        near = pods[sorted(self.partners)].sum(axis=0)
+        suits = np.ones(pods.shape[1], dtype=np.bool_)
+        has_match = any(self.matching_values)
+        for key, values in zip(self.keys, self.matching_values, strict=True):
+            matching = has_value_among(key, values, traits) | shares_domain(near, key, traits)
+            has_match = has_match or bool(matching.any())
+            suits &= matching
+        if has_match or not self.allows_first_pod:
+            return suits
+        return self._has_all_keys(traits)
+
+    def _has_all_keys(self, traits: NodeAttributes) -> Mask:
+        found: Mask = np.logical_and.reduce([has_label(key, traits) for key in self.keys])
+        return found
+
+    def check(self, counts: GangCounts, traits: NodeAttributes) -> Check:
+        """Return whether a node suits one more pod of the group, by counts."""
+        pairs = zip(self.keys, self.matching_values, strict=True)
+        values = [counts.per_node(has_value_among(*pair, traits)) for pair in pairs]
+        partners = [counts.by_label(key, self.partners) for key in self.keys]
+        terms = list(zip(values, partners, strict=True))
+        has_values, allows_first_pod = any(self.matching_values), self.allows_first_pod
+
+        def suits(node: int) -> bool:
+            if has_values or any(each.holds_any_anywhere() for each in partners):
+                return all(matches[node] or near.holds_any(node) for matches, near in terms)
+            return allows_first_pod and all(each.of[node] != each.outside for each in partners)
+
+        return suits
+
+    def has_partner(self, pods: Amounts) -> bool:
+        """Say whether there is a partner already."""
+        return any(pods[partner].any() for partner in self.partners)
+
+    def most(self, counts: Sequence[int], rooms: Iterable[Amounts]) -> int:
+        """Return how many pods of the group there can be, near its first and its partners.
+
+        `counts` are the pods to place per group, `rooms` says for every key how many pods of the
+        group each of its values takes.
+        """
+        others = self.partners - {self.group}
+        places = int(self.allows_first_pod) + sum(counts[at] for at in others)
+        return min(int(np.sort(each)[::-1][:places].sum()) for each in rooms)
+
+    def domains(self, traits: NodeAttributes) -> Positions:
+        """Return which nodes share the values of all the keys, as a number per node."""
+        codes = np.stack([traits.label(key).of for key in self.keys], axis=1)
+        return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+class AntiAffinity(NamedTuple):
+    """No pod of a group shares the value of the key with one of the other group; it may be itself.
+
+    Anti-affinity counts both ways, so there is one of these for each direction.
+    """
+
+    group: int
+    other: int
+    key: str
+
+    @property
+    def is_with_itself(self) -> bool:
+        """Say whether it keeps the pods of one group from each other."""
+        return self.group == self.other
+
+    def restrict(self, caps: Amounts, pods: Amounts, traits: NodeAttributes) -> None:
+        """Cut down how many more pods of the group each node takes, if no other node takes any."""
+        caps *= ~shares_domain(pods[self.other], self.key, traits)
+        if self.is_with_itself:
+            np.minimum(caps, 1, out=caps, where=has_label(self.key, traits))
+
+    def limit(self, most: int, traits: NodeAttributes) -> DomainLimit:
+        """Return the limit of one pod for each value of the key, of `most` that are left."""
+        column = traits.label(self.key)
+        limits = [most if value is None else 1 for value in column.values]
+        return DomainLimit(column.of, np.array(limits, dtype=np.int64))
+
+    def check(self, counts: GangCounts) -> Check:
+        """Return whether it lets one more pod of the group go to a node, by counts."""
+        near = counts.by_label(self.key, (self.other,))
+        return lambda node: not near.holds_any(node)
+
+    def most(self, rooms: Amounts, elsewhere: int) -> int:
+        """Return how many pods find room, one for each value of the key.
+
+        `rooms` is how many pods each value takes, `elsewhere` how many the nodes without it take.
+        """
+        return int(np.minimum(rooms, 1).sum()) + elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class InternalConstraints:
-    """What binds the members of a gang; `shun` holds each pair both ways, `rules` spread them."""
+    """What the groups of a gang ask of each other; groups are named by their position."""
 
-    shun: frozenset[tuple[int, int, str]] = frozenset()
-    near: tuple[Attraction, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    anti_affinity: frozenset[AntiAffinity] = frozenset()
+    affinity: tuple[RequiredAffinity, ...] = ()
+    spread: tuple[SpreadRule, ...] = ()
 
     def __bool__(self) -> bool:
         """Say whether there are any."""
-        return bool(self.shun or self.near or self.rules)
+        return bool(self.anti_affinity or self.affinity or self.spread)
+
+
+# ---- what existing pods mean to a gang
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The units of a gang with their bounds, and the bonds between them by position.
+class GangConstraints:
+    """The groups of a gang, their shapes beside existing pods, and its internal constraints.
 
-    `internal_constraints` hold for the pods as they will be pinned, `as_they_came` leaves that
+    `internal_constraints` hold for the pods as they will be pinned, `as_they_came` leaves the pin
     aside.
     """
 
-    units: tuple[Unit, ...]
+    groups: tuple[GroupKey, ...]
     shapes: tuple[PodShape, ...]
     internal_constraints: InternalConstraints
     as_they_came: InternalConstraints
 
-    def bound(self, gang: PendingGang) -> PendingGang:
-        """Return the gang with the bounds in its shapes."""
-        surplus = tuple(self._bound(unit) for unit in gang.surplus)
-        return replace(gang, minimum=self._bound(gang.minimum), surplus=surplus)
+    def applied_to(self, gang: PendingGang) -> PendingGang:
+        """Return the gang with shapes that are restricted beside existing pods."""
+        surplus = tuple(self._applied(unit) for unit in gang.surplus)
+        return replace(gang, minimum=self._applied(gang.minimum), surplus=surplus)
 
-    def _bound(self, groups: Iterable[Group]) -> tuple[Group, ...]:
-        at = dict(zip(self.units, self.shapes, strict=True))
+    def _applied(self, groups: Iterable[Group]) -> tuple[Group, ...]:
+        at = dict(zip(self.groups, self.shapes, strict=True))
         return tuple(replace(each, shape=at[each.pod_set, each.shape]) for each in groups)
 
 
-def neighbours(gang: PendingGang, company: ExistingPods, columns: NodeSnapshot) -> Neighbours:
-    """Work out what company means to the gang.
+def gang_constraints(
+    gang: PendingGang, existing_pods: ExistingPods, columns: NodeSnapshot
+) -> GangConstraints:
+    """Work out what existing pods, and its own, mean to a gang.
 
-    Raises ToldApartError where that has no answer, AwaitedError where it has none yet.
+    Raises PartlySelectedError where that has no answer, WaitForBindingError where it has none yet.
     """
-    units = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
-    look = _Look(gang, units, company, columns)
-    shapes = tuple(replace(shape, bounds=look.bounds(at)) for at, (_, shape) in enumerate(units))
-    near = tuple(each for at in range(len(units)) for each in look.attractions(at))
-    rules = [pair for at in range(len(units)) for pair in look.rules(at)]
-    came = InternalConstraints(look.shunned(), near, tuple(rule for rule, _ in rules))
-    pinned = replace(came, rules=tuple(rule for pair in rules for rule in as_pinned(*pair)))
-    return Neighbours(units, shapes, pinned, came)
+    groups = tuple(dict.fromkeys((group.pod_set, group.shape) for group in gang.groups()))
+    look = _Look(gang, groups, existing_pods, columns)
+    shapes = tuple(
+        beside_existing_pods(shape, look.allowed(at)) for at, (_, shape) in enumerate(groups)
+    )
+    affinity = tuple(each for at in range(len(groups)) for each in look.required_affinity(at))
+    rules = [pair for at in range(len(groups)) for pair in look.spread_rules(at)]
+    came = InternalConstraints(look.anti_affinity(), affinity, tuple(rule for rule, _ in rules))
+    pinned = replace(came, spread=tuple(rule for pair in rules for rule in as_pinned(*pair)))
+    return GangConstraints(groups, shapes, pinned, came)
 
 
-def promised(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
-    """Return the pods of a gang as company, on the nodes of its placement."""
-    kinds: dict[tuple[str, str], set[Kind]] = {}
+def assumed_pods(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
+    """Return the pods of a gang as assumed pods, on the nodes of its placement."""
+    kinds: dict[tuple[str, str], set[PodKind]] = {}
     shapes: dict[tuple[str, str], PodShape] = {}
     for each in gang.members:
-        unit = each.pod_set, each.shape.key
-        kinds.setdefault(unit, set()).add((gang.key.namespace, each.labels))
-        shapes[unit] = each.shape
+        group = each.pod_set, each.shape.key
+        kinds.setdefault(group, set()).add((gang.key.namespace, each.labels))
+        shapes[group] = each.shape
     for placed in placement.assignments:
-        unit = placed.pod_set, placed.shape
-        if unit in kinds:
-            of_unit = frozenset(kinds[unit])  # one object for all nodes: its hash is known then
-            apart, strict = shapes[unit].apart, shapes[unit].strict
+        group = placed.pod_set, placed.shape
+        if group in kinds:
+            of_group = frozenset(kinds[group])  # one object for all nodes: its hash is known then
+            avoided, spread = shapes[group].anti_affinity, shapes[group].pinned_spread
             for node, count in placed.nodes:
-                yield AssumedPods(of_unit, node, apart, strict, count)
+                yield AssumedPods(of_group, node, avoided, spread, count)
 
 
 class _Look:
-    """One gang among its neighbours."""
+    """One gang among existing pods."""
 
     def __init__(
         self,
         gang: PendingGang,
-        units: tuple[Unit, ...],
-        company: ExistingPods,
+        groups: tuple[GroupKey, ...],
+        existing_pods: ExistingPods,
         columns: NodeSnapshot,
     ) -> None:
-        self._units = units
-        self._company = company
+        self._groups = groups
+        self._existing_pods = existing_pods
         self._columns = columns
         self._namespace = gang.key.namespace
         self._priority = gang.pod_priority
-        self._kinds: dict[Unit, set[Kind]] = {unit: set() for unit in units}
+        self._kinds: dict[GroupKey, set[PodKind]] = {group: set() for group in groups}
         for each in gang.members:
             if (each.pod_set, each.shape) in self._kinds:
                 self._kinds[each.pod_set, each.shape].add((gang.key.namespace, each.labels))
-        self._found: dict[tuple[PodTerm, ...], frozenset[int]] = {}
-        self._told: dict[tuple[int, frozenset[str]], frozenset[Kind]] = {}
-        if any(company.is_awaited(kinds) for kinds in self._kinds.values()):
-            raise AwaitedError
-        if any(self._sleeps_through(shape.near) for _, shape in units if shape.near):
-            raise AwaitedError
+        self._selected: dict[tuple[PodTerm, ...], frozenset[int]] = {}
+        self._relevant: dict[tuple[int, frozenset[str]], frozenset[PodKind]] = {}
+        if any(existing_pods.must_wait(kinds) for kinds in self._kinds.values()):
+            raise WaitForBindingError
+        if any(self._misses_assumed(shape.affinity) for _, shape in groups if shape.affinity):
+            raise WaitForBindingError
 
-    def _sleeps_through(self, near: tuple[PodTerm, ...]) -> bool:
-        """Say whether pods are due that would not wake a pod which was refused before they came."""
-        namespaces = self._company.due_in(near)
-        return not all(_hears(term, each) for term in near for each in namespaces)
+    def _misses_assumed(self, affinity: tuple[PodTerm, ...]) -> bool:
+        """Say whether a pod that is refused before assumed pods are bound may stay refused."""
+        namespaces = self._existing_pods.assumed_in(affinity)
+        return not all(_is_requeued(term, each) for term in affinity for each in namespaces)
 
-    def bounds(self, at: int) -> tuple[Requirement, ...]:
-        """Return the values of labels that pods around leave to a unit."""
-        shape = self._units[at][1]
-        shunned = [(term, self._company.nodes_of((term,))) for term in shape.apart]
-        shunned += [
+    def allowed(self, at: int) -> tuple[Requirement, ...]:
+        """Return the values of labels that existing pods leave to a group."""
+        shape = self._groups[at][1]
+        avoided = [(term, self._existing_pods.nodes_of((term,))) for term in shape.anti_affinity]
+        avoided += [
             (term, nodes)
-            for term, nodes in self._company.existing_anti_affinity().items()
-            if self._picked((term,), at)
+            for term, nodes in self._existing_pods.existing_anti_affinity().items()
+            if self._selects((term,), at)
         ]
         out = {
-            Requirement(term.key, "NotIn", self._values(term.key, nodes)) for term, nodes in shunned
+            Requirement(term.key, "NotIn", self._values(term.key, nodes)) for term, nodes in avoided
         }
-        if shape.near or shape.apart or any(each.values for each in out) or self._is_shunned(at):
-            out.add(Requirement(NODE_NAME, "NotIn", self._expecting(at)))
-        wanted = self._wanted(at) if shape.near else ()
+        has_terms = bool(shape.affinity or shape.anti_affinity)
+        if has_terms or any(each.values for each in out) or self._is_selected_by_others(at):
+            out.add(Requirement(NODE_NAME, "NotIn", self._nominated_nodes(at)))
+        wanted = self._by_existing_pods(at) if shape.affinity else ()
         return (*sorted((each for each in out if each.values), key=repr), *wanted)
 
-    def _is_shunned(self, at: int) -> bool:
-        """Say whether another unit keeps this one away; where nobody minds it no plugin asks."""
-        return any(self._picked((term,), at) for _, shape in self._units for term in shape.apart)
+    def _is_selected_by_others(self, at: int) -> bool:
+        """Say whether anti-affinity inside the gang selects a group; else the plugin is skipped."""
+        terms = (term for _, shape in self._groups for term in shape.anti_affinity)
+        return any(self._selects((term,), at) for term in terms)
 
-    def _expecting(self, at: int) -> tuple[str, ...]:
-        """Return the nodes where a pod is expected that minds the unit, or that it minds."""
-        apart = self._units[at][1].apart
+    def _nominated_nodes(self, at: int) -> tuple[str, ...]:
+        """Return the nodes to which pods are nominated that the group must not be near to.
+
+        By its own anti-affinity or by theirs.
+        """
+        own = self._groups[at][1].anti_affinity
         nodes = set()
-        for pod in self._company.yielding(self._priority):
-            minded = [t.key for t in apart if self._company.picks((t,), pod.kind)]
-            minded += [t.key for t in pod.apart if self._picked((t,), at)]
-            if any(self._values(key, (pod.node,)) for key in minded):
+        for pod in self._existing_pods.nominated_for(self._priority):
+            keys = [t.key for t in own if self._existing_pods.picks((t,), pod.kind)]
+            keys += [t.key for t in pod.anti_affinity if self._selects((t,), at)]
+            if any(self._values(key, (pod.node,)) for key in keys):
                 nodes.add(pod.node)
         return tuple(sorted(nodes))
 
-    def _wanted(self, at: int) -> tuple[Requirement, ...]:
-        """Return where affinity draws a unit, unless its own gang has a say in that."""
-        near = self._units[at][1].near
-        matching_values = self._anchors(near)
-        if self._partners(near) - ({at} if any(matching_values.values()) else set()):
+    def _by_existing_pods(self, at: int) -> tuple[Requirement, ...]:
+        """Return the values that affinity to existing pods leaves, unless the gang counts too."""
+        affinity = self._groups[at][1].affinity
+        values = self._matching_values(affinity)
+        if self._partners(affinity) - ({at} if any(values.values()) else set()):
             return ()
-        return tuple(Requirement(key, "In", values) for key, values in matching_values.items())
+        return tuple(Requirement(key, "In", each) for key, each in values.items())
 
-    def attractions(self, at: int) -> Iterator[Attraction]:
-        """Return what draws a unit to members of its own gang."""
-        near = self._units[at][1].near
-        if not near or self._wanted(at):
+    def required_affinity(self, at: int) -> Iterator[RequiredAffinity]:
+        """Return the affinity of a group that members of its own gang can satisfy."""
+        affinity = self._groups[at][1].affinity
+        if not affinity or self._by_existing_pods(at):
             return
-        matching_values = self._anchors(near)
-        keys = tuple(matching_values)
-        values = tuple(frozenset(matching_values[key]) for key in keys)
-        is_not_requeued = not all(_hears(term, self._namespace) for term in near)
-        yield Attraction(at, keys, values, self._partners(near), is_not_requeued)
+        found = self._matching_values(affinity)
+        keys = tuple(found)
+        values = tuple(frozenset(found[key]) for key in keys)
+        is_not_requeued = not all(_is_requeued(term, self._namespace) for term in affinity)
+        yield RequiredAffinity(at, keys, values, self._partners(affinity), is_not_requeued)
 
-    def shunned(self) -> frozenset[tuple[int, int, str]]:
-        """Return which units keep which away, both ways."""
+    def anti_affinity(self) -> frozenset[AntiAffinity]:
+        """Return which groups must not be near which, both ways."""
         pairs = set()
-        for at, (_, shape) in enumerate(self._units):
-            for term in shape.apart:
+        for at, (_, shape) in enumerate(self._groups):
+            for term in shape.anti_affinity:
                 for other in self._partners((term,)):
-                    pairs |= {(at, other, term.key), (other, at, term.key)}
+                    pairs |= {AntiAffinity(at, other, term.key), AntiAffinity(other, at, term.key)}
         return frozenset(pairs)
 
-    def rules(self, at: int) -> Iterator[tuple[Rule, Rule | None]]:
-        """Return what the spread constraints of a unit mean, as it came and as it is pinned."""
-        shape = self._units[at][1]
+    def spread_rules(self, at: int) -> Iterator[tuple[SpreadRule, SpreadRule | None]]:
+        """Return what the spread constraints of a group mean, as it came and as it is pinned."""
+        shape = self._groups[at][1]
         if shape.spread:
             counted = [self._partners((each.counted,)) for each in shape.spread]
-            heads = [self._company.headcount(each.counted, self._priority) for each in shape.spread]
-            yield from rules_of(at, shape, counted, heads, self._columns)
+            existing, priority = self._existing_pods, self._priority
+            around = [existing.spread_counts(each.counted, priority) for each in shape.spread]
+            yield from rules_of(at, shape, counted, around, self._columns)
 
     def _partners(self, terms: tuple[PodTerm, ...]) -> frozenset[int]:
-        if terms not in self._found:
-            units = range(len(self._units))
-            self._found[terms] = frozenset(at for at in units if self._picked(terms, at))
-        return self._found[terms]
+        """Return the groups of the gang that all of the terms select."""
+        if terms not in self._selected:
+            groups = range(len(self._groups))
+            self._selected[terms] = frozenset(at for at in groups if self._selects(terms, at))
+        return self._selected[terms]
 
-    def _picked(self, terms: tuple[PodTerm, ...], at: int) -> bool:
-        """Say whether the terms pick the pods of a unit, all of them or none."""
-        verdicts = {self._company.picks(terms, kind) for kind in self._told_by(terms, at)}
+    def _selects(self, terms: tuple[PodTerm, ...], at: int) -> bool:
+        """Say whether the terms select the pods of a group, all of them or none."""
+        verdicts = {self._existing_pods.picks(terms, kind) for kind in self._kinds_for(terms, at)}
         if len(verdicts) > 1:
-            raise ToldApartError(self._units[at][0])
+            raise PartlySelectedError(self._groups[at][0])
         return True in verdicts
 
-    def _told_by(self, terms: tuple[PodTerm, ...], at: int) -> frozenset[Kind]:
-        """Return the kinds of a unit with those labels only that the terms ask for.
+    def _kinds_for(self, terms: tuple[PodTerm, ...], at: int) -> frozenset[PodKind]:
+        """Return the pods of a group with those labels only that the terms ask for.
 
         Each pod may have labels of its own, and there are many terms: mostly one kind is left.
         """
         keys = frozenset(each.key for term in terms for each in term.selector)
-        if (at, keys) not in self._told:
-            self._told[at, keys] = frozenset(
+        if (at, keys) not in self._relevant:
+            self._relevant[at, keys] = frozenset(
                 (namespace, tuple(label for label in labels if label[0] in keys))
-                for namespace, labels in self._kinds[self._units[at]]
+                for namespace, labels in self._kinds[self._groups[at]]
             )
-        return self._told[at, keys]
+        return self._relevant[at, keys]
 
-    def _anchors(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
-        nodes = self._company.sure_nodes_of(terms)
+    def _matching_values(self, terms: tuple[PodTerm, ...]) -> Mapping[str, tuple[str, ...]]:
+        """Return, by key, the values of nodes with existing pods that all the terms select."""
+        nodes = self._existing_pods.certain_nodes_of(terms)
         return {term.key: self._values(term.key, nodes) for term in terms}
 
     def _values(self, key: str, nodes: Iterable[str]) -> tuple[str, ...]:
@@ -264,12 +387,12 @@ class _Look:
         return tuple(sorted(value for value in found if value is not None))
 
 
-def _hears(term: PodTerm, namespace: str) -> bool:
-    """Say whether kube-scheduler tries a refused pod again for one of the namespace.
+def _is_requeued(term: PodTerm, namespace: str) -> bool:
+    """Say whether kube-scheduler tries a refused pod again when one of the namespace comes.
 
-    To decide that, it asks the namespace selector without the namespace's labels
-    (isSchedulableAfterPodChange of plugin InterPodAffinity): most selectors then pick nothing, and
-    the pod waits up to five minutes, until all unschedulable pods are tried again.
+    To decide that, its queueing hint asks the namespace selector without the namespace's labels
+    (isSchedulableAfterPodChange of plugin InterPodAffinity): most selectors then select nothing,
+    and the pod waits up to five minutes, until all unschedulable pods are tried again.
     """
     selector = term.namespace_selector
     return namespace in term.namespaces or (selector is not None and selects(selector, {}))

@@ -1,4 +1,4 @@
-"""Plugin NodeAffinity: node selector and required node affinity, by values of labels."""
+"""NodeAffinity: which nodes the node selector and the required node affinity allow."""
 
 import re
 from functools import partial

@@ -1,4 +1,4 @@
-"""Plugin NodeDeclaredFeatures: features that a node declares."""
+"""NodeDeclaredFeatures: which nodes declare the features that a pod needs."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Plugin NodePorts: on which nodes the host ports of a pod are free."""
+"""NodePorts: on which nodes the host ports of a pod are free."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Plugin NodeResourcesFit: how many pods with these requests each node takes."""
+"""NodeResourcesFit: how many pods with these requests each node takes."""
 
 from collections.abc import Mapping
 

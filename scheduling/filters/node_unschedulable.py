@@ -1,4 +1,4 @@
-"""Plugin NodeUnschedulable: cordoned nodes."""
+"""NodeUnschedulable: which nodes are not cordoned, or whose cordon is tolerated."""
 
 from scheduling.filters.taint_toleration import tolerates
 from scheduling.model.amounts import Mask

@@ -2,91 +2,52 @@
 
 As in plugin PodTopologySpread of kube-scheduler 1.36: a pod may go to a domain (the nodes that
 share a value of the constraint's key) if the pods counted there, with itself where it is counted,
-are at most `max_skew` more than in the domain that has least. Only the pod's own constraints speak;
-those of pods that stand are asked no more.
+are at most `max_skew` more than the global minimum, which is what the domain with the fewest holds.
+Only the constraints of the incoming pod count, not those of existing pods.
 
 A constraint is judged on the pod as it came, in some order of pods: every domain that is filled
-lifts the least, and with it the others (`level_for`). The pin of the release changes what
-kube-scheduler then sees, so a constraint that still binds the pinned pod must also hold as pinned,
-in whatever order pods are bound:
+lifts the global minimum, and with it what the others may hold (`level_for`). The pin of the release
+changes what kube-scheduler then sees, so a constraint that still binds the pinned pod must also
+hold as pinned, in whatever order pods are bound:
 
-* nodeAffinityPolicy Honor, one domain needed: a single node counts, nothing is above the least.
-* Honor, minDomains of two or more: a single node counts and the least is 0, so no node may have
+* nodeAffinityPolicy Honor, one domain needed: a single node counts, nothing is above the minimum.
+* Honor, minDomains of two or more: a single node counts and the minimum is 0, so no node may have
   more than `max_skew` of the counted pods.
 * Ignore: all domains count as before, but a domain has to do with what the others hold already:
-  nothing else lifts their least for certain before its own pods come.
+  nothing else is certain to lift the minimum before its own pods come.
+
+`SpreadRule` is the rule, with a vector front (`limit`, `limit_on_nodes`, `lifts`) and a scalar
+front (`check`); `SpreadBound` and `SpreadRule.most` say what it can let in at most.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import add
 
 import numpy as np
 
+from scheduling.filters.domain_counts import (
+    Check,
+    CountedDomains,
+    DomainCounts,
+    DomainLimit,
+    GangCounts,
+)
 from scheduling.filters.feasibility import masks
-from scheduling.model.amounts import MOST, Amounts, Mask, Positions
+from scheduling.model.amounts import MOST, Amounts, Mask
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
-from scheduling.state.pod_index import Headcount
-
-
-@dataclass(frozen=True, slots=True)
-class CountedDomains:
-    """The domains that a constraint counts, by name.
-
-    `of[i]` is that of node i by its place in `names`; one past the last: of no domain, or of a node
-    that is not counted.
-    """
-
-    names: tuple[str, ...]
-    of: Positions
-
-    def sums(self, per_node: Amounts) -> Amounts:
-        """Add up amounts (per node) by domain; those of no domain are left out."""
-        sums = np.zeros(len(self.names) + 1, dtype=np.int64)
-        np.add.at(sums, self.of, per_node)
-        return sums[:-1]
-
-    def on_nodes(self, per_domain: Amounts) -> Amounts:
-        """Return what each node's domain has; 0 for a node of no domain."""
-        return np.append(per_domain, 0)[self.of]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Limit:
-    """At most `most[d]` more pods in domain d, where node i is in domain `of[i]`."""
-
-    of: Positions
-    most: Amounts
-
-    def on_nodes(self) -> Amounts:
-        """Return the limit at each node, as if the others of its domain took nothing."""
-        return self.most[self.of]
-
-    def is_shared(self, caps: Amounts) -> bool:
-        """Say whether nodes that take so many pods each would take too many together."""
-        sums = np.zeros_like(self.most)
-        np.add.at(sums, self.of, caps)
-        return bool((sums > self.most).any())
-
-    def cut(self, nodes: Positions, pods: Amounts) -> Amounts:
-        """Cut pods on nodes, served in this order, down to what their domains take."""
-        order = np.argsort(self.of[nodes], kind="stable")
-        domain, wanted = self.of[nodes][order], pods[order]
-        before = np.cumsum(wanted) - wanted
-        before -= before[np.searchsorted(domain, domain)]
-        cut = np.empty_like(pods)
-        cut[order] = np.clip(self.most[domain] - before, 0, wanted)
-        return cut
+from scheduling.state.pod_index import SpreadCounts
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A constraint that keeps pods from so many `nodes` with room.
+    """A constraint that keeps pods from so many `nodes` with free capacity.
 
-    The domain `name` has least; no name where the constraint does not go by the domains there are,
-    `found` in number.
+    The domain `name` has the fewest pods; no name where the minimum does not follow from the
+    domains there are, `found` in number.
     """
 
     constraint: SpreadConstraint
@@ -98,135 +59,304 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """How many pods of a unit found no place, and which rule kept the next from room, if any."""
+    """How many pods of a group found no place, and which rule kept the next one out, if any."""
 
     pods: int
     stop: Stop | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rule:
-    """A spread constraint of one unit (`owner`) over these nodes.
+class SpreadRule:
+    """A spread constraint of one group (`owner`) over these nodes.
 
-    `counted` are the units whose pods it counts, `standing` the pods around that it counts, per
-    domain, and `perhaps` those that are in the way there and lift nothing; `nominated`, per node,
-    are in the way of pods on their node alone. `floor` is, per domain, the least there is
-    elsewhere, where that does not rise with the pods placed. `lasting`: the rule is to hold
-    whatever order pods are bound in, so also for pods of other units that come later.
+    `counted` are the groups whose pods it counts, `existing` the pods of others that it counts, per
+    domain, and `possible` those that may come there and lift nothing; `nominated`, per node, are in
+    the way of pods on their node alone. `floor` is, per domain, the minimum among the others where
+    that does not rise with the pods placed. `any_order`: the rule is to hold whatever order pods
+    are bound in, so also when counted pods of other groups come later.
+
+    Arguments called `pods` are those of the gang, groups x nodes.
     """
 
     owner: int
     constraint: SpreadConstraint
     counted: frozenset[int]
     domains: CountedDomains
-    standing: Amounts
-    perhaps: Amounts
+    existing: Amounts
+    possible: Amounts
     nominated: Amounts
     floor: Amounts | None
-    lasting: bool
+    any_order: bool
 
     @property
     def counts_itself(self) -> bool:
-        """Say whether a pod of the owner is counted by its own rule."""
+        """Say whether a pod of the owner is counted by its own rule (selfMatch)."""
         return self.owner in self.counted
-
-    def held(self, placed: Amounts) -> Amounts:
-        """Return the pods counted per domain, with those of the gang (units x nodes)."""
-        rows = sorted(self.counted)
-        return self.standing + self.domains.sums(placed[rows].sum(axis=0))
-
-    def least(self, held: Amounts) -> Amounts:
-        """Return what the skew of each domain is measured from."""
-        return np.full_like(held, held.min()) if self.floor is None else self.floor
-
-    def spare(self, placed: Amounts) -> Amounts:
-        """Return how many more counted pods each domain may have now; below 0: not even another.
-
-        So many on any of its nodes, whoever is nominated there.
-        """
-        held = self.held(placed)
-        return self.least(held) + self.constraint.max_skew - held - self.in_the_way
 
     @property
     def in_the_way(self) -> Amounts:
         """Return per domain how many pods may come, to any of its nodes."""
-        return self.perhaps + self.domains.sums(self.nominated)
+        return self.possible + self.domains.sums(self.nominated)
 
-    def spare_on_nodes(self, placed: Amounts) -> Amounts:
+    def applies_to(self, group: int) -> bool:
+        """Say whether it is asked about a pod of a group: the owner's, or one it must outlast."""
+        return group == self.owner or (self.any_order and group in self.counted)
+
+    def held(self, pods: Amounts) -> Amounts:
+        """Return the pods counted per domain."""
+        rows = sorted(self.counted)
+        return self.existing + self.domains.sums(pods[rows].sum(axis=0))
+
+    def minimum(self, held: Amounts) -> Amounts:
+        """Return what the skew of each domain is measured from."""
+        return np.full_like(held, held.min()) if self.floor is None else self.floor
+
+    # ---- the vector front
+
+    def limit(self, group: int, pods: Amounts, most: int) -> DomainLimit:
+        """Return how many more pods of a group each domain takes, of `most` that are left."""
+        spare = self.spare(pods)
+        if group not in self.counted:
+            return self._limit(np.where(spare >= 0, most, 0), 0)
+        if group == self.owner:
+            return self._limit(np.maximum(spare, 0), 0)
+        has_owners = self.domains.sums(pods[self.owner]) > 0
+        return self._limit(np.where(has_owners, np.maximum(spare, 0), most), most)
+
+    def limit_on_nodes(self, group: int, pods: Amounts, most: int) -> Amounts:
+        """Return how many more pods of a group each node takes, if no other node takes any.
+
+        It is exact for nominated pods, but where the rule must hold in any order.
+        """
+        if self.any_order or not self.nominated.any():
+            return self.limit(group, pods, most).on_nodes()
+        spare = self.spare_on_nodes(pods)
+        found = np.maximum(spare, 0) if group in self.counted else np.where(spare >= 0, most, 0)
+        found *= self.domains.of < len(self.domains.names)
+        return found
+
+    def lifts(self, pods: Amounts, caps: Amounts, most: int) -> tuple[DomainLimit, DomainLimit]:
+        """Return what each domain must get to lift the minimum, and what it may get after that.
+
+        `caps` is what each node takes otherwise.
+        """
+        held, skew, in_the_way = self.held(pods), self.constraint.max_skew, self.in_the_way
+        room = np.where(in_the_way < skew, self.domains.sums(caps), 0)
+        level = level_for(held, in_the_way, room, skew, most)
+        must = allowed(held, room, level)
+        may = allowed(held + in_the_way, room, level + skew)
+        return self._limit(must, 0), self._limit(may - must, 0)
+
+    def spare(self, pods: Amounts) -> Amounts:
+        """Return how many more counted pods each domain may have now; below 0: not even another.
+
+        So many on any of its nodes, wherever a pod is nominated to.
+        """
+        held = self.held(pods)
+        return self.minimum(held) + self.constraint.max_skew - held - self.in_the_way
+
+    def spare_on_nodes(self, pods: Amounts) -> Amounts:
         """Return how many more counted pods a domain may have, one of them on each node.
 
         kube-scheduler asks twice about a node, with the pods that are nominated to it and without.
         """
-        held = self.held(placed) + self.perhaps
-        least = self.least(held - self.perhaps)
+        held = self.held(pods) + self.possible
+        least = self.minimum(held - self.possible)
         spare = self.domains.on_nodes(least - held)
         at = np.flatnonzero(self.nominated)
         if len(at):
             with_them = self.domains.on_nodes(held)[at] + self.nominated[at]
-            rest = self.domains.on_nodes(self._least_of_others(held - self.perhaps))[at]
+            rest = self.domains.on_nodes(self._least_of_others(held - self.possible))[at]
             lifted = rest if self.floor is not None else np.minimum(rest, with_them)
             spare[at] = np.minimum(spare[at], lifted - with_them)
         spare += self.constraint.max_skew
         return spare
 
+    def most(self, pods: Amounts, caps: Mapping[int, Amounts]) -> int:
+        """Return how many pods of the owner fit once the minimum is as high as it can ever be.
+
+        `caps` is what each node takes at most, for each of the counted groups.
+        """
+        held = self.held(pods)
+        highest = held + sum(self.domains.sums(each) for each in caps.values())
+        most = self.minimum(highest) + self.constraint.max_skew
+        return int(allowed(held, self.domains.sums(caps[self.owner]), most).sum())
+
+    def stop(self, pods: Amounts, nodes: int) -> Stop:
+        """Put into words what the rule keeps from nodes while its domains hold these pods."""
+        held = self.held(pods)
+        lowest = "" if self.floor is not None else self.domains.names[int(held.argmin())]
+        least = int(self.minimum(held).min())
+        return Stop(self.constraint, lowest, least, len(self.domains.names), nodes)
+
     def _least_of_others(self, held: Amounts) -> Amounts:
         return _least_elsewhere(held) if self.floor is None else self.floor
 
-    def limit(self, most: Amounts, elsewhere: int) -> Limit:
+    def _limit(self, most: Amounts, elsewhere: int) -> DomainLimit:
         """Return a limit per domain, and for nodes of no domain."""
-        return Limit(self.domains.of, np.append(most, elsewhere))
+        return DomainLimit(self.domains.of, np.append(most, elsewhere))
+
+    # ---- the scalar front
+
+    def check(self, group: int, counts: GangCounts) -> Check:
+        """Return whether the rule lets one more pod of a group go to a node, by counts."""
+        if group != self.owner:
+            owners, within = self.counts(counts, (self.owner,)), self._within(group, counts)
+            return lambda node: not owners.holds_any(node) or within(node)
+        if self.any_order or not self.nominated.any():
+            return self._within(group, counts)
+        return self._beside_nominated(counts)
+
+    def counts(self, counts: GangCounts, groups: Iterable[int] = ()) -> DomainCounts:
+        """Return the counts of some groups by the domains of the rule; of none: of those counted.
+
+        Existing pods of others are counted with those that the rule counts.
+        """
+        chosen = frozenset(groups) or self.counted
+        around = self.existing if chosen == self.counted else np.zeros_like(self.existing)
+        return counts.by_domain(self.domains.of, around, chosen)
+
+    def _within(self, group: int, counts: GangCounts) -> Check:
+        """Ask whether a domain, with all pods that are in the way, is within the skew."""
+        held, minimum = self.counts(counts, self.counted), self._minimum_of(counts)
+        in_the_way = self._per_domain(self.in_the_way, counts)
+        most = self.constraint.max_skew - int(group in self.counted)
+
+        def lets(node: int) -> bool:
+            domain = held.of[node]
+            return (
+                domain != held.outside
+                and held.held[domain] + in_the_way[domain] - minimum(domain) <= most
+            )
+
+        return lets
+
+    def _beside_nominated(self, counts: GangCounts) -> Check:
+        """Ask as kube-scheduler does: with the pods nominated to the node, and without."""
+        held, minimum = self.counts(counts, self.counted), self._minimum_of(counts)
+        elsewhere = held.least_of_others if self.floor is None else minimum
+        possible = self._per_domain(self.possible, counts)
+        nominated = counts.per_node(self.nominated)
+        most = self.constraint.max_skew - int(self.counts_itself)
+
+        def lets(node: int) -> bool:
+            domain = held.of[node]
+            if domain == held.outside:
+                return False
+            there = held.held[domain] + possible[domain]
+            with_them = there + nominated[node]
+            return there - minimum(domain) <= most and (
+                not nominated[node] or with_them - elsewhere(domain) <= most
+            )
+
+        return lets
+
+    def _minimum_of(self, counts: GangCounts) -> Callable[[int], int]:
+        """Return what the skew of each domain is measured from, as things stand."""
+        held = self.counts(counts, self.counted)
+        if self.floor is None:
+            return lambda _domain: held.least()
+        return self._per_domain(self.floor, counts).__getitem__
+
+    def _per_domain(self, amounts: Amounts, counts: GangCounts) -> list[int]:
+        counts.per_node(self.domains.on_nodes(amounts))
+        found: list[int] = amounts.tolist()
+        return found
 
 
-def stop_of(rule: Rule, held: Amounts, nodes: int) -> Stop:
-    """Put into words what a rule keeps from nodes while its domains hold so many pods."""
-    lowest = "" if rule.floor is not None else rule.domains.names[int(held.argmin())]
-    least = int(rule.least(held).min())
-    return Stop(rule.constraint, lowest, least, len(rule.domains.names), nodes)
+class SpreadBound:
+    """How many more pods one rule lets in at most, once all come that still have room.
+
+    `owners` are the groups that have the rule, alike in all it says: what one takes of a domain the
+    others lack. `room` is what the domains still hold of their pods, `coming` of all that count.
+    """
+
+    def __init__(
+        self,
+        counted: DomainCounts,
+        floor: Sequence[int] | None,
+        max_skew: int,
+        caps: Sequence[Sequence[int]],
+    ) -> None:
+        """`caps` is how many more pods of each group (columns) each node (rows) takes."""
+        self.owners: list[int] = []
+        self._counted, self._floor, self._max_skew = counted, floor, max_skew
+        self._room = [0] * len(counted.held)
+        self._coming = counted.sums(sum(each[at] for at in counted.groups) for each in caps)
+
+    def add_owner(self, group: int, caps: Sequence[int]) -> None:
+        """Take in another group that has the rule, and how many of its pods each node takes."""
+        self.owners.append(group)
+        self._room = list(map(add, self._room, self._counted.sums(caps)))
+
+    def add_room(self, group: int, node: int, pods: int) -> None:
+        """Take in that a node takes more pods of a group, or fewer."""
+        domain = self._counted.of[node]
+        if group in self.owners:
+            self._room[domain] += pods
+        if group in self._counted.groups:
+            self._coming[domain] += pods
+
+    def most(self) -> int:
+        """Return how many pods of the owners there can be at most."""
+        held = self._counted.held[:-1]
+        floor = self._floor
+        if floor is None:
+            floor = [min(map(add, held, self._coming))] * len(held)
+        most = 0
+        for least, there, room in zip(floor, held, self._room[:-1], strict=True):
+            most += max(0, min(least + self._max_skew - there, room))
+        return most
+
+
+# ---- the rules of a group, from its constraints and the pods around
 
 
 def rules_of(
     owner: int,
     shape: PodShape,
     counted: Sequence[frozenset[int]],
-    around: Sequence[Headcount],
+    around: Sequence[SpreadCounts],
     at: NodeSnapshot,
-) -> Iterator[tuple[Rule, Rule | None]]:
-    """Yield, per constraint of a unit, the rule for the pods as they came and as they are pinned.
+) -> Iterator[tuple[SpreadRule, SpreadRule | None]]:
+    """Yield, per constraint of a group, the rule for the pods as they came and as they are pinned.
 
-    `counted` are the units that each constraint counts, `around` who else. There is no second rule
-    where the pin takes the constraint away.
+    `counted` are the groups that each constraint counts, `around` the pods of others. There is no
+    second rule where the pin takes the constraint away.
     """
-    for constraint, units, heads in zip(shape.spread, counted, around, strict=True):
+    for constraint, groups, others in zip(shape.spread, counted, around, strict=True):
         domains = _domains(shape, constraint, at.traits)
-        promised = _on_nodes((heads.bound, heads.due), at)
-        standing = domains.sums(promised)
+        existing = domains.sums(_on_nodes((others.bound, others.assumed), at))
         too_few = len(domains.names) < constraint.min_domains
-        floor = np.zeros_like(standing) if too_few else None
-        perhaps = domains.sums(_on_nodes((heads.perhaps,), at))
-        nominated = _on_nodes((heads.nominated,), at)
-        around_it = domains, standing, perhaps, nominated
-        came = Rule(owner, constraint, units, *around_it, floor, lasting=False)
-        yield came, _pinned(came, heads, at) if constraint.binds_pinned else None
+        floor = np.zeros_like(existing) if too_few else None
+        possible = domains.sums(_on_nodes((others.possible,), at))
+        nominated = _on_nodes((others.nominated,), at)
+        amounts = existing, possible, nominated
+        came = SpreadRule(
+            owner, constraint, groups, domains, *amounts, floor=floor, any_order=False
+        )
+        yield came, _pinned(came, others, at) if constraint.binds_pinned else None
 
 
-def _pinned(came: Rule, heads: Headcount, at: NodeSnapshot) -> Rule:
+def _pinned(came: SpreadRule, around: SpreadCounts, at: NodeSnapshot) -> SpreadRule:
     """Return the rule as kube-scheduler judges the pinned pod."""
     domains, floor = came.domains, came.floor
-    if came.constraint.heeds_affinity:
+    if came.constraint.honors_affinity:
         domains = CountedDomains(at.names, np.arange(len(at.names)))
         floor = np.zeros(len(at.names), dtype=np.int64)
     elif floor is None:
-        floor = _least_elsewhere(domains.sums(_on_nodes((heads.bound,), at)))
-    standing, perhaps = (
-        domains.sums(_on_nodes(each, at)) for each in ((heads.bound, heads.due), (heads.perhaps,))
+        floor = _least_elsewhere(domains.sums(_on_nodes((around.bound,), at)))
+    existing, possible = (
+        domains.sums(_on_nodes(each, at))
+        for each in ((around.bound, around.assumed), (around.possible,))
     )
     return replace(
         came,
         domains=domains,
-        standing=standing,
-        perhaps=perhaps,
+        existing=existing,
+        possible=possible,
         floor=floor,
-        lasting=True,
+        any_order=True,
     )
 
 
@@ -238,7 +368,7 @@ def _least_elsewhere(held: Amounts) -> Amounts:
     return found
 
 
-def as_pinned(came: Rule, pinned: Rule | None) -> Iterator[Rule]:
+def as_pinned(came: SpreadRule, pinned: SpreadRule | None) -> Iterator[SpreadRule]:
     """Yield what binds a pod that will be pinned, from both rules of a constraint.
 
     What holds for all orders of binding holds for one, so of two alike the stricter is enough.
@@ -253,7 +383,7 @@ def _domains(
     shape: PodShape, constraint: SpreadConstraint, traits: NodeAttributes
 ) -> CountedDomains:
     key = (
-        *("domains", constraint.counted.key, constraint.heeds_affinity, constraint.heeds_taints),
+        *("domains", constraint.counted.key, constraint.honors_affinity, constraint.honors_taints),
         *(tuple(each.counted.key for each in shape.spread), shape.tolerations),
         *(shape.node_selector, shape.node_affinity),
     )
@@ -275,9 +405,9 @@ def _that_count(shape: PodShape, constraint: SpreadConstraint, traits: NodeAttri
     """Return the nodes that count: a cordon alone does not keep a node from it."""
     found = masks(shape, traits)
     where = found[Predicate.SPREAD].copy()
-    if constraint.heeds_affinity:
+    if constraint.honors_affinity:
         where &= found[Predicate.NODE_SELECTOR] & found[Predicate.NODE_AFFINITY]
-    if constraint.heeds_taints:
+    if constraint.honors_taints:
         where &= found[Predicate.TAINT]
     return where
 
@@ -291,19 +421,19 @@ def _on_nodes(counts: Iterable[Mapping[str, int]], at: NodeSnapshot) -> Amounts:
     return found
 
 
-def level_for(held: Amounts, perhaps: Amounts, room: Amounts, max_skew: int, wanted: int) -> int:
-    """Return the least to lift all domains to, so that `wanted` pods go in, or as many as can.
+def level_for(held: Amounts, possible: Amounts, room: Amounts, max_skew: int, wanted: int) -> int:
+    """Return the minimum to lift all domains to, so that `wanted` pods go in, or as many as can.
 
-    `room` is what each domain has place for; `perhaps` are pods that come on top of those held and
-    lift nothing, fewer than `max_skew` where there is room. With the least at L a domain may have
-    L + max_skew pods, and the highest L is that of the domain that is full first. Any number of
-    pods up to the sum of these fits with some L, and a sequence for them exists: next comes a pod
-    of the domain that has least, or, once that is done, any.
+    `room` is how many more pods each domain takes otherwise; `possible` are pods that come on top
+    of those held and lift nothing, fewer than `max_skew` where there is room. With the minimum at L
+    a domain may have L + max_skew pods, and the highest L is that of the domain that is full first.
+    Any number of pods up to the sum of these fits with some L, and a sequence for them exists: next
+    comes a pod of the domain that holds the fewest, or, once that is done, of any.
     """
     low, high = int(held.min()), int((held + room).min())
     while low < high:
         middle = (low + high) // 2
-        if int(allowed(held + perhaps, room, middle + max_skew).sum()) >= wanted:
+        if int(allowed(held + possible, room, middle + max_skew).sum()) >= wanted:
             high = middle
         else:
             low = middle + 1

@@ -1,4 +1,4 @@
-"""Plugin TaintToleration: taints with an effect that a pod must tolerate."""
+"""TaintToleration: which nodes have only taints that a pod tolerates."""
 
 from collections.abc import Iterable
 

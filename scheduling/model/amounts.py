@@ -28,7 +28,7 @@ def sorted_requests(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def exact_sum(amounts: Amounts) -> int:
-    """Add up amounts whose sum may pass 64 bits: high and low halves apart."""
+    """Add up amounts whose sum may pass 64 bits: high and low halves separately."""
     if int(amounts.max(initial=0)) < _ALWAYS_ADDS_UP // max(len(amounts), 1):
         return int(amounts.sum())
     return (int((amounts >> 31).sum()) << 31) + int((amounts & (2**31 - 1)).sum())

@@ -1,4 +1,4 @@
-"""What a pod may ask of nodes and of other pods: tolerations, terms, spread constraints.
+"""Tolerations, terms and spread constraints: what a pod may ask of nodes and of other pods.
 
 Everything here is a value: frozen, compared by content, free of clocks and clients.
 """
@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 NODE_NAME = "the name of the node"
-"""In a bound: that, and not one of its labels, whose keys have no blanks."""
+"""A key that stands for the name of the node; keys of labels have no blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods whose company somebody wants or shuns, within one value of the node label `key`.
+    """A term of affinity, anti-affinity or spread: pods, by values of the node label `key`.
 
-    They are those that the selector picks in one of the namespaces, or in a namespace that the
-    namespace selector picks (None: in no other; without requirements: in all).
+    It selects pods in one of the namespaces, or in a namespace that the namespace selector selects
+    (None: in no other; without requirements: in all).
     """
 
     key: str
@@ -62,30 +62,30 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """Within one value of the key, at most `max_skew` more pods that `counted` picks than least.
+    """Within one value of the key, at most `max_skew` more `counted` pods than the global minimum.
 
-    The least is taken over the values of nodes that count: those with the keys of all the
-    constraints of the pod and, as it heeds them, with the node affinity and the taints that suit
-    the pod; it is 0 where fewer values than `min_domains` are found.
+    The minimum is taken over the values of nodes that count: those with the keys of all the
+    constraints of the pod and, where it honors them, with the node affinity and the taints that
+    suit the pod; it is 0 where fewer values than `min_domains` are found.
     """
 
     counted: PodTerm
     max_skew: int
     min_domains: int = 1
-    heeds_affinity: bool = True
-    heeds_taints: bool = False
+    honors_affinity: bool = True
+    honors_taints: bool = False
 
     @property
     def binds_pinned(self) -> bool:
-        """Say whether kube-scheduler still minds it once the pod is pinned to its node.
+        """Say whether kube-scheduler still checks it once the pod is pinned to its node.
 
         The pin is node affinity and leaves one node to count, where nothing is above the least.
         """
-        return not self.heeds_affinity or self.min_domains > 1
+        return not self.honors_affinity or self.min_domains > 1
 
 
 class HashedOnce(tuple[T, ...]):  # noqa: SLOT001 # the hash is kept in the instance
-    """As many things as there are nodes perhaps: hashed once, for they are looked up often.
+    """A long tuple, perhaps one item for each node, that is hashed once.
 
     Equal to any tuple of the same things.
     """
@@ -118,3 +118,26 @@ class VolumeNodeRestriction:
     predicate: str
     claim: str
     terms: tuple[NodeTerm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRestrictions:
+    """What one moment adds to what a pod says itself; each field bears the name of what adds it.
+
+    `existing_pods` are the label values that affinity and anti-affinity of existing pods leave,
+    `topology` those of the domain in which the gang is tried. `volumes` says from which nodes the
+    volumes are reached, `disks` what they add to the requests (sorted, see NodeVolumeLimits), and
+    `unsupported_volumes` what of them is not modelled. `avoided` are nodes, sorted, that the caller
+    rules out for now.
+    """
+
+    existing_pods: tuple[Requirement, ...] = ()
+    topology: tuple[Requirement, ...] = ()
+    volumes: tuple[VolumeNodeRestriction, ...] = ()
+    disks: tuple[tuple[str, int], ...] = ()
+    unsupported_volumes: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
+
+
+UNRESTRICTED = NodeRestrictions()
+"""Nothing is added."""

@@ -19,6 +19,10 @@ class Group:
     count: int
 
 
+GroupKey = tuple[str, PodShape]
+"""Pod set and shape: what terms select, and claims restrict, as one."""
+
+
 @dataclass(frozen=True, slots=True)
 class GangKey:
     """Namespace and name of a gang, those of its RayCluster."""
@@ -51,11 +55,11 @@ class Occupied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Within one value of which node labels pods of a gang are to be together.
+    """The node labels within one value of which pods of a gang are to be placed.
 
     `required` and `preferred` are for all pods of the `pod_sets`, `replica` is for the pods of each
     of their replicas; each is the key of a label, empty where nothing is asked. `occupied`, sorted,
-    is where pods of these sets are: from there the rest of the gang may not stray.
+    is where pods of these sets are: the rest of the gang must be in the same domain.
     """
 
     pod_sets: tuple[str, ...]
@@ -71,7 +75,7 @@ class Sharing:
 
     The first of them to be bound decides where the volumes are; from there they are reached by all
     nodes that have its values of all the `keys`. `certain` says that no other node reaches them.
-    `claims` is how people call them.
+    `claims` names them for messages.
     """
 
     pod_sets: tuple[str, ...]
@@ -88,11 +92,11 @@ class PendingGang:
     its minimum has lost its room). `surplus` are units (whole replicas) that are placed one
     after the other as long as they fit, only after the minimum. `created` is the creation
     time in seconds since the epoch; together with the name it makes the order total.
-    `pod_priority` is the lowest that kube-scheduler knows of its pods: what is nominated with no
-    lower one is in their way. `members` are the waiting pods one by one: their labels and claims
-    are asked only where they matter. `topology` is None where the pods may be anywhere. `setbacks`
+    `pod_priority` is the lowest that kube-scheduler knows of its pods: pods nominated with no lower
+    priority are in their way. `members` are the waiting pods one by one: their labels and claims
+    are asked only where they matter. `topology` is None where the gang asks for none. `setbacks`
     says how often of late the gang had room and gave it back without having run. `sharing` is no
-    part of the gang: it is what volumes mean to it at one moment (`shared_claims`). `queue` is the
+    part of the gang: it follows from its volumes at one moment (`shared_claims`). `queue` is the
     one that it waits in, `duration` how long it is expected to run, in seconds.
     """
 

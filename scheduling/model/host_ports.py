@@ -1,7 +1,7 @@
 """Host ports as made-up resources: what a pod takes of them, and what a node offers.
 
 Plugin NodePorts refuses a pod whose port some pod on the node has on the same address; 0.0.0.0
-means all addresses. Per protocol and port a node has WHOLE of a made-up resource: a pod on
+is all addresses. Per protocol and port a node has WHOLE of a made-up resource: a pod on
 0.0.0.0 takes all of it, a pod on one address a single unit; and per address a node has one unit
 of a second resource. That is the rule itself, so requests, reservations and placements hold ports
 like any other amount.
@@ -48,6 +48,6 @@ def offered(resource: str) -> int:
 
 
 def port_in_words(resource: str) -> str:
-    """Name the port as people do: `host port 8080/TCP`, with its address if it has one."""
+    """Name the port for messages: `host port 8080/TCP`, with its address if it has one."""
     _, protocol, port, *address = resource.split(":", 3)
     return f"host port {port}/{protocol}" + (f" on {address[0]}" if address else "")

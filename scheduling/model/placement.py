@@ -26,7 +26,7 @@ class Assignment:
 class Placement:
     """The assignments of a whole gang; written down, it is the gang's reservation.
 
-    What is worked out of one is kept for as long as it lives (`bounded.while_alive`).
+    What is worked out of one is kept for as long as it lives (`bounded_cache.while_alive`).
     """
 
     assignments: tuple[Assignment, ...] = field(default=())

@@ -1,10 +1,10 @@
-"""The predicates that can speak against a node, named after kube-scheduler's plugins."""
+"""The predicates that can refuse a node, named after kube-scheduler's plugins."""
 
 from enum import StrEnum
 
 
 class Predicate(StrEnum):
-    """What can speak against a node, in the order in which it is asked."""
+    """What can refuse a node, in the order in which it is asked."""
 
     TOPOLOGY = "Topology"
     AVOIDED = "Avoided"
@@ -18,7 +18,7 @@ class Predicate(StrEnum):
     VOLUME_LIMITS = "NodeVolumeLimits"
     VOLUME_BINDING = "VolumeBinding"
     VOLUME_ZONE = "VolumeZone"
-    COMPANY = "InterPodAffinity"
+    INTER_POD_AFFINITY = "InterPodAffinity"
     FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
 
@@ -29,4 +29,4 @@ VOLUME_PREDICATES = (
     Predicate.VOLUME_BINDING,
     Predicate.VOLUME_ZONE,
 )
-"""Those that a shape's `reach` speaks of."""
+"""The plugins that restrict nodes by volumes."""

@@ -8,18 +8,19 @@ are one more resource and no special case.
 
 import hashlib
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from scheduling.model.amounts import Requests, sorted_requests
 from scheduling.model.constraints import (
+    UNRESTRICTED,
     HashedOnce,
+    NodeRestrictions,
     NodeTerm,
     PodTerm,
-    Requirement,
     SpreadConstraint,
     Toleration,
-    VolumeNodeRestriction,
 )
 from scheduling.model.host_ports import is_port
 
@@ -31,55 +32,62 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -(2**31), 2**31 - 1
 class PodShape:
     """What of a pod matters to the scheduler: pods of one shape are interchangeable.
 
-    `requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
+    `own_requests` is sorted by resource name, without zeros, `pods: 1` included. `node_affinity`
     is the ORed list of required terms; None where the pod has no required node affinity (an
     empty tuple would match nothing), `added_affinity` the same of what the pod's scheduler adds of
     itself: a node must match one of each. `features` are those that a node must declare, sorted.
-    `unsupported` names the constraints of the pod that the core does not model, sorted; such a
-    shape is never placed. `near` and `apart` are the terms of required affinity and anti-affinity
-    between pods, `spread` how they are to be spread. `volumes` names the claims that pods of the
-    shape mount, and their generic ephemeral volumes, sorted.
+    `own_unsupported` names the constraints of the pod that the core does not model, sorted; such a
+    shape is never placed. `affinity` and `anti_affinity` are the required terms between pods,
+    `spread` the topology spread constraints. `volumes` names the claims that pods of the shape
+    mount, and their generic ephemeral volumes, sorted.
 
-    `bounds`, `inside` and `reach` are no part of the pod, and no part of the key either: they are
-    what pods around (`inter_pod_affinity`) and volumes (`volume_binding`) leave of the choice of
-    nodes at one moment, and the domain that its gang is tried in (`gang_topology`). Nor is
-    `avoided`: nodes, sorted, that are not to be tried now, for whatever reason the caller has.
-    `came_as` is the key of the shape before its volumes were looked at.
+    `restrictions` is no part of the pod, and so no part of the key: it is what existing pods, the
+    topology of the gang, volumes and the caller add at one moment (`node_restrictions`).
     """
 
-    requests: tuple[tuple[str, int], ...]
+    own_requests: Requests
     node_selector: tuple[tuple[str, str], ...] = ()
     node_affinity: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     added_affinity: tuple[NodeTerm, ...] | None = None
     features: tuple[str, ...] = ()
-    unsupported: tuple[str, ...] = ()
-    near: tuple[PodTerm, ...] = ()
-    apart: tuple[PodTerm, ...] = ()
+    own_unsupported: tuple[str, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[str, ...] = ()
-    bounds: tuple[Requirement, ...] = ()
-    inside: tuple[Requirement, ...] = ()
-    reach: tuple[VolumeNodeRestriction, ...] = ()
-    avoided: tuple[str, ...] = field(default=(), repr=False)
-    came_as: str = ""
+    restrictions: NodeRestrictions = field(default=UNRESTRICTED, repr=False)
 
     @cached_property
     def key(self) -> str:
-        """Short content hash, equal in every process: a placement names shapes by it."""
-        if self.came_as:
-            return self.came_as
-        if self.bounds or self.inside:
-            return replace(self, bounds=(), inside=()).key
+        """Short content hash of the pod's own part, equal in every process.
+
+        A placement names shapes by it.
+        """
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     @cached_property
+    def requests(self) -> Requests:
+        """Return what a pod takes of its node: its own requests, and its disks."""
+        if not self.restrictions.disks:
+            return self.own_requests
+        return sorted_requests(dict((*self.own_requests, *self.restrictions.disks)))
+
+    @cached_property
+    def unsupported(self) -> tuple[str, ...]:
+        """Return the constraints that are not modelled, those by volumes among them, sorted."""
+        if not self.restrictions.unsupported_volumes:
+            return self.own_unsupported
+        return tuple(sorted({*self.own_unsupported, *self.restrictions.unsupported_volumes}))
+
+    @cached_property
     def scheduling_key(self) -> HashedOnce[Hashable]:
-        """Return all of it that tells nodes apart, the room on them left aside."""
+        """Return all of it that a node can suit or not, free capacity left aside."""
+        added = self.restrictions
         terms = self.node_affinity, self.added_affinity
         keys = tuple(each.counted.key for each in self.spread)
-        reach = tuple((each.predicate, each.terms) for each in self.reach)
-        rest = self.features, keys, self.bounds, self.inside, self.avoided, reach
+        volumes = tuple((each.predicate, each.terms) for each in added.volumes)
+        rest = self.features, keys, added.existing_pods, added.topology, added.avoided, volumes
         return HashedOnce((self.tolerations, self.node_selector, *terms, *rest))
 
     @cached_property
@@ -105,8 +113,8 @@ class PodShape:
         return tuple(each for each in self.requests if not is_port(each[0]))
 
     @property
-    def strict(self) -> tuple[PodTerm, ...]:
-        """Return whom the constraints count that bind the pod even when it is pinned."""
+    def pinned_spread(self) -> tuple[PodTerm, ...]:
+        """Return what the spread constraints count that bind the pod even when it is pinned."""
         return tuple(each.counted for each in self.spread if each.binds_pinned)
 
     def __hash__(self) -> int:
@@ -116,9 +124,8 @@ class PodShape:
     @cached_property
     def _hash(self) -> int:
         terms = (self.node_affinity, self.added_affinity)
-        moment = (self.bounds, self.inside, self.reach, self.avoided)
-        rest = (self.tolerations, self.features, self.volumes, *moment)
-        return hash((self.requests, self.node_selector, *terms, *rest))
+        rest = (self.tolerations, self.features, self.volumes, self.restrictions)
+        return hash((self.own_requests, self.node_selector, *terms, *rest))
 
 
 class Mount(NamedTuple):

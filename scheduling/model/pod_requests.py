@@ -1,4 +1,4 @@
-"""What a pod asks for in all: containers, init containers, pod level, overhead."""
+"""Adds up the requests of a pod: containers, init containers, pod level, overhead."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ MAX_TEXT = 128
 """Longer texts are refused unread; the canonical form an API server stores has some 30 at most."""
 
 LARGEST_SIZE = 10**36
-"""Sizes of claims and volumes are cut off here: no two beyond are told apart."""
+"""Sizes of claims and volumes are cut off here: beyond it all are equal."""
 
 TEXTS_KEPT = 4096
 """Amounts kept by their text, which is of at most `MAX_TEXT` characters: 2 MiB.

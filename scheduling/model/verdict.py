@@ -12,7 +12,7 @@ from scheduling.model.holder import Held
 from scheduling.model.placement import Placement
 
 MESSAGE_LIMIT = 1024
-"""The API server cuts Event messages here; a condition may be longer but nobody reads it."""
+"""The API server cuts Event messages here; longer conditions are hard to read."""
 
 
 class Reason(StrEnum):
@@ -52,8 +52,8 @@ class PodSetRefusal:
     is about one more pod, which needs `each` of `resource`, the one that is shortest. On the nodes
     that the predicates allow, the gang needs `needed` of it in all and `free` is free before any of
     it is placed; those of the gang that fit leave `left`, at most `largest` on one node.
-    The resource is empty where no node is allowed, and of a set that fits. `held` says who has what
-    there is of it, where that was asked. `rejections` counts nodes by predicate.
+    The resource is empty where no node is allowed, and of a set that fits. `held` is which holders
+    have what there is of it, where that was asked. `rejections` counts nodes by predicate.
     """
 
     pod_set: str

@@ -58,9 +58,9 @@ class Volume:
     `terms` is its node affinity (None: everywhere), `zones` its labels of zone and region with
     their values. `driver` and `handle` name the CSI disk. One of a kind that Kubernetes once knew
     itself has a `plugin`; `moved` is its node affinity where that is taken over, and without a
-    handle no driver can. `claim` is whom it is bound to or kept for, `claim_uid` which one of that
-    name if only one is meant. `open` says that any claim may have it, `deleted` that none may.
-    Claims ask for the rest: size in bytes, mode, and the class of its attributes.
+    handle no driver can. `claim` is the claim that it is bound to or kept for, `claim_uid` its uid
+    where only one of that name is meant. `open` says that any claim may have it, `deleted` that
+    none may. Claims ask for the rest: size in bytes, mode, and the class of its attributes.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Capacity:
 class Limits:
     """A CSINode: how many volumes of which driver a node takes, and which plugins moved there.
 
-    `drivers` are those on the node, each with the labels by which it tells where volumes are.
+    `drivers` are those on the node, each with its topology keys.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Where the pods of a gang go together: every pod has a node, or none has."""
+"""Placement of a whole gang: every pod gets a node, or none does."""

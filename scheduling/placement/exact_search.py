@@ -32,9 +32,9 @@ STEPS_PER_JOIN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A spread per shape of the demand, in its order."""
+    """A distribution per shape of the demand, in its order."""
 
-    spreads: tuple[Distribution, ...]
+    distributions: tuple[Distribution, ...]
     steps: int
 
 
@@ -53,7 +53,7 @@ class OutOfSteps:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kind:
+class NodeClass:
     """Nodes with one table: `beside[u]` value pods fit next to the mix `mixes[u]` of the others."""
 
     mixes: Amounts
@@ -77,12 +77,12 @@ def search(demand: Demand, room: FreeCapacity, steps: int) -> Found | Nothing | 
 
 def _kinds(
     value: tuple[PodShape, int], others: Demand, room: FreeCapacity, steps: int
-) -> tuple[list[Kind] | None, int]:
+) -> tuple[list[NodeClass] | None, int]:
     """Return the nodes by their tables, the tightest kind first, and the steps this took."""
     pods = [np.minimum(room.counts(shape), count) for shape, count in (*others, value)]
     nodes = np.flatnonzero(np.any(pods, axis=0))
     caps, which = np.unique(np.stack(pods[:-1], axis=1)[nodes], axis=0, return_inverse=True)
-    kinds: list[Kind] = []
+    kinds: list[NodeClass] = []
     spent = 0
     for at, cap in enumerate(caps.tolist()):
         alike = nodes[which.reshape(-1) == at]
@@ -99,12 +99,14 @@ def _kinds_of(
     value: tuple[PodShape, int],
     others: Demand,
     room: FreeCapacity,
-) -> list[Kind]:
+) -> list[NodeClass]:
     """Tabulate the nodes over the mixes, and put equal tables together."""
     tables = _beside(mixes, nodes, value, others, room)
     distinct, which = np.unique(tables, axis=0, return_inverse=True)
     by_kind = np.split(nodes[np.argsort(which.reshape(-1), kind="stable")], _ends(which))
-    return [Kind(mixes, beside, alike) for beside, alike in zip(distinct, by_kind, strict=True)]
+    return [
+        NodeClass(mixes, beside, alike) for beside, alike in zip(distinct, by_kind, strict=True)
+    ]
 
 
 def _ends(which: Positions) -> Positions:
@@ -145,7 +147,7 @@ def _asked(shape: PodShape, resource: str) -> int:
     return min(dict(shape.requests).get(resource, 0), LIMIT)
 
 
-def _usable_is_short(value: tuple[PodShape, int], others: Demand, kinds: list[Kind]) -> bool:
+def _usable_is_short(value: tuple[PodShape, int], others: Demand, kinds: list[NodeClass]) -> bool:
     """Say whether some resource is short even if every node is packed for it alone.
 
     A necessary condition that knows of fragmentation and costs little beside the join.
@@ -155,7 +157,7 @@ def _usable_is_short(value: tuple[PodShape, int], others: Demand, kinds: list[Ki
 
 
 def _is_short(
-    resource: str, value: tuple[PodShape, int], others: Demand, kinds: list[Kind]
+    resource: str, value: tuple[PodShape, int], others: Demand, kinds: list[NodeClass]
 ) -> bool:
     prices = np.array([_asked(shape, resource) for shape, _ in others], dtype=np.int64)
     price = _asked(value[0], resource)
@@ -170,12 +172,12 @@ def _is_short(
 class _Join:
     """One run of the convolution, with what is needed to read the placement back."""
 
-    def __init__(self, value: tuple[PodShape, int], others: Demand, kinds: list[Kind]) -> None:
+    def __init__(self, value: tuple[PodShape, int], others: Demand, kinds: list[NodeClass]) -> None:
         self.wanted = value[1]
         self.counts = [count for _, count in others]
         self.kinds = kinds
         self.states = _mixes(self.counts)
-        self.joined: list[tuple[int, Kind, Amounts]] = []
+        self.joined: list[tuple[int, NodeClass, Amounts]] = []
 
     def run(self, value: int, spent: int, steps: int) -> Found | Nothing | OutOfSteps:
         """Join nodes until the demand is met, all are joined, or the steps are used up."""
@@ -198,7 +200,7 @@ class _Join:
                     return Found(self._spreads(value), spent)
         return Nothing(spent)
 
-    def _before(self, kind: Kind) -> Positions:
+    def _before(self, kind: NodeClass) -> Positions:
         """Return for each mix of the node and each state the state that the others must hold."""
         before = np.zeros((len(kind.mixes), len(self.states)), dtype=np.int64)
         for at, stride in enumerate(_strides(self.counts)):
@@ -216,8 +218,8 @@ class _Join:
             lacking -= pods
             for at in np.flatnonzero(pods).tolist():
                 placed[at].append((node, int(pods[at])))
-        spreads = [_spread(each) for each in placed]
-        return (*spreads[:value], spreads[-1], *spreads[value:-1])
+        distributions = [_spread(each) for each in placed]
+        return (*distributions[:value], distributions[-1], *distributions[value:-1])
 
 
 def _spread(placed: list[tuple[int, int]]) -> Distribution:

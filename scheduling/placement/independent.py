@@ -6,7 +6,7 @@ the workers less what they lose on that node is enough. So it is beside several 
 no node, workers in domains of their own. Anything else is first filled greedily in a few orders,
 and where that fails it is searched exactly (`exact_search`), within a bound of steps.
 
-All or nothing: an outcome other than `Placed` has placed nobody.
+All or nothing: an outcome other than `Placed` has placed nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ from scheduling.state.node_snapshot import NodeSnapshot
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placed:
-    """One spread per shape of the demand, in its order, and the room that is left after it."""
+    """One distribution per shape of the demand, in its order, and the room that is left."""
 
-    spreads: tuple[Distribution, ...]
+    distributions: tuple[Distribution, ...]
     room: FreeCapacity
     steps: int = 0
 
@@ -75,7 +75,7 @@ def place(demand: Demand, room: FreeCapacity, steps: int) -> Outcome:
     if _is_short_alone(demand, room):
         return NoFit()
     if len(demand) < 2 or (len(demand) > 2 and _share_no_node(demand, room)):
-        return _placed_apart(demand, room, room)
+        return _placed_separately(demand, room, room)
     head = _head_of(demand, room)
     if head is not None:
         return _placed_head_first(demand, head, room)
@@ -115,11 +115,11 @@ def _placed_head_first(demand: Demand, at: int, room: FreeCapacity) -> Placed | 
     if not len(nodes):
         return NoFit()
     best = best_nodes(head, room, nodes, partial(_lost_by_all, others, head, room))[:1]
-    spread = Distribution(best, np.ones(1, dtype=np.int64))
-    left = room.without(head, spread)
-    is_minded = any(room.counts(shape)[best[0]] for shape, _ in others)
-    rest = _placed_apart(others, left if is_minded else room, left)
-    return Placed((*rest.spreads[:at], spread, *rest.spreads[at:]), rest.room)
+    distribution = Distribution(best, np.ones(1, dtype=np.int64))
+    left = room.without(head, distribution)
+    displaces = any(room.counts(shape)[best[0]] for shape, _ in others)
+    rest = _placed_separately(others, left if displaces else room, left)
+    return Placed((*rest.distributions[:at], distribution, *rest.distributions[at:]), rest.room)
 
 
 def _bearable(
@@ -154,7 +154,7 @@ def _placed_greedily(demand: Demand, room: FreeCapacity) -> Placed | None:
         placed = _placed_one_by_one([demand[at] for at in order], room)
         if placed is not None:
             back = np.argsort(order)
-            return Placed(tuple(placed.spreads[at] for at in back), placed.room)
+            return Placed(tuple(placed.distributions[at] for at in back), placed.room)
     return None
 
 
@@ -175,32 +175,32 @@ def _scarcity(wanted: tuple[PodShape, int], room: FreeCapacity) -> int:
     return 1000 * room.total(shape) // count
 
 
-def _placed_apart(demand: Demand, room: FreeCapacity, taken_from: FreeCapacity) -> Placed:
+def _placed_separately(demand: Demand, room: FreeCapacity, taken_from: FreeCapacity) -> Placed:
     """Fill shapes that fit alone and share no node: each as if it were alone.
 
     They take from a room that may lack, on nodes where none of them fits, what `room` has.
     """
-    spreads = tuple(filled(shape, count, room) for shape, count in demand)
+    distributions = tuple(filled(shape, count, room) for shape, count in demand)
     alike: dict[Requests, list[tuple[PodShape, Distribution]]] = {}
-    for (shape, _), spread in zip(demand, spreads, strict=True):
-        alike.setdefault(shape.requests, []).append((shape, spread))
+    for (shape, _), distribution in zip(demand, distributions, strict=True):
+        alike.setdefault(shape.requests, []).append((shape, distribution))
     left = taken_from
     for each in alike.values():
-        nodes = np.concatenate([spread.nodes for _, spread in each])
-        pods = np.concatenate([spread.pods for _, spread in each])
+        nodes = np.concatenate([distribution.nodes for _, distribution in each])
+        pods = np.concatenate([distribution.pods for _, distribution in each])
         left = left.without(each[0][0], Distribution(nodes, pods))
-    return Placed(spreads, left)
+    return Placed(distributions, left)
 
 
 def _placed_one_by_one(demand: Sequence[tuple[PodShape, int]], room: FreeCapacity) -> Placed | None:
     """Fill the shapes one after the other; None as soon as one of them does not fit."""
-    spreads = []
+    distributions = []
     for shape, count in demand:
         if room.total(shape) < count:
             return None
-        spreads.append(filled(shape, count, room))
-        room = room.without(shape, spreads[-1])
-    return Placed(tuple(spreads), room)
+        distributions.append(filled(shape, count, room))
+        room = room.without(shape, distributions[-1])
+    return Placed(tuple(distributions), room)
 
 
 def filled(shape: PodShape, count: int, room: FreeCapacity) -> Distribution:
@@ -215,10 +215,10 @@ def filled(shape: PodShape, count: int, room: FreeCapacity) -> Distribution:
 
 def _placed_by_search(demand: Demand, room: FreeCapacity, steps: int) -> Outcome:
     match search(demand, room, steps):
-        case Found(spreads, spent):
-            for (shape, _), spread in zip(demand, spreads, strict=True):
-                room = room.without(shape, spread)
-            return Placed(spreads, room, spent)
+        case Found(distributions, spent):
+            for (shape, _), distribution in zip(demand, distributions, strict=True):
+                room = room.without(shape, distribution)
+            return Placed(distributions, room, spent)
         case Nothing(spent):
             return NoFit(spent)
         case OutOfSteps(spent):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.filters.inter_pod_affinity import Attraction
+from scheduling.filters.inter_pod_affinity import RequiredAffinity
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.placement import Assignment, Placement
 from scheduling.placement.interdependent.search import BindOrder
@@ -42,7 +42,7 @@ LATER = -1
 
 
 def plan_release_waves(
-    pods: Amounts, near: Sequence[Attraction], traits: NodeAttributes
+    pods: Amounts, near: Sequence[RequiredAffinity], traits: NodeAttributes
 ) -> BindOrder:
     """Plan the waves for pods (units x nodes) that are placed, as few as there can be.
 
@@ -50,7 +50,7 @@ def plan_release_waves(
     """
     here = np.flatnonzero(pods.any(axis=0))
     cells: Mask = pods[:, here] > 0
-    affinities = [_Affinity(each, here, traits) for each in near if cells[each.unit].any()]
+    affinities = [_Affinity(each, here, traits) for each in near if cells[each.group].any()]
     plans = _Plans(cells, affinities)
     best = plans.best()
     of = np.full(pods.shape, LATER, dtype=np.int64)
@@ -66,9 +66,9 @@ class _Affinity:
     Nodes that are `complete` have all the keys, those that are `counted` at least one.
     """
 
-    def __init__(self, near: Attraction, here: Positions, traits: NodeAttributes) -> None:
-        self.unit, self.is_not_requeued = near.unit, near.is_not_requeued
-        self.may_begin = near.may_begin
+    def __init__(self, near: RequiredAffinity, here: Positions, traits: NodeAttributes) -> None:
+        self.unit, self.is_not_requeued = near.group, near.is_not_requeued
+        self.allows_first_pod = near.allows_first_pod
         self.partners = sorted(near.partners)
         labels = [traits.label(key) for key in near.keys]
         self.codes = [label.of[here] for label in labels]
@@ -179,7 +179,7 @@ class _Plans:
             yield firsts
             return
         for affinity in self._affinities:
-            if affinity.may_begin and not any(affinity.counts(each) for each in firsts):
+            if affinity.allows_first_pod and not any(affinity.counts(each) for each in firsts):
                 for node in self._one_per_place(missing[affinity.unit] & affinity.complete):
                     if self._is_over:
                         return

@@ -1,1 +1,1 @@
-"""Which of the nodes that fit a pod should take."""
+"""Scores: which of the nodes that fit a pod goes to."""

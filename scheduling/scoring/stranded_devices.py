@@ -1,17 +1,17 @@
 """Scores nodes by the devices that a pod would strand there (fragmentation gradient).
 
-The rule: a device is stranded when the processor and memory left on its node are too little for
-what the cluster's device pods typically take beside one device, for then no such pod will come
-for it; a pod goes where it adds the fewest stranded devices, in steps of a tenth of a device,
+A device is stranded when the processor and memory left on its node are too little for what the
+cluster's device pods typically take beside one device, for then no such pod will use it. A pod
+goes where it adds the fewest stranded devices, in steps of a tenth of a device,
 then where the smallest share of the devices is idle: a share, so that small nodes, which are often
 the rare ones, are not used up before large ones. So a pod that is hungry for CPU goes where CPU
 abounds, a frugal one where CPU is short, one without devices to nodes whose devices are taken, and
 whole machines stay free.
 
-What is typical is read off the nodes: per resource the median, over the nodes with devices in
-use, of what is in use per device there; a median, so that the few nodes full of CPU pods do not
-count. Where no device is in use nothing is typical, and nothing is stranded. No number is fitted
-to a workload; `docs/benchmarks-packing.md` has what comes of it.
+Typical use: per resource, the median used per device in use, over nodes with devices in use; a
+median, so that the few nodes full of CPU pods do not count. Where no device is in use nothing is
+typical, and nothing is stranded. No number is fitted to a workload; `docs/benchmarks-packing.md`
+has the results.
 
 In numbers, with i idle devices and f_r of resource r left, t_r the typical use per device:
 stranded = max(0, i - min over r of f_r / t_r). Where pods of one shape fill a node, the mean
@@ -40,8 +40,7 @@ STEP = PARTS // 10
 """Stranding that differs by less than a tenth of a device is equal."""
 
 SAMPLE = 1500
-"""What is typical is read off so many nodes at most: a median of them is near enough to that of
-all."""
+"""Typical use is taken from so many nodes at most: their median is near enough to that of all."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -133,7 +132,7 @@ Cost = Key
 
 
 def no_cost(nodes: Positions) -> Amounts:
-    """Say that nobody else loses anything."""
+    """Say that the rest of the gang loses nothing."""
     return np.zeros(len(nodes), dtype=np.int64)
 
 
@@ -263,7 +262,7 @@ Typical = Mapping[int, Mapping[int, int]]
 
 
 def _typical(room: FreeCapacity) -> Typical:
-    """Return what was typical when the turn of the gang began, earlier placements included."""
+    """Return typical use before the current gang took anything, earlier placements included."""
     outset = room.outset
     return outset.remembered("typical use", lambda: _typical_of(outset))
 

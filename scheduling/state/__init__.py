@@ -1,1 +1,1 @@
-"""What is kept from watch events and read as snapshots: nodes, pods, volumes, holders."""
+"""State kept from watch events and read as snapshots: nodes, pods, volumes, holders."""

@@ -1,7 +1,7 @@
 """Caches that are bounded in bytes, for what tenants may write without end.
 
 Names, labels and selectors come from tenants and may be as large as an object of the API, so a
-cache that counts its entries has no bound that means anything. These count bytes.
+cache that counts its entries is not bounded at all. These count bytes.
 """
 
 import sys
@@ -25,7 +25,7 @@ R = TypeVar("R")
 MIB = 2**20
 
 SHARE = 8
-"""What alone takes more than one part in so many of the bytes is not kept: it would drive out the
+"""A value that takes more than one part in so many of the bytes is not kept: it would drive out the
 rest, and the next of its kind would do it again."""
 
 OF_AN_ENTRY = 250

@@ -1,7 +1,7 @@
-"""Holders of room and how much each has on which nodes, kept from events.
+"""Indexes holders of capacity and how much each has on which nodes, kept from events.
 
-A holder is whom a user can talk to about it: a Ray cluster, another controller, or a namespace for
-its pods without one. The table is kept from events by one owner, summed up per holder and node; an
+A holder is what a user would ask about: a Ray cluster, another controller, or a namespace for its
+pods without one. The table is kept from events by one owner, summed up per holder and node; an
 answer costs a look at those sums, not at pods. It only explains, so what is absurdly large is cut
 off, and of more than `MOST_RESOURCES` resources in use at a time the later ones are left out.
 """
@@ -20,7 +20,7 @@ from scheduling.model.placement import Placement
 from scheduling.state.node_snapshot import NodeSnapshot
 
 MOST_RESOURCES = 64
-"""Nodes have some ten; what else pods ask for, anybody can have invented."""
+"""Nodes have some ten; the names of others that pods ask for can be invented."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -72,7 +72,7 @@ class HolderIndex:
             self._begin(row, pair)
         for resource, amount in amounts:
             if is_port(resource):
-                continue  # whoever holds a port is never asked for, and anybody can name thousands
+                continue  # holders of ports are never asked for, and a pod can name thousands
             if self._has_row(resource):
                 at = self._row_of(resource, pods)
                 self._sums[at, row] += pods * min(amount, LIMIT)
@@ -112,7 +112,7 @@ class HolderIndex:
         wanted = np.zeros(len(self._nodes.keys) + 1, dtype=np.bool_)
         of = self._nodes.of
         wanted[[of.get(node, -1) for node in nodes]] = True
-        wanted[-1] = False  # where the nodes are that nobody is on
+        wanted[-1] = False  # the place of nodes without pods
         holders, where = self._pairs[:, :rows]
         sums = np.bincount(holders, weights=self._sums[at, :rows] * wanted[where])
         return Sums(self._holders, sums.astype(np.int64))
@@ -153,18 +153,18 @@ class Sums:
 
 
 class Holders:
-    """The table at one moment of a cycle, with what the cycle has promised beside it."""
+    """The index at one moment of a cycle, with what the cycle has assumed beside it."""
 
     def __init__(self, table: HolderIndex) -> None:
         self._table = table
-        self._promised: list[tuple[Holder, Placement]] = []
+        self._assumed: list[tuple[Holder, Placement]] = []
 
-    def promise(self, gang: GangKey, placement: Placement) -> None:
+    def assume(self, gang: GangKey, placement: Placement) -> None:
         """Count what this cycle gives to a gang."""
-        self._promised.append((ray_cluster(gang), placement))
+        self._assumed.append((ray_cluster(gang), placement))
 
     def of(self, resource: str, mask: Mask, columns: NodeSnapshot, most: int) -> Held:
-        """Return who holds the most of a resource on some of the nodes, ties broken by name."""
+        """Return the holders of the most of a resource on some nodes, ties broken by name."""
         nodes = [columns.names[at] for at in np.flatnonzero(mask).tolist()]
         sums = self._table.held(resource, nodes)
         for holder, amount in self._given(resource, frozenset(nodes)):
@@ -175,7 +175,7 @@ class Holders:
         return Held(total, shares, rest, len(sums) - len(shares))
 
     def _given(self, resource: str, nodes: frozenset[str]) -> Iterable[tuple[Holder, int]]:
-        for holder, placement in self._promised:
+        for holder, placement in self._assumed:
             for each in placement.assignments:
                 amount = dict(each.requests).get(resource, 0)
                 pods = sum(count for node, count in each.nodes if node in nodes)

@@ -1,4 +1,4 @@
-"""The nodes at one moment: labels and taints by class, resources as rows of int64.
+"""The nodes at one moment (Snapshot): labels and taints by class, resources as rows of int64.
 
 `NodeSnapshot` is a value, never changed after it is made, nodes sorted by name, resources as rows.
 What nodes are (`NodeAttributes`: labels, taints) and how much they hold change at different rates,
@@ -28,7 +28,7 @@ Ports = tuple[tuple[str, str, int], ...]
 T = TypeVar("T")
 
 MANY = 64
-"""More resources than pods have, unless somebody invents them."""
+"""More resources than pods have, unless they are invented."""
 
 
 MASKS_BYTES = LABELS_BYTES = 8 * MIB
@@ -126,15 +126,15 @@ class NodeSnapshot:
         resources: tuple[str, ...],
         allocatable: Amounts,
         used: Amounts,
-        ceded: Iterable[tuple[int, Cells, Ports]] = (),
+        nominated_below: Iterable[tuple[int, Cells, Ports]] = (),
         claimable: frozenset[str] = frozenset(),
         free: Amounts | None = None,
         ports: Taken = NOTHING,
     ) -> None:
-        """Take the arrays as they are; `ceded` goes up by priority, see `ceded`.
+        """Take the arrays as they are; `nominated_below` goes up by priority.
 
         `claimable` are resources that nodes without any may still give, through classes of
-        devices; how much of them is not known here. `free` is given by who knows it.
+        devices; how much of them is not known here. `free` is given where it is known.
         """
         self.traits = traits
         self.resources = resources
@@ -142,31 +142,31 @@ class NodeSnapshot:
         self.allocatable = allocatable
         self.used = used
         self.free: Amounts = allocatable - used if free is None else free
-        self._ceded = tuple(ceded)
+        self._nominated_below = tuple(nominated_below)
         self.claimable = claimable
         self.ports = ports
 
     def rank(self, priority: int) -> int:
-        """Return how many sorts of nominations there are below a priority; mostly none."""
-        return bisect_left(self._ceded, priority, key=lambda sort: sort[0])
+        """Return how many priorities of nominated pods are below a priority; mostly none."""
+        return bisect_left(self._nominated_below, priority, key=lambda sort: sort[0])
 
-    def ceded(self, rank: int) -> Amounts:
-        """Return what is used only by nominations that pods of this rank pass over."""
+    def nominated_below(self, rank: int) -> Amounts:
+        """Return what only nominated pods of lower priority use, seen from this rank."""
         given = np.zeros_like(self.used)
         if rank:
-            cells = self._ceded[rank - 1][1]
+            cells = self._nominated_below[rank - 1][1]
             rows, nodes = np.array(list(cells), dtype=np.intp).reshape(-1, 2).T
             given[rows, nodes] = np.array(list(cells.values()), dtype=np.int64)
         return given
 
-    def ceded_ports(self, rank: int) -> Ports:
-        """Return the ports that only nominations take which pods of this rank pass over."""
-        return self._ceded[rank - 1][2] if rank else ()
+    def nominated_ports_below(self, rank: int) -> Ports:
+        """Return the ports that only nominated pods of lower priority take."""
+        return self._nominated_below[rank - 1][2] if rank else ()
 
     def nominated(self) -> Positions:
-        """Return the nodes with room that some pods pass over a nomination for."""
-        nodes = {node for _, cells, _ in self._ceded for _, node in cells}
-        nodes |= {self.index[node] for _, _, ports in self._ceded for _, node, _ in ports}
+        """Return the nodes with nominated pods whose room higher priorities may take."""
+        nodes = {node for _, cells, _ in self._nominated_below for _, node in cells}
+        nodes |= {self.index[node] for _, _, ports in self._nominated_below for _, node, _ in ports}
         return np.array(sorted(nodes), dtype=np.intp)
 
     def with_rows(self, rows: Mapping[str, tuple[Amounts, Amounts]]) -> "NodeSnapshot":
@@ -178,7 +178,7 @@ class NodeSnapshot:
             (*self.resources, *names),
             np.vstack((self.allocatable, allocatable)),
             np.vstack((self.used, used)),
-            self._ceded,
+            self._nominated_below,
             self.claimable,
             ports=self.ports,
         )

@@ -1,8 +1,8 @@
-"""The nodes and what is used on them, kept from watch events; snapshots are `NodeSnapshot`.
+"""Keeps nodes and what is used on them from watch events; snapshots are `NodeSnapshot`.
 
 `NodeTable` is a ledger that one owner changes thousands of times a second: an event costs a few
-dictionary and array writes, whatever the number of nodes, and drawing a snapshot costs a copy of
-the arrays. A reader that is done before the next event needs none: a `view` is the arrays
+dictionary and array writes, whatever the number of nodes, and a snapshot costs a copy of the
+arrays. A reader that is done before the next event needs none: a `view` is the arrays
 themselves.
 """
 
@@ -27,7 +27,7 @@ class NodeTable:
     kept per node name in plain integers, which is exact whatever the order of events, and holds
     the pods of nodes that are not known (yet, or any more). A resource has a row while a node
     has it. Host ports have none: which are taken where is kept beside. What pods use of others,
-    whose names anybody can invent, stays in the sums, and a pod that asks for it fits nowhere.
+    whose names can be invented, stays in the sums, and a pod that asks for it fits nowhere.
     """
 
     def __init__(self) -> None:
@@ -136,15 +136,15 @@ class NodeTable:
     def snapshot(self) -> NodeSnapshot:
         """Return the nodes as they are now; the same object while nothing has changed."""
         if self._snapshot is None:
-            self._snapshot = self._drawn()
+            self._snapshot = self._copied()
         return self._snapshot
 
-    def _drawn(self) -> NodeSnapshot:
+    def _copied(self) -> NodeSnapshot:
         now = self.view()
-        ceded = self._ceded(now.row, now.index)
+        below = self._nominated_below(now.row, now.index)
         return NodeSnapshot(
             *(now.traits, now.resources, now.allocatable.copy(), now.used.copy()),
-            ceded=ceded,
+            nominated_below=below,
             claimable=self._claimable,
             free=now.free.copy(),
             ports=self._ports.snapshot(),
@@ -153,8 +153,8 @@ class NodeTable:
     def view(self) -> NodeSnapshot:
         """Return the nodes in the table's own arrays, which the next event changes.
 
-        The same object while nodes and resources are the same ones. Nominations that were told
-        count against everybody.
+        The same object while nodes and resources are the same ones. Nominated pods count
+        against pods of every priority.
         """
         if self._view is None:
             self._line_up()
@@ -187,10 +187,10 @@ class NodeTable:
         self._rows = {name: at for at, name in enumerate(resources)}
         self._free_slots, self._free_rows = [], []
 
-    def _ceded(
+    def _nominated_below(
         self, row: Mapping[str, int], index: Mapping[str, int]
     ) -> Iterator[tuple[int, Cells, Ports]]:
-        """Yield, lowest first, each priority of nominations and what they cede up to there."""
+        """Yield, lowest first, each priority of nominated pods, with what they use up to there."""
         sums: Counter[tuple[str, str]] = Counter()
         for priority in sorted(self._nominated):
             sums.update(self._nominated[priority])
@@ -262,7 +262,7 @@ def node_snapshot_of(
     nodes: Iterable[Node],
     used: Mapping[str, Mapping[str, int]] | None = None,
 ) -> NodeSnapshot:
-    """Draw up nodes with what is used on them by name."""
+    """Return a snapshot of nodes, with what is used on them by name."""
     table = NodeTable()
     for node in nodes:
         table.put_node(node)

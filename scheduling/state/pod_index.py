@@ -1,9 +1,10 @@
 """Indexes existing and assumed pods by namespace and labels; answers terms per node.
 
-Plugins InterPodAffinity and PodTopologySpread speak in terms: pods that a selector picks in some
-namespaces, within one value of a node label. The table keeps what answers a term from events, by
-kinds of pods (equal namespace and labels) and by term of those that keep others away, never by
-single pods. An answer is kept up to date once it was asked for.
+Plugins InterPodAffinity and PodTopologySpread ask in terms: pods that a selector picks in some
+namespaces, within one value of a node label. `PodIndex` keeps what answers a term from events, by
+kinds of pods (equal namespace and labels) and by terms of existing anti-affinity, never by single
+pods. Once asked for, an answer is kept up to date. `ExistingPods` is the index at one moment, with
+the pods beside it that a cycle assumes.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +20,7 @@ from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.bounded_cache import MIB, SHARE, BoundedCache, weight
 
 Labels = tuple[tuple[str, str], ...]
-Kind = tuple[str, Labels]
+PodKind = tuple[str, Labels]
 """Namespace and labels, sorted."""
 
 K = TypeVar("K", bound=Hashable)
@@ -31,24 +32,28 @@ TERMS_BYTES = 4 * MIB
 """What the terms that they answer may take; the answers are counts by node."""
 
 
-class Stay(Enum):
-    """How a pod is on its node: spread constraints count only those that are there to stay."""
+class Presence(Enum):
+    """How a pod is on its node: spread constraints count only pods that are bound and stay."""
 
     BOUND = "bound"
     LEAVING = "being deleted"
-    NOMINATED = "expected, and nobody can take its room"
-    YIELDING = "expected, and passed over by pods of a higher priority"
+    NOMINATED = "nominated, and it cannot lose its room"
+    NOMINATED_AT_PRIORITY = "nominated, and pods of a higher priority may take its room"
 
 
-_SHUNNED = (Stay.BOUND, Stay.LEAVING, Stay.NOMINATED)
+_CERTAIN = (Presence.BOUND, Presence.LEAVING)
+"""What satisfies affinity; of a nominated pod it is not certain that it will be bound."""
+
+_IN_THE_WAY = (*_CERTAIN, Presence.NOMINATED)
+"""What anti-affinity avoids, whatever the priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class NominatedPod:
-    """A pod that is expected on a node, in the way there of pods up to its priority."""
+    """A pod that is nominated to a node, and in the way there of pods up to its priority."""
 
-    kind: Kind
-    apart: tuple[PodTerm, ...]
+    kind: PodKind
+    anti_affinity: tuple[PodTerm, ...]
     node: str
     priority: int
 
@@ -60,35 +65,36 @@ class AssumedPods:
     `strict` are the counts that must not move before it is bound.
     """
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[PodKind]
     node: str
-    apart: tuple[PodTerm, ...] = ()
-    strict: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    pinned_spread: tuple[PodTerm, ...] = ()
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Headcount:
-    """Pods that a term picks, per node: bound to stay, promised room, and those that may come.
+class SpreadCounts:
+    """Pods that a term picks, per node: bound, assumed, and possible ones.
 
-    `nominated` are expected on a node, and asked about there alone.
+    Of `possible` pods the labels are not known for certain. `nominated` ones count on their own
+    node alone.
     """
 
     bound: Counter[str]
-    due: Counter[str]
-    perhaps: Counter[str]
+    assumed: Counter[str]
+    possible: Counter[str]
     nominated: Counter[str]
 
 
 class PodIndex:
-    """Who is where, kept from events by one owner; nodes need not be known."""
+    """Pods by namespace, labels and node, kept from events by one owner; nodes may be unknown."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._nodes: dict[tuple[Stay, str], dict[Kind, Counter[str]]] = {}
-        self._apart: dict[PodTerm, Counter[str]] = {}
-        self._yielding: Counter[NominatedPod] = Counter()
-        self._answers: BoundedCache[tuple[PodTerm, ...], dict[Stay, Counter[str]]]
+        self._nodes: dict[tuple[Presence, str], dict[PodKind, Counter[str]]] = {}
+        self._anti_affinity: dict[PodTerm, Counter[str]] = {}
+        self._nominated: Counter[NominatedPod] = Counter()
+        self._answers: BoundedCache[tuple[PodTerm, ...], dict[Presence, Counter[str]]]
         self._answers = BoundedCache(TERMS_BYTES, _weight_of_terms, TERMS_KEPT)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -103,45 +109,45 @@ class PodIndex:
 
     def use(
         self,
-        kind: Kind,
-        apart: Iterable[PodTerm],
+        kind: PodKind,
+        anti_affinity: Iterable[PodTerm],
         node: str,
         sign: int,
-        stay: Stay = Stay.BOUND,
+        presence: Presence = Presence.BOUND,
     ) -> None:
-        """Add (+1) or take back (-1) a pod of this kind, with those it keeps away, on a node.
+        """Add (+1) or take back (-1) a pod of this kind, with its anti-affinity, on a node.
 
-        One that is nominated keeps away and is shunned as if it were there, but may never get
-        there: nobody can count on its company.
+        Anti-affinity of a nominated pod counts as if it were bound, and so does anti-affinity to
+        it; affinity cannot be satisfied by it, for it may never be bound there.
         """
-        for term in apart:
-            _count(self._apart, term, node, sign)
-        self._stand(kind, node, sign, stay)
+        for term in anti_affinity:
+            _count(self._anti_affinity, term, node, sign)
+        self._put(kind, node, sign, presence)
 
     def nominate(self, pod: NominatedPod, sign: int) -> None:
-        """Add (+1) or take back (-1) a pod that is expected on a node and may lose its room there.
+        """Add (+1) or take back (-1) a nominated pod that may lose its room there.
 
-        kube-scheduler asks of it only on that node, and only for pods of no higher priority.
+        kube-scheduler counts it only on that node, and only for pods of no higher priority.
         """
-        self._yielding[pod] += sign
-        if not self._yielding[pod]:
-            del self._yielding[pod]
-        self._stand(pod.kind, pod.node, sign, Stay.YIELDING)
+        self._nominated[pod] += sign
+        if not self._nominated[pod]:
+            del self._nominated[pod]
+        self._put(pod.kind, pod.node, sign, Presence.NOMINATED_AT_PRIORITY)
 
-    def yielding(self, priority: int) -> Iterator[NominatedPod]:
-        """Yield the expected pods, one by one, that are in the way of pods of a priority."""
-        return (pod for pod in self._yielding.elements() if pod.priority >= priority)
+    def nominated_for(self, priority: int) -> Iterator[NominatedPod]:
+        """Yield the nominated pods, one by one, that are in the way of pods of a priority."""
+        return (pod for pod in self._nominated.elements() if pod.priority >= priority)
 
-    def _stand(self, kind: Kind, node: str, sign: int, stay: Stay) -> None:
-        here = stay, kind[0]
+    def _put(self, kind: PodKind, node: str, sign: int, presence: Presence) -> None:
+        here = presence, kind[0]
         _count(self._nodes.setdefault(here, {}), kind, node, sign)
         if not self._nodes[here]:
             del self._nodes[here]
         for terms, answer in self._answers.items():
             if self.picks(terms, kind):
-                answer[stay][node] += sign
+                answer[presence][node] += sign
 
-    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+    def picks(self, terms: Iterable[PodTerm], kind: PodKind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
         namespace, labels = kind
         return all(
@@ -149,37 +155,39 @@ class PodIndex:
             for term in terms
         )
 
-    def nodes_of(self, terms: tuple[PodTerm, ...], stays: Iterable[Stay] = Stay) -> set[str]:
-        """Return the nodes with pods that all of the terms pick and that are there like this."""
+    def nodes_of(
+        self, terms: tuple[PodTerm, ...], presences: Iterable[Presence] = Presence
+    ) -> set[str]:
+        """Return the nodes with pods that all of the terms pick, of these presences."""
         answer = self.counts(terms)
-        return {node for stay in stays for node, count in answer[stay].items() if count > 0}
+        return {node for each in presences for node, count in answer[each].items() if count > 0}
 
-    def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Stay, Counter[str]]:
+    def counts(self, terms: tuple[PodTerm, ...]) -> Mapping[Presence, Counter[str]]:
         """Count the pods per node that all of the terms pick; the answer is not yours to write."""
         return self._answers.remembered(
-            terms, lambda: {stay: self._looked_up(terms, stay) for stay in Stay}
+            terms, lambda: {each: self._looked_up(terms, each) for each in Presence}
         )
 
     def existing_anti_affinity(self) -> Mapping[PodTerm, Counter[str]]:
-        """Return the terms of pods that keep others away, with the nodes of those pods."""
-        return self._apart
+        """Return the anti-affinity terms of pods, with the nodes of those pods."""
+        return self._anti_affinity
 
-    def _looked_up(self, terms: tuple[PodTerm, ...], stay: Stay) -> Counter[str]:
+    def _looked_up(self, terms: tuple[PodTerm, ...], presence: Presence) -> Counter[str]:
         found: Counter[str] = Counter()
-        for kinds in self._kinds_for(terms, stay):
+        for kinds in self._kinds_for(terms, presence):
             for kind, nodes in kinds.items():
                 if self.picks(terms, kind):
                     found.update(nodes)
         return found
 
     def _kinds_for(
-        self, terms: tuple[PodTerm, ...], stay: Stay
-    ) -> Iterator[Mapping[Kind, Counter[str]]]:
+        self, terms: tuple[PodTerm, ...], presence: Presence
+    ) -> Iterator[Mapping[PodKind, Counter[str]]]:
         """Yield the kinds in the namespaces that a first look at the terms leaves."""
         if terms and terms[0].namespace_selector is None:
-            yield from (self._nodes.get((stay, name), {}) for name in {*terms[0].namespaces})
+            yield from (self._nodes.get((presence, name), {}) for name in {*terms[0].namespaces})
         else:
-            yield from (kinds for (each, _), kinds in self._nodes.items() if each is stay)
+            yield from (kinds for (each, _), kinds in self._nodes.items() if each is presence)
 
     def _reaches(self, term: PodTerm, namespace: str) -> bool:
         if namespace in term.namespaces:
@@ -204,90 +212,91 @@ def _count(counts: dict[K, Counter[str]], key: K, node: str, sign: int) -> None:
 
 
 class ExistingPods:
-    """The table at one moment of a cycle, with the pods that are promised room beside it."""
+    """The index at one moment of a cycle, with assumed pods beside it."""
 
-    def __init__(self, table: PodIndex, promised: Iterable[AssumedPods] = ()) -> None:
-        self._table = table
-        self._due: dict[frozenset[Kind], Counter[str]] = {}
-        self._strict: set[PodTerm] = set()
-        self._existing_anti_affinity: defaultdict[PodTerm, set[str]] = defaultdict(set)
-        self.promise(promised)
+    def __init__(self, index: PodIndex, assumed: Iterable[AssumedPods] = ()) -> None:
+        self._index = index
+        self._assumed: dict[frozenset[PodKind], Counter[str]] = {}
+        self._pinned_spread: set[PodTerm] = set()
+        self._assumed_anti_affinity: defaultdict[PodTerm, set[str]] = defaultdict(set)
+        self.assume(assumed)
 
-    def promise(self, pods: Iterable[AssumedPods]) -> None:
+    def assume(self, pods: Iterable[AssumedPods]) -> None:
         """Count pods that this cycle gives room to."""
         for each in pods:
-            self._strict.update(each.strict)
-            for term in each.apart:
-                self._existing_anti_affinity[term].add(each.node)
-            self._due.setdefault(each.kinds, Counter())[each.node] += each.count
+            self._pinned_spread.update(each.pinned_spread)
+            for term in each.anti_affinity:
+                self._assumed_anti_affinity[term].add(each.node)
+            self._assumed.setdefault(each.kinds, Counter())[each.node] += each.count
 
-    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+    def picks(self, terms: Iterable[PodTerm], kind: PodKind) -> bool:
         """Say whether all of the terms pick pods of this kind."""
-        return self._table.picks(terms, kind)
+        return self._index.picks(terms, kind)
 
     def nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
-        """Return the nodes with pods, bound or promised, that all of the terms may pick.
+        """Return the nodes with existing or assumed pods that all of the terms may pick.
 
-        Pods that yield are left out: see `yielding`.
+        Pods that are nominated at a priority are left out: see `nominated_for`.
         """
-        return self._table.nodes_of(terms, _SHUNNED) | self._promised_on(terms, any)
+        return self._index.nodes_of(terms, _IN_THE_WAY) | self._assumed_on(terms, any)
 
-    def sure_nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
-        """Return those with pods that the terms pick for certain; nominated only is not certain."""
-        stays = (Stay.BOUND, Stay.LEAVING)
-        return self._table.nodes_of(terms, stays) | self._promised_on(terms, all)
+    def certain_nodes_of(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the nodes with pods that the terms pick for certain, no nominated ones."""
+        return self._index.nodes_of(terms, _CERTAIN) | self._assumed_on(terms, all)
 
-    def _promised_on(
+    def _assumed_on(
         self, terms: tuple[PodTerm, ...], enough: Callable[[Iterable[bool]], bool]
     ) -> set[str]:
         found = (
             nodes
-            for kinds, nodes in self._due.items()
+            for kinds, nodes in self._assumed.items()
             if enough(self.picks(terms, kind) for kind in kinds)
         )
         return set(chain.from_iterable(found))
 
     def existing_anti_affinity(self) -> dict[PodTerm, set[str]]:
-        """Return the terms of pods that keep others away, with the nodes of those pods."""
-        found = {term: set(nodes) for term, nodes in self._table.existing_anti_affinity().items()}
-        for term, expected in self._existing_anti_affinity.items():
-            found[term] = found.get(term, set()) | expected
+        """Return the anti-affinity terms of pods, with the nodes of those pods."""
+        found = {term: set(nodes) for term, nodes in self._index.existing_anti_affinity().items()}
+        for term, nodes in self._assumed_anti_affinity.items():
+            found[term] = found.get(term, set()) | nodes
         return found
 
-    def is_minded(self) -> bool:
-        """Say whether anybody minds who comes; where not, only a gang's own terms count."""
-        yielding = any(pod.apart for pod in self.yielding(LOWEST_PRIORITY))
+    def constrain_others(self) -> bool:
+        """Say whether they constrain incoming pods; where not, only a gang's own terms count."""
+        by_nominated = any(pod.anti_affinity for pod in self.nominated_for(LOWEST_PRIORITY))
         return (
             bool(
-                self._table.existing_anti_affinity() or self._strict or self._existing_anti_affinity
+                self._index.existing_anti_affinity()
+                or self._pinned_spread
+                or self._assumed_anti_affinity
             )
-            or yielding
+            or by_nominated
         )
 
-    def yielding(self, priority: int) -> Iterator[NominatedPod]:
-        """Yield the expected pods that are in the way of pods of a priority, each on its node."""
-        return self._table.yielding(priority)
+    def nominated_for(self, priority: int) -> Iterator[NominatedPod]:
+        """Yield the nominated pods that are in the way of pods of a priority, each on its node."""
+        return self._index.nominated_for(priority)
 
-    def headcount(self, term: PodTerm, priority: int) -> Headcount:
-        """Count whom a spread constraint of pods of a priority counts in its one namespace.
+    def spread_counts(self, term: PodTerm, priority: int) -> SpreadCounts:
+        """Count the pods that a spread constraint counts, for pods of a priority.
 
-        Not those that are being deleted.
+        It picks pods in its one namespace, and none that are being deleted.
         """
-        counts = self._table.counts((term,))
-        due, perhaps = Counter[str](), Counter[str]()
-        yielding = (pod for pod in self.yielding(priority) if self.picks((term,), pod.kind))
-        nominated = counts[Stay.NOMINATED] + Counter(pod.node for pod in yielding)
-        for kinds, nodes in self._due.items():
+        counts = self._index.counts((term,))
+        assumed, possible = Counter[str](), Counter[str]()
+        at_priority = (pod for pod in self.nominated_for(priority) if self.picks((term,), pod.kind))
+        nominated = counts[Presence.NOMINATED] + Counter(pod.node for pod in at_priority)
+        for kinds, nodes in self._assumed.items():
             picked = {self.picks((term,), kind) for kind in kinds}
             if True in picked:
-                (perhaps if False in picked else due).update(nodes)
-        return Headcount(counts[Stay.BOUND], due, perhaps, nominated)
+                (possible if False in picked else assumed).update(nodes)
+        return SpreadCounts(counts[Presence.BOUND], assumed, possible, nominated)
 
-    def due_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
-        """Return the namespaces of promised pods that all of the terms may pick."""
-        kinds = set(chain.from_iterable(self._due))
+    def assumed_in(self, terms: tuple[PodTerm, ...]) -> set[str]:
+        """Return the namespaces of assumed pods that all of the terms may pick."""
+        kinds = set(chain.from_iterable(self._assumed))
         return {kind[0] for kind in kinds if self.picks(terms, kind)}
 
-    def is_awaited(self, kinds: Iterable[Kind]) -> bool:
-        """Say whether pods of these kinds would move a count that must not move now."""
-        return any(self.picks((term,), kind) for term in self._strict for kind in kinds)
+    def must_wait(self, kinds: Iterable[PodKind]) -> bool:
+        """Say whether pods of these kinds would change a count that must not change now."""
+        return any(self.picks((term,), kind) for term in self._pinned_spread for kind in kinds)

@@ -1,6 +1,6 @@
-"""Host ports that are taken, by port and node, kept from events.
+"""Keeps which host ports are taken on which nodes, from events.
 
-Every node offers every port, and anybody invents ports. So they have no rows in the matrices that
+Every node offers every port, and pods may name any. So they have no rows in the matrices that
 all gangs share: it is kept which nodes have pods with a port (`Taken`), and where ports are free is
 worked out only for the shapes that ask for them.
 """
@@ -18,7 +18,7 @@ class PortLedger:
     """The ports that are taken, kept from events by one owner.
 
     A snapshot shares what does not change until the next one: an event copies the nodes of one port
-    at most once per snapshot, and nothing where nobody asked for a snapshot.
+    at most once per snapshot, and nothing where no snapshot was taken.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Claims, volumes and the pods that mount them on which nodes, kept from events."""
+"""Indexes claims, volumes and the pods that mount them on which nodes, kept from events."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -153,7 +153,7 @@ class VolumeIndex:
         return self._users[namespace, claim] > 0
 
     def limits(self) -> dict[str, dict[str, int]]:
-        """Return driver -> node -> how many volumes it takes; who is not named has no limit."""
+        """Return driver -> node -> how many volumes it takes; a node without entry has no limit."""
         found: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for node in self.all(Limits):
             for driver, count in node.counts:
@@ -168,15 +168,15 @@ class VolumeIndex:
         return self._migrated[plugin]
 
     def keys_of(self, driver: str) -> tuple[str, ...] | None:
-        """Return the labels by which a driver tells where its volumes are; None: it is nowhere."""
+        """Return the topology keys of a driver; None where it is on no node."""
         if driver not in self._keys:
             everywhere = chain.from_iterable(each.drivers for each in self.all(Limits))
-            told = [keys for name, keys in everywhere if name == driver]
-            self._keys[driver] = tuple(sorted({*chain.from_iterable(told)})) if told else None
+            found = [keys for name, keys in everywhere if name == driver]
+            self._keys[driver] = tuple(sorted({*chain.from_iterable(found)})) if found else None
         return self._keys[driver]
 
     def broken(self) -> Iterator[str]:
-        """Yield the nodes with a pod whose own disk no driver can take over.
+        """Yield the nodes with a pod that has a disk of its own which no driver can take over.
 
         There kube-scheduler fails to count disks, and lets no pod in that has any.
         """

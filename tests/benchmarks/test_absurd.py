@@ -1,16 +1,16 @@
 """The gangs that hold a cycle up, on a cluster where they do not."""
 
-from benchmarks.absurd import gangs, turns
+from benchmarks.absurd import gangs, samples
 
 
 def test_each_gets_a_verdict() -> None:
-    """Fifty racks of one node: whoever keeps others out of its rack has enough of them."""
-    found = {turn.gang: turn.verdict for turn in turns(nodes=50)}
+    """Fifty racks of one node are enough for units that need racks of their own."""
+    found = {sample.gang: sample.verdict for sample in samples(nodes=50)}
     assert found == {
         "one pod per host": "Admitted",
         "one more pod than hosts": "NoFeasibleNode",
         "five units, each in racks of its own": "Admitted",
-        "five units, each drawn to the next": "NoFeasibleNode",  # a ring: nobody can be the first
+        "five units, each with affinity to the next": "NoFeasibleNode",
         "the same, one pod of each per host": "NoFeasibleNode",
         "twenty shapes": "Admitted",
         "two shapes, one pod too many": "InsufficientResources",

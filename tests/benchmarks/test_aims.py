@@ -1,4 +1,4 @@
-"""Do the cases that wait for room print their aim, their floor and a ratio?"""
+"""The cases that wait for room print their aim, their floor and a ratio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each kind of burst compared with the right one, and is every program counted?"""
+"""Each kind of burst is compared with the right one, and every program is counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.kuberay import Reconciles
 from benchmarks.measure import all_in_turn
 from benchmarks.policies import ALL, ALL_TRACKED, LABELLED
 from benchmarks.processes import DRIVER, CpuMeter
-from benchmarks.releaser import Turns
+from benchmarks.releaser import RoundRobin
 from testbed.cluster import Cluster
 from testbed.processes import Process, Watchdog
 from testbed.waiting import WAIT_SECONDS, wait_until
@@ -111,7 +111,7 @@ def told(kind: str, name: str, version: str, *, gated: bool = True) -> bytes:
 
 
 def test_each_gated_pod_gets_the_next_node() -> None:
-    turns = Turns(2)
+    turns = RoundRobin(2)
     lines = [told("ADDED", name, "1") for name in "abc"]
     assert [(pod.metadata.name, node) for pod, node in turns.take(lines)] == [
         ("a", "node-0"),
@@ -121,17 +121,17 @@ def test_each_gated_pod_gets_the_next_node() -> None:
 
 
 def test_a_version_of_a_pod_is_released_once_and_a_new_one_again() -> None:
-    turns = Turns(9)
+    turns = RoundRobin(9)
     assert len(list(turns.take([told("ADDED", "a", "1"), told("ADDED", "a", "1")]))) == 1
     assert len(list(turns.take([told("MODIFIED", "a", "2")]))) == 1
 
 
 def test_pods_without_our_gate_and_pods_that_left_are_let_be() -> None:
     lines = [told("ADDED", "a", "1", gated=False), told("DELETED", "b", "1")]
-    assert list(Turns(9).take(lines)) == []
+    assert list(RoundRobin(9).take(lines)) == []
 
 
-# ---- who used what
+# ---- the use of each program
 
 
 METRICS = """\

@@ -1,4 +1,4 @@
-"""Do the bars hold what was measured, and do they add up?"""
+"""The bars hold what was measured, and add up."""
 
 from __future__ import annotations
 

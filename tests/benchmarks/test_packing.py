@@ -37,7 +37,7 @@ def test_a_list_that_asks_for_too_much_is_cut() -> None:
 
 
 def test_a_share_goes_to_the_device_that_it_fills_best() -> None:
-    """Whole devices stay whole for those who need them."""
+    """Whole devices stay whole for pods that need them."""
     cluster = Cluster([Machine(64_000, GIB, 3, "T4")])
     for parts in (700, 500, 300):
         cluster.put(Pod(0, 0, 1, parts, ()), 0)

@@ -1,4 +1,4 @@
-"""Are gangs counted that hold room and do not run yet?"""
+"""Gangs that hold room and do not run yet are counted."""
 
 import pytest
 

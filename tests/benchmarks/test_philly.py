@@ -49,7 +49,7 @@ def test_holes_and_stranded_gpus() -> None:
 
 
 @pytest.mark.parametrize(("rule", "kept_out"), [("spread", 1), ("Muster", 0)])
-def test_who_spreads_small_jobs_keeps_large_ones_out(rule: str, kept_out: int) -> None:
+def test_a_rule_that_spreads_small_jobs_keeps_large_ones_out(rule: str, kept_out: int) -> None:
     """Two small jobs on two nodes leave no whole one."""
     jobs = [Job(name, gpus, at, 5.0) for at, (name, gpus) in enumerate([("a", 1), ("b", 1)])]
     result = measured("made", [*jobs, Job("c", 8, 2.0, 1.0), Job("d", 1, 3.0, 1.0)], 2, rule)

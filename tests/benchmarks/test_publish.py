@@ -1,4 +1,4 @@
-"""Does the page tell what the run found, and keep all else?"""
+"""The page shows what the run found, and keeps all other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the figures of the extender's benchmarks say what was measured?"""
+"""The figures of the extender's benchmarks are those that were measured."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_names_are_spread_over_all_nodes_in_an_order_of_their_own() -> None:
 
 
 class Echo:
-    """Answers filter with the names it was given, and notes who asked what."""
+    """Answers filter with the names it was given, and notes the questions by caller."""
 
     def __init__(self) -> None:
         self.verbs: list[str] = []
@@ -100,7 +100,7 @@ def test_what_does_nothing_passes_all_and_ours_keeps_the_reserved_back() -> None
 
 def test_the_longest_call_and_the_memory_of_a_relist_are_told() -> None:
     run = relist.Run(
-        [1.0] * 100, [*[2.0] * 98, 30.0, 40.0], lists=3, peak=150_000_000, turns=[1.0, 3.0]
+        [1.0] * 100, [*[2.0] * 98, 30.0, 40.0], lists=3, peak=150_000_000, passes=[1.0, 3.0]
     )
     p50, p99, longest, turn, whole, memory = relist.rows([run])
     assert (p50.ours, p50.floor) == ((2.0,), (1.0,))

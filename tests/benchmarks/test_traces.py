@@ -45,7 +45,7 @@ def test_packing_has_a_pair_for_each_seed_and_the_published_figures(folder: Path
 
 @pytest.mark.usefixtures("folder")
 def test_philly_counts_the_hours_of_gangs_that_are_kept_out() -> None:
-    """Two small jobs on many nodes keep nobody out."""
+    """Two small jobs on many nodes keep no job out."""
     outcome = traces.measure_philly(1)
     assert [(row.ours, row.floor, row.met) for row in outcome.rows] == [((0.0,), (0.0,), True)] * 2
 

@@ -20,7 +20,7 @@ def test_a_world_is_the_same_for_the_same_seed() -> None:
 
 
 def test_settling_and_leaving_move_room() -> None:
-    """Who is admitted waits no more; a pod that leaves frees its room."""
+    """An admitted gang no longer waits; a pod that leaves frees its room."""
     world = World(20, 30, random.Random(3))
     waiting = len(world.waiting)
     assert world.settle() == waiting - len(world.waiting)

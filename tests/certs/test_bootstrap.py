@@ -1,4 +1,4 @@
-"""Is the Secret made once, and the webhook's configuration filled from what is in it?"""
+"""The Secret is made once, and the webhook's configuration filled from its content."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_a_cut_off_run_is_completed(cluster: Cluster, client: Client) -> N
     assert base64.b64decode(cluster.bundle(1) or "") == cluster.content("ca.crt")
 
 
-async def test_who_comes_second_uses_the_pair_of_the_first(
+async def test_the_second_process_uses_the_pair_of_the_first(
     cluster: Cluster, client: Client
 ) -> None:
     first = Cluster()

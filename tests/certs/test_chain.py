@@ -1,4 +1,4 @@
-"""Are the certificates what OpenSSL and the API server accept, and renewed in time?"""
+"""OpenSSL and the API server accept the certificates, and they are renewed in time."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_certificate_serves_the_names_it_holds(leaf: Pair) -> None:
     assert not serves(leaf.certificate, ServerNames(addresses=(ip_address("10.0.0.1"),)))
 
 
-def test_a_certificate_for_nobody_is_refused() -> None:
+def test_a_certificate_without_a_name_is_refused() -> None:
     with pytest.raises(CertificateError, match="at least one"):
         ServerNames()
 

@@ -1,4 +1,4 @@
-"""Is a client certificate good for a client, and for nothing else?"""
+"""A client certificate is good for a client, and for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a key on disk readable by its owner only, and never half there?"""
+"""A key on disk is readable by its owner only, and never half written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("careless_umask")
-def test_nobody_else_may_read(tmp_path: Path) -> None:
+def test_only_the_owner_may_read(tmp_path: Path) -> None:
     directory = tmp_path / "pki"
     write_pair(directory, NEW, b"ca")
     assert _mode(directory) == 0o700
@@ -46,7 +46,7 @@ def test_an_open_directory_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_file_is_replaced_not_rewritten(tmp_path: Path) -> None:
-    """Whoever holds the old file open reads the old content to its end."""
+    """A reader that holds the old file open reads the old content to its end."""
     write_pair(tmp_path, OLD, b"ca")
     with (tmp_path / "tls.key").open("rb") as held:
         write_pair(tmp_path, NEW, b"ca")

@@ -1,4 +1,4 @@
-"""Is what was made looked at again, made anew where it is gone, and said when something changes?"""
+"""Certificates in the cluster are checked again, replaced where lost, and changes are logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the commands do what they say, and keep what is secret?"""
+"""The commands do what they say, and keep secrets secret."""
 
 from __future__ import annotations
 

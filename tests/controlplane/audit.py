@@ -1,4 +1,4 @@
-"""What did Muster ask of the API server, and was it allowed to? The server's audit log knows."""
+"""Reads the API server's audit log: the requests of Muster, and whether they were allowed."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which fixtures do the tests on the real control plane share?
+"""Fixtures of the tests on the real control plane.
 
 One cluster with KubeRay and Muster for all of them, and for each test a plot: a namespace and nodes
 of its own. At the end Muster must not have asked for anything that its manifests do not grant.

@@ -1,4 +1,4 @@
-"""How does one test see the shared cluster: a namespace and nodes of its own, and what waits there?
+"""One test's part of the shared cluster: a namespace and nodes of its own, and waits on them.
 
 Everything that a plot starts is held to the plot's nodes by a node selector, so that tests cannot
 take each other's room. Waiting is always for something to be true, never for a time.
@@ -121,7 +121,7 @@ class Plot:
         """Delete a RayCluster that goes after its pods.
 
         KubeRay, which may hear of a lost pod before it hears why, sometimes makes one for a
-        RayCluster that is no more. Nobody holds such a pod, so it takes what is promised to others
+        RayCluster that is no more. Such a pod has no owner, so it takes reserved room
         until it is collected. While its RayCluster is there the webhook holds it.
         """
         self._call("DELETE", f"{self._path('RayCluster', cluster)}?propagationPolicy=Foreground")

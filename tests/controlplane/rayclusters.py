@@ -1,4 +1,4 @@
-"""How are RayClusters, RayJobs and RayServices written down for the tests, in a line each?
+"""Writes RayClusters, RayJobs and RayServices for the tests, in a line each.
 
 Every pod asks for 1 CPU and 1Gi unless the test says otherwise, so that a node's CPUs count pods.
 What a test does not care about is as small as KubeRay takes it.

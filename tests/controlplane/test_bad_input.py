@@ -1,4 +1,4 @@
-"""What does Muster say to what it cannot understand, and does it go on when that is mended?"""
+"""Values that cannot be used are named in the status, and mended ones take effect."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_bad_annotations_are_named_and_each_gang_runs_once_its_own_is_mended(plo
 
 
 def test_opt_ins_other_than_true_and_false_are_gated_and_misconfigured(plot: Plot) -> None:
-    """Somebody meant something: releasing by mistake could not be undone, so it waits."""
+    """The value was meant as something: releasing by mistake could not be undone, so it waits."""
     plot.add_node(12)
     bad = {f"bad-{at}": value for at, value in enumerate(["yes", "True", "", "1"])}
     for name, value in bad.items():
@@ -100,7 +100,7 @@ def test_a_misconfigured_gang_does_not_delay_another(plot: Plot) -> None:
 
 
 def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> None:
-    """A typo in an annotation must not cost anybody a running cluster."""
+    """A typo in an annotation must not end a running cluster."""
     plot.add_node(4)
     plot.create(gang("runs", group(replicas=2)))
     before = {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)}
@@ -126,7 +126,7 @@ def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) 
 
 @pytest.mark.parametrize("groups", [(), (group(replicas=0),)])
 def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]) -> None:
-    """No worker group, or one of nobody."""
+    """No worker group, or one without workers."""
     plot.add_node(1)
     plot.create(gang("alone", *groups))
     plot.wait_running("alone", 1)
@@ -136,7 +136,7 @@ def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]
 @pytest.mark.parametrize(
     ("resource", "amount"), [("cpu", "10E"), ("cpu", "1e30"), ("memory", "1e30")]
 )
-def test_requests_that_do_not_fit_64_bits_are_named_and_hold_nobody_up(
+def test_requests_that_do_not_fit_64_bits_are_named_and_hold_no_other_gang_up(
     plot: Plot, resource: str, amount: str
 ) -> None:
     """The API server lets them pass, and stores them as they were written."""
@@ -215,7 +215,7 @@ CONTRADICTIONS: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize(("affinity", "reason"), CONTRADICTIONS)
-def test_affinity_that_contradicts_itself_or_has_no_end_gets_a_verdict_and_holds_nobody_up(
+def test_contradictory_or_circular_affinity_gets_a_verdict_and_holds_no_other_gang_up(
     plot: Plot, affinity: Json, reason: str
 ) -> None:
     plot.add_node(8)

@@ -1,4 +1,4 @@
-"""Does a user who describes a Ray cluster, its Gang or its head pod read why it waits?"""
+"""`kubectl describe` of a Ray cluster, its Gang and its head pod shows why the gang waits."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What of pods whose field owners the API server does not track, when somebody applies to one?"""
+"""Server-side apply works on pods whose field owners the API server does not track."""
 
 import json
 
@@ -10,12 +10,12 @@ CONFLICT = 409
 
 
 def owners(pod: Json) -> list[str]:
-    """Who manages fields of a pod, by name."""
+    """The managers of fields of a pod, by name."""
     return sorted({each["manager"] for each in pod["metadata"].get("managedFields", ())})
 
 
 def apply(plot: Plot, pod: str, labels: Json, query: str = "") -> int:
-    """Apply labels to a pod as somebody else than KubeRay and Muster; returns the status."""
+    """Apply labels to a pod as a client of its own; returns the status."""
     metadata = {"name": pod, "labels": labels}
     body = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).encode()
     path = f"/api/v1/namespaces/{plot.name}/pods/{pod}?fieldManager=somebody{query}"
@@ -31,7 +31,7 @@ def test_the_pods_of_a_gang_have_no_field_owners_from_creation_to_running(plot: 
         assert owners(pod) == []
 
 
-def test_a_pod_that_somebody_applied_to_is_tracked_from_then_on_and_still_released(
+def test_a_pod_after_a_server_side_apply_is_tracked_from_then_on_and_still_released(
     plot: Plot,
 ) -> None:
     """All that was there before is then of `before-first-apply`, and taken only by force."""

@@ -1,4 +1,4 @@
-"""What happens to pods that somebody else holds as well?"""
+"""Pods with gates of other controllers are not released, and those gates stay."""
 
 from kube.objects import names
 from tests.controlplane.plot import Plot, condition, gates
@@ -23,7 +23,7 @@ def let_go(plot: Plot) -> None:
 def test_a_gang_with_another_gate_waits_and_names_it_then_runs_when_it_is_removed(
     plot: Plot,
 ) -> None:
-    """Nobody of the gang is released before everybody can be: the head waits with its workers."""
+    """No pod of the gang is released before all can be: the head waits with its workers."""
     plot.add_node(3)
     plot.create(gang("held", group(replicas=2, schedulingGates=HELD)))
     status = plot.wait_phase("held", "Queued", "ForeignGates", OTHER)
@@ -35,7 +35,7 @@ def test_a_gang_with_another_gate_waits_and_names_it_then_runs_when_it_is_remove
 
 
 def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot: Plot) -> None:
-    """Surplus pods that somebody holds do not hold the minimum."""
+    """Surplus pods with foreign gates do not hold the minimum back."""
     plot.add_node(3)
     minimum = {names.MIN_REPLICAS: "workers=0"}
     plot.create(gang("free", group(replicas=2, schedulingGates=HELD), annotations=minimum))

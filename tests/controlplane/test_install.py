@@ -1,4 +1,4 @@
-"""Does the API server take Muster's manifests, and are they all that Muster needs?"""
+"""The API server takes Muster's manifests, and Muster needs nothing beside them."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def apply_gang(plot: Plot, made: Json, *args: str) -> None:
 def test_one_kubectl_apply_installs_everything_and_a_second_changes_nothing(
     make_cluster: MakeCluster,
 ) -> None:
-    """As somebody would install it, on an API server that has never heard of Muster."""
+    """As an operator would install it, on an API server without anything of Muster."""
     bare = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
     first = bare.kubectl("apply", "-k", str(BASE)).splitlines()
     assert [line for line in first if not line.endswith(" created")] == []
@@ -81,7 +81,7 @@ def overlay(directory: Path, image: str) -> Path:
 
 def policies() -> Json:
     """The network policies, narrowed as docs/operating.md does it."""
-    section = (ROOT / "docs" / "operating.md").read_text().split("\n## Who may connect\n")[1]
+    section = (ROOT / "docs" / "operating.md").read_text().split("\n## Network policies\n")[1]
     (text,) = re.findall(r"^```yaml\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
     found = yaml.safe_load(text)
     return {key: found[key] for key in ("components", "patches")}
@@ -156,7 +156,7 @@ def test_the_epoch_of_a_gang_never_decreases(plot: Plot) -> None:
 
 
 def test_a_phase_that_does_not_exist_is_refused(plot: Plot) -> None:
-    """Whoever writes a status by hand is told what there is."""
+    """A status written by hand is refused with the allowed values."""
     plot.add_node(1)
     plot.create(gang("led"))
     plot.wait_running("led", 1)

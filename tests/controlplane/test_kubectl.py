@@ -1,4 +1,4 @@
-"""What does a person see with kubectl?"""
+"""kubectl shows phase, queue, position, readiness and reason of gangs."""
 
 import re
 

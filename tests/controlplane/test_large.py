@@ -1,4 +1,4 @@
-"""What does a gang of a thousand workers do on a real control plane?"""
+"""A gang of a thousand workers starts on a real control plane."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which pods does Muster leave alone? Each is shown to run: a gated pod would never be bound."""
+"""Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
 from kube.objects import names
 from testbed.following import Follower
@@ -27,7 +27,7 @@ def test_a_pod_with_forged_ray_labels_and_no_ray_cluster_runs(plot: Plot) -> Non
 
 
 def test_a_plain_ray_cluster_runs_beside_a_gang_that_waits(plot: Plot) -> None:
-    """A RayCluster that did not opt in is released by nobody, because nobody holds it."""
+    """A RayCluster that did not opt in needs no release, because it has no gate."""
     plot.add_node(3)
     plot.create(gang("waits", group(replicas=8)))
     plot.wait_phase("waits", "Queued")
@@ -74,7 +74,7 @@ def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Pl
 
 
 def test_a_gated_template_of_a_plain_ray_cluster_keeps_only_its_own_gate(plot: Plot) -> None:
-    """What somebody else holds is not ours to judge, and ours is not added to it."""
+    """A pod held by another controller is left alone, and gets no gate of ours."""
     plot.add_node(4)
     other = [{"name": "example.com/other"}]
     plot.create(ray_cluster("plain", group(replicas=1), head_group=head(schedulingGates=other)))

@@ -1,4 +1,4 @@
-"""Do pods land only where kube-scheduler would take them, and does a gang say what bars it?"""
+"""Pods land only where kube-scheduler takes them, and a waiting gang names the obstacle."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_constraint_that_no_node_meets_is_named(plot: Plot) -> None:
     plot.wait_phase("nowhere", "Queued", "NoFeasibleNode", "does not match the node affinity")
 
 
-def test_tainted_nodes_take_only_those_who_tolerate(plot: Plot) -> None:
+def test_tainted_nodes_take_only_pods_that_tolerate_the_taint(plot: Plot) -> None:
     """A gang without the toleration waits and says so; one with it runs there."""
     plot.add_nodes(NodeSpec("reserved", cpus=3, taints=(RESERVED,)))
     plot.create(gang("stranger", group(replicas=2)))
@@ -72,7 +72,7 @@ def test_tainted_nodes_take_only_those_who_tolerate(plot: Plot) -> None:
 
 
 def test_a_gang_whose_node_is_cordoned_waits_and_starts_after_uncordon(plot: Plot) -> None:
-    """kube-scheduler leaves cordoned nodes alone, so nobody is released onto one."""
+    """kube-scheduler leaves cordoned nodes alone, so no pod is released onto one."""
     plot.add_node(3)
     plot.patch_node("node", {"spec": {"unschedulable": True}})
     plot.create(gang("patient", group(replicas=2)))

@@ -1,4 +1,4 @@
-"""How does a Ray cluster become a gang, and how does it stop being one?"""
+"""Ways in which a Ray cluster becomes a gang, and stops being one."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def test_a_label_makes_a_gang_that_is_released_whole_and_pinned(plot: Plot) -> N
 
 
 def test_an_annotation_makes_a_gang(plot: Plot) -> None:
-    """For whoever may not set labels: an annotation says the same."""
+    """For users who may not set labels: an annotation says the same."""
     plot.add_node(3)
     plot.create(ray_cluster("gang", group(replicas=2), annotations=GANG))
     plot.wait_running("gang", 3)
@@ -100,7 +100,7 @@ def test_a_waiting_gang_that_opts_out_gets_its_pods_back_unpinned(plot: Plot) ->
 
 
 def test_a_running_gang_that_opts_out_keeps_its_pods_and_loses_its_gang(plot: Plot) -> None:
-    """Nothing that runs is disturbed; a worker that comes later is nobody's business here."""
+    """Nothing that runs is disturbed; a worker that comes later is left alone."""
     plot.add_node(3)
     plot.create(gang("leaves", group(replicas=1)))
     before = {pod["metadata"]["uid"] for pod in plot.wait_running("leaves", 2)}

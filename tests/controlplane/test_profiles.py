@@ -1,4 +1,4 @@
-"""Do gangs run on a scheduler of their own, with what it adds to what their pods ask for?
+"""Gangs run on a scheduler of their own, with the affinity that its profile adds.
 
 The scheduler is the second one of the manifests, the extender beside it; there is no other.
 """
@@ -60,7 +60,7 @@ def in_zone(name: str) -> dict[str, str]:
 
 
 def on_second(name: str, replicas: int, *constraints: Json) -> Json:
-    """A gang whose pods have these topology spread constraints of their own."""
+    """A gang with these topology spread constraints in its pods."""
     spec: Json = {"schedulerName": SECOND, "topologySpreadConstraints": list(constraints)}
     return gang(name, group(replicas=replicas, **spec), head_group=head(**spec))
 

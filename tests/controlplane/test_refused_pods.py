@@ -1,4 +1,4 @@
-"""Does a gang that KubeRay cannot complete say what was refused?"""
+"""A gang that KubeRay cannot complete says what was refused."""
 
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
@@ -33,7 +33,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
 def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot: Plot, muster: Muster
 ) -> None:
-    """It keeps the seat and goes on; once the quota is lifted it is whole again."""
+    """It keeps the slot and goes on; once the quota is lifted it is whole again."""
     plot.add_node(3)
     plot.create(gang("cut", group(replicas=2)))
     plot.wait_running("cut", 3)
@@ -81,7 +81,7 @@ def most_workers(plot: Plot, name: str) -> int:
 
 
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
-    """What nobody waits for need not exist."""
+    """Surplus pods need not exist."""
     plot.add_node(4)
     add_quota(plot, pods=2)
     minimum = {"muster.dev/min-replicas": "workers=1"}

@@ -1,4 +1,4 @@
-"""Are gangs started that only one order of binding satisfies?
+"""Gangs start that only one order of binding satisfies.
 
 Workers want a pod of their cluster in their zone, and the head has to be in another one: the first
 worker may begin as long as the head is not bound, and no worker may once it is.
@@ -26,7 +26,7 @@ def apart(workers: int) -> Json:
 
 
 def lose(plot: Plot, pod: Json) -> None:
-    """Have a pod be gone at once: one that is being deleted is company as long as it is there."""
+    """Have a pod be gone at once: one that is being deleted still counts for affinity."""
     name = pod["metadata"]["name"]
     plot.cluster.kubectl("delete", "pod", name, "-n", plot.name, "--grace-period=0", "--force")
 
@@ -47,7 +47,7 @@ def test_the_head_waits_for_workers_that_could_not_begin_after_it(plot: Plot) ->
 
 
 def test_a_lost_worker_that_cannot_begin_any_more_keeps_its_gate(plot: Plot) -> None:
-    """It says why; released to its old seat it would be refused, deleted and made for ever."""
+    """It says why; released to its old slot it would be refused, deleted and made for ever."""
     add_zones(plot)
     plot.create(apart(workers=1))
     plot.wait_running("apart", 2)

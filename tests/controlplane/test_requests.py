@@ -1,4 +1,4 @@
-"""Does Muster count what KubeRay adds to pods, and agree with kube-scheduler to the last milli?"""
+"""Muster counts what KubeRay adds to pods, and agrees with kube-scheduler to the last milli."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
     assert list(plot.bound("wide", "worker").values()) == ["eight"]
 
 
-def test_who_holds_the_room_is_named_and_written_down(plot: Plot) -> None:
+def test_the_holders_of_the_room_are_named_and_written_down(plot: Plot) -> None:
     """A gang and a bare pod share the node; the schema of the Gang takes the numbers."""
     plot.add_node(4)
     plot.create(pod("bare"))
@@ -94,7 +94,7 @@ def test_who_holds_the_room_is_named_and_written_down(plot: Plot) -> None:
 
 
 def test_pod_slots_count(plot: Plot) -> None:
-    """A node with CPUs to spare and no slot left takes nobody."""
+    """A node with free CPUs and no free pod slot takes no pod."""
     plot.add_node(8, pods=2)
     plot.create(gang("many", group(replicas=2)))
     plot.wait_phase("many", "Queued", "NeverFits", "the gang needs 3 pod slots in all")

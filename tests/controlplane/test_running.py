@@ -1,4 +1,4 @@
-"""How does a gang grow, shrink, lose and regain pods once its minimum runs?"""
+"""A gang grows, shrinks, loses and regains pods after its minimum runs."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def minimums(plot: Plot, name: str) -> dict[str, tuple[int, int]]:
 
 
 def test_the_minimum_starts_and_the_surplus_follows_as_room_comes(plot: Plot) -> None:
-    """Surplus workers come one after another, without a word from anybody."""
+    """Surplus workers come one after another, without any change by a user."""
     plot.add_node(2)
     plot.create(gang("grows", group(replicas=3), annotations=at_least("workers=1")))
     plot.wait_phase("grows", "Running")
@@ -45,7 +45,7 @@ def test_the_minimum_starts_and_the_surplus_follows_as_room_comes(plot: Plot) ->
 
 
 def test_a_lost_worker_that_comes_back_in_another_shape_is_placed(plot: Plot) -> None:
-    """The template was changed meanwhile: the seat is of no use to it, and must not pass for it."""
+    """The template was changed meanwhile: the slot does not fit it, nor count as its own."""
     plot.add_node(3)
     plot.create(gang("changes", group(replicas=2)))
     plot.wait_running("changes", 3)
@@ -55,7 +55,7 @@ def test_a_lost_worker_that_comes_back_in_another_shape_is_placed(plot: Plot) ->
     plot.delete("Pod", plot.pods("changes", "worker")[0]["metadata"]["name"])
     plot.wait(lambda: "500m" in sizes(plot, "changes"), "the replacement to be bound")
     plot.wait_phase("changes", "Running", "Running")
-    plot.wait(lambda: placed(plot, "changes") == 3, "the old seat to be given up")
+    plot.wait(lambda: placed(plot, "changes") == 3, "the old slot to be given up")
 
 
 def most_workers(plot: Plot, name: str) -> int:
@@ -107,8 +107,8 @@ def test_a_running_gang_that_is_scaled_down_gives_its_room_back(plot: Plot) -> N
     plot.wait(lambda: placed(plot, "shrinks") == 2, "the placement to hold two pods")
 
 
-def test_a_lost_worker_keeps_its_seat_for_its_replacement(plot: Plot) -> None:
-    """The room of a lost member is nobody else's, though another gang waits for just that."""
+def test_a_lost_worker_keeps_its_slot_for_its_replacement(plot: Plot) -> None:
+    """The room of a lost member stays reserved, though another gang waits for just that."""
     plot.add_equal_nodes(2, cpus=2)
     plot.create(gang("loses", group(replicas=2)))
     plot.wait_running("loses", 3)
@@ -125,7 +125,7 @@ def test_a_lost_worker_keeps_its_seat_for_its_replacement(plot: Plot) -> None:
     assert plot.bound("greedy") == {}
 
 
-def test_a_lost_head_comes_back_to_its_seat(plot: Plot) -> None:
+def test_a_lost_head_comes_back_to_its_slot(plot: Plot) -> None:
     """The same for the head, without which no worker is of use."""
     plot.add_node(3)
     plot.create(gang("loses", group(replicas=2)))
@@ -167,7 +167,7 @@ def test_a_suspended_gang_gives_its_room_away_and_waits_again_when_resumed(plot:
 
 
 def hosts(replicas: int, **more: str) -> Json:
-    """A gang whose replicas are two pods each."""
+    """A gang with replicas of two pods each."""
     workers = group("slices", replicas, hosts=2)
     return gang("slices", workers, annotations=more and {names.MIN_REPLICAS: more["minimum"]})
 

@@ -1,4 +1,4 @@
-"""Are gangs spread over domains, and do their pinned pods get past kube-scheduler?"""
+"""Gangs are spread over domains, and kube-scheduler accepts their pinned pods."""
 
 from collections import Counter
 from typing import Any

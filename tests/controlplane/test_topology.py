@@ -1,4 +1,4 @@
-"""Do gangs start inside one zone, and replicas of several hosts inside one rack, for real?"""
+"""Gangs start inside one zone, and replicas of several hosts inside one rack."""
 
 from collections import Counter, defaultdict
 
@@ -69,7 +69,7 @@ def test_two_gangs_take_a_zone_each(plot: Plot) -> None:
     }
 
 
-def test_who_finds_no_zone_is_told_of_the_best_and_starts_when_it_grows(plot: Plot) -> None:
+def test_a_gang_without_a_zone_names_the_best_and_starts_when_it_grows(plot: Plot) -> None:
     add_zone(plot, "zone-a", 2)
     add_zone(plot, "zone-b", 2, 1)
     add_zone(plot, "zone-c", 1)
@@ -116,7 +116,7 @@ def test_each_replica_of_two_hosts_lands_in_one_rack(plot: Plot) -> None:
 
 
 def test_a_replica_that_lost_a_pod_is_made_again_into_its_rack(plot: Plot) -> None:
-    """KubeRay deletes the other half; the new replica takes the seats, no other gang does."""
+    """KubeRay deletes the other half; the new replica takes the slots, no other gang does."""
     add_rack(plot, "rack-a", 1, 2)
     plot.create(of_two_hosts("sliced", 1))
     plot.wait_running("sliced", 3)

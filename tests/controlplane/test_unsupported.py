@@ -1,4 +1,4 @@
-"""Are constraints that Muster does not model named, instead of taken for satisfied?"""
+"""Constraints that Muster does not model are named, and not taken for satisfied."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def wait_unsupported(plot: Plot, name: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(("constraint", "word"), CONSTRAINTS)
-def test_an_unsupported_constraint_is_named_and_nobody_else_waits(
+def test_an_unsupported_constraint_is_named_and_no_other_gang_waits(
     plot: Plot, constraint: Json, word: str
 ) -> None:
     """The gang says which constraint it is; one that came later runs."""

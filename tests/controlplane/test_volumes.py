@@ -1,4 +1,4 @@
-"""Do gangs start where their volumes are, and do they say which claim they wait for?"""
+"""Gangs start where their volumes are, and name the claim that they wait for."""
 
 from testbed.nodes import NodeSpec
 from testbed.provisioner import provisioning
@@ -66,7 +66,7 @@ def test_workers_start_in_the_zone_of_their_volume(plot: Plot) -> None:
 
 
 def test_a_gang_names_the_claim_that_it_waits_for_and_starts_once_it_is_bound(plot: Plot) -> None:
-    """First the claim is missing, then its volume; who mounts nothing does not wait."""
+    """First the claim is missing, then its volume; a gang without claims does not wait."""
     plot.add_node(8)
     plot.create(gang("trainer", group(replicas=2, volumes=[DATA])))
     plot.wait_phase("trainer", "Queued", "NoFeasibleNode")

@@ -1,4 +1,4 @@
-"""What happens while the webhook is down?"""
+"""While the webhook is down Ray pods wait, and no other pod does."""
 
 from collections.abc import Iterator
 
@@ -19,9 +19,7 @@ def webhook_down(muster: Muster) -> Iterator[Muster]:
     muster.wait_ready()
 
 
-def test_ray_pods_wait_for_the_webhook_and_nobody_else_does(
-    plot: Plot, webhook_down: Muster
-) -> None:
+def test_ray_pods_wait_for_the_webhook_and_no_others_do(plot: Plot, webhook_down: Muster) -> None:
     """No Ray pod slips through without its gate, and KubeRay tries again by itself."""
     plot.add_node(4)
     plot.create(gang("waits", group(replicas=2)))

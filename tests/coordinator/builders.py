@@ -109,7 +109,7 @@ def gang_of(name: str, workers: int, *, cpu: Amount = 1, **more: Any) -> Json:
 
 
 def foreign_pod(name: str, on: str, *, cpu: Amount = 1, gpu: int = 0, **spec: object) -> Json:
-    """Somebody's pod, bound already."""
+    """A foreign pod, bound already."""
     return {
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "others"},

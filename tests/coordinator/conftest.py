@@ -1,4 +1,4 @@
-"""Which fixtures do the tests of the coordinator share?"""
+"""Fixtures of the tests of the coordinator."""
 
 import logging
 from collections.abc import Iterator

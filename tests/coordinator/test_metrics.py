@@ -1,4 +1,4 @@
-"""Does each metric of the coordinator move when what it counts happens?
+"""Each metric of the coordinator moves when what it counts happens.
 
 One test for each, named for it; what is read off the state is read as a scraper does.
 """

@@ -1,4 +1,4 @@
-"""Are the coordinator's settings read from the environment, and faults named where they are?"""
+"""The coordinator's settings are read from the environment, and faults named by variable."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Is the coordinator's bookkeeping what one gets by counting everything again?"""
+"""Compares the coordinator's bookkeeping with a recount of everything."""
 
 from collections import Counter, defaultdict
 from typing import Any

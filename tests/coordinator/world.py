@@ -232,7 +232,7 @@ class Replica:
 
 
 class World:
-    """The API server and everybody who works on it."""
+    """The API server and all that works on it."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class World:
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
         self.webhook = True  # whether new pods are gated
-        self.grudges: set[str] = set()  # nodes that the scheduler gives to nobody, and nobody knows
+        self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
             self.api.create(obj)
@@ -432,9 +432,10 @@ class World:
         meta = cluster["metadata"]
         namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
         answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
-        if not (self.webhook and answer.gated and gate_patch(pod)):
+        others = pod["spec"].get("schedulingGates", ())
+        if not (self.webhook and answer.gated and gate_patch([each["name"] for each in others])):
             return pod
-        gates = [*pod["spec"].get("schedulingGates", ()), {"name": names.GATE}]
+        gates = [*others, {"name": names.GATE}]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     def _delete(self, pod: Json) -> None:

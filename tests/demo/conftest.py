@@ -19,7 +19,7 @@ from testbed.cluster import Cluster
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    """A stage with nobody in front of it; the logs stay when a test fails."""
+    """A stage without a viewer; the logs stay when a test fails."""
     directory = tmp_path_factory.mktemp("demo") / "cluster"
     failed = request.session.testsfailed
     with Cluster.start(directory, muster.with_muster()) as cluster:

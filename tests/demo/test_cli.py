@@ -1,4 +1,4 @@
-"""Does the demo end with the right exit code, and leave nothing but what it was asked for?"""
+"""The demo ends with the right exit code, and leaves nothing but what was asked for."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_cluster_that_does_not_come_up_is_one_line(monkeypatch: pytest.MonkeyP
 
 
 class Stub:
-    """Stands in for a cluster that nobody looks at."""
+    """Stands in for a cluster."""
 
     def __init__(self, directory: Path, _display: object) -> None:
         self.logs = directory / "logs"

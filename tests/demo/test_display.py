@@ -1,4 +1,4 @@
-"""Do people see each change once, in a terminal and without one?"""
+"""Each change is shown once, in a terminal and without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the three scenes show what the demo says they show, and would it notice if they did not?"""
+"""The three scenes show what the demo claims, and fail when it does not hold."""
 
 from __future__ import annotations
 

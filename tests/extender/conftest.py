@@ -1,4 +1,4 @@
-"""Which fixtures do the tests of the extender share? One that serves over TLS, and its callers."""
+"""Fixtures of the extender's tests: one that serves over TLS, and its callers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import pytest
 from certs.chain import Pair, ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger
 from extender.tls import demanding_context
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from runtime.tls import HotCertificate
 from tests.extender.worlds import gang, ledger, node
 
@@ -66,7 +66,7 @@ def pki(tmp_path: Path) -> Pki:
 
 
 class Quiet:
-    """Nobody who would be told of certificates; keeps what was said."""
+    """Takes news of certificates, and keeps it."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -105,8 +105,8 @@ class Served:
 
     port: int
     known: Known
-    passing: Passing
-    refusals: Refusals
+    in_flight_pods: InFlightPods
+    unscheduled: UnscheduledPods
     tls: HotCertificate
     session: aiohttp.ClientSession
     caller: ssl.SSLContext
@@ -153,9 +153,9 @@ async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
         body_limit_bytes=256 * 1024,
         **seconds,  # type: ignore[arg-type]
     )
-    known = Known(ledger(node("a"), node("b"), gang(seats={"a": 1})))
-    passing = Passing(settle=0.0, keep=30.0, limit=100)
-    refusals, metrics = Refusals(), Metrics()
+    known = Known(ledger(node("a"), node("b"), gang(slots={"a": 1})))
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=100)
+    unscheduled, metrics = UnscheduledPods(), Metrics()
     tls = HotCertificate(
         pki.directory / "tls.crt",
         pki.directory / "tls.key",
@@ -164,9 +164,23 @@ async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
     )
     tls.refresh()
     clock, caller = Clock(), pki.caller()
-    extender = Extender(settings, known, passing, refusals, metrics, clock=clock)
+    extender = Extender(settings, known, in_flight_pods, unscheduled, metrics, clock=clock)
     async with (
         scheduler_port(settings, extender, tls, metrics.connections) as port,
         aiohttp.ClientSession() as session,
     ):
-        yield Served(port, known, passing, refusals, tls, session, caller, metrics, settings, clock)
+        yield Served(
+            port, known, in_flight_pods, unscheduled, tls, session, caller, metrics, settings, clock
+        )
+
+
+@pytest.fixture
+def known() -> Ledger:
+    return ledger(node("a"), node("b"), gang(slots={"a": 1, "b": 1}))
+
+
+@pytest.fixture
+def unscheduled() -> UnscheduledPods:
+    made = UnscheduledPods()
+    made.woken()
+    return made

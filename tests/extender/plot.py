@@ -1,4 +1,4 @@
-"""How does one test see a real cluster with an extender: nodes, a namespace, Gangs, and pods?
+"""One test's part of a real cluster with an extender: nodes, a namespace, Gangs and pods.
 
 Gangs are written by hand here, as the coordinator would write them: what is tried is the extender
 and the real kube-scheduler, with nothing else in between.
@@ -41,9 +41,9 @@ class Plot:
 
     # ---- gangs
 
-    def place(self, name: str, seats: Mapping[str, int], gpu: int = 8, **more: Any) -> None:
+    def place(self, name: str, slots: Mapping[str, int], gpu: int = 8, **more: Any) -> None:
         """Write a Gang with this placement, and wait until the extender knows of it."""
-        made = gang(name, seats=seats, gpu=gpu, **more)
+        made = gang(name, slots=slots, gpu=gpu, **more)
         made |= {"apiVersion": names.API_VERSION, "kind": "Gang"}
         made["metadata"] |= {"namespace": self.name}
         made["metadata"]["ownerReferences"][0]["apiVersion"] = names.RAY_API_VERSION
@@ -88,11 +88,11 @@ class Plot:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self.create, found))
 
-    def members(self, name: str, seats: Mapping[str, int], gpu: int = 8) -> list[Json]:
-        """The released pods of a gang, one for each seat."""
+    def members(self, name: str, slots: Mapping[str, int], gpu: int = 8) -> list[Json]:
+        """The released pods of a gang, one for each slot."""
         return [
             member(pinned(pod(f"{name}-{node}-{i}", gpu=gpu), node), name)
-            for node, count in seats.items()
+            for node, count in slots.items()
             for i in range(count)
         ]
 

@@ -1,4 +1,4 @@
-"""What exactly does a real kube-scheduler send to an extender? This writes `bodies/` anew.
+"""Records what a real kube-scheduler sends to an extender. This writes `bodies/` anew.
 
 `python -m tests.extender.record 1.35.4` asks the scheduler of that version on a cluster of the same
 version. `--scheduler PATH` takes another program on the cluster, for a version of which the testbed
@@ -102,7 +102,7 @@ def record(cluster: Cluster, program: Path | None, *, cached: bool) -> Heard:
             _create(cluster, namespace, _pod(f"small-{number}", GPUS // 2 + 1))
         wait_until(lambda: _bound(cluster, namespace) == NODES, "the small pods to be bound")
         _create(cluster, namespace, _pod("big", GPUS, priorityClassName=HIGH))
-        wait_until(lambda: "preempt" in listener.heard, "the question whom to evict")
+        wait_until(lambda: "preempt" in listener.heard, "the question about victims")
         cluster.process(SCHEDULER).kill()
         cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--force", "--grace-period=0")
         return listener.heard

@@ -1,4 +1,4 @@
-"""What if the scheduler's connection goes over to another replica, as a Service lets it?
+"""A proxy that moves the scheduler's connection to another replica, as a Service may.
 
 An address on loopback whose connections lead to one port at a time.
 """

@@ -1,4 +1,4 @@
-"""What does a caller get over TLS: the scheduler, a stranger, and who sends anything else?"""
+"""Every caller gets the right answer over TLS: the scheduler, strangers, and malformed bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from certs.chain import new_authority
 from extender.filter import RESERVED
-from extender.snapshot import Seen, Snapshot
+from extender.snapshot import Snapshot, WatchedPod
 from kube.objects.core import Pod
 from tests.extender.conftest import Pki, Served
 from tests.extender.worlds import as_node, member, node, pinned, pod
@@ -91,21 +91,21 @@ async def test_preempt(served: Served) -> None:
     assert await served.post("preempt", body) == (200, '{"NodeNameToMetaVictims":{}}')
 
 
-async def test_who_asks_for_victims_is_not_on_its_way(served: Served) -> None:
+async def test_a_pod_that_preempts_is_not_in_flight(served: Served) -> None:
     await served.post("filter", asked(pod("p", gpu=1), "b"))
-    assert len(served.passing) == 1
+    assert len(served.in_flight_pods) == 1
     await served.post("preempt", {"Pod": pod("p", gpu=1), "NodeNameToMetaVictims": {}})
-    assert len(served.passing) == 0
+    assert len(served.in_flight_pods) == 0
 
 
 async def test_what_is_passed_is_remembered_and_what_is_refused_too(served: Served) -> None:
-    seated = member(pinned(pod("w", gpu=8), "a"))
-    await served.post("filter", asked(seated, "a"))
-    assert len(served.passing) == 1
+    with_slot = member(pinned(pod("w", gpu=8), "a"))
+    await served.post("filter", asked(with_slot, "a"))
+    assert len(served.in_flight_pods) == 1
     await served.post("filter", asked(pod("p", gpu=1), "a"))
-    assert len(served.refusals) == 1
+    assert len(served.unscheduled) == 1
     await served.post("filter", asked(pod("p", gpu=1), "b"))
-    assert len(served.refusals) == 0
+    assert len(served.unscheduled) == 0
 
 
 @pytest.mark.parametrize("nodes", [1, 500, 5000])
@@ -125,7 +125,7 @@ async def test_an_answer_leaves_in_one_write(served: Served, nodes: int) -> None
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
-async def test_who_does_not_know_says_so(served: Served, verb: str) -> None:
+async def test_an_extender_without_synced_watches_says_so(served: Served, verb: str) -> None:
     served.known.fresh = False
     status, text = await served.post(verb, asked(pod("p"), "a"))
     assert status == 503
@@ -148,7 +148,7 @@ async def test_a_call_that_is_late_when_its_body_is_there_changes_nothing(served
     with mock.patch.object(served.known, "trusted", trusted):
         status, _ = await served.post("filter", asked(pod("p", gpu=1), "a"))
     assert status == 503
-    assert not len(served.refusals)
+    assert not len(served.unscheduled)
 
 
 class Slow:
@@ -158,7 +158,7 @@ class Slow:
         self._clock, self._ledger = served.clock, served.known.ledger
         self._takes = served.settings.call_seconds + 1.0
 
-    def asked(self, found: Pod) -> Seen:
+    def asked(self, found: Pod) -> WatchedPod:
         return self._ledger.asked(found)
 
     def snapshot(self) -> Snapshot:
@@ -197,7 +197,7 @@ async def test_plain_http_is_no_handshake(served: Served) -> None:
         await served.session.post(f"http://127.0.0.1:{served.port}/filter", data=b"{}")
 
 
-async def test_who_opens_and_says_nothing_is_hung_up_on(hasty: Served) -> None:
+async def test_a_silent_connection_is_closed(hasty: Served) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", hasty.port)
     assert await asyncio.wait_for(reader.read(), 30) == b""
     writer.close()

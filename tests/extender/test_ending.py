@@ -1,4 +1,4 @@
-"""When does room that a gang no longer needs go to somebody else's pod?
+"""Room that a gang no longer needs goes to pods of others.
 
 KubeRay, Muster, its extender and kube-scheduler together: what the coordinator gives up is what the
 extender lets others have. The other one is a plain pod of another namespace.
@@ -44,7 +44,7 @@ def plot(muster: Muster) -> Iterator[Plot]:
 
 @pytest.fixture
 def other(muster: Muster, plot: Plot) -> Iterator[Plot]:
-    """Another tenant, whose pods go to the same nodes."""
+    """Another tenant, with pods on the same nodes."""
     with plotted(muster.cluster, f"{plot.name}-other") as other:
         other.selector = plot.selector
         yield other
@@ -93,7 +93,7 @@ def test_slots_are_not_kept_for_ever_past_a_quota(plot: Plot, other: Plot) -> No
 
 
 def test_nothing_is_kept_for_a_ray_cluster_that_is_being_deleted(plot: Plot, other: Plot) -> None:
-    """Somebody's finalizer holds it: KubeRay makes no more pods, and those that run go on."""
+    """A finalizer holds it: KubeRay makes no more pods, and those that run go on."""
     run_gang(plot, finalizers=[HOLD])
     ask_for_the_room(other)
     plot.delete("RayCluster", "train")

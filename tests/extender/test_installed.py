@@ -1,4 +1,4 @@
-"""Do the certificates and the form with two containers work with the rights of their manifests?
+"""The certificates and the two-container form work with the rights of their manifests.
 
 All but the containers: the objects are applied to a real API server, the certificates are made by
 the commands of their Deployments under their accounts, and a second kube-scheduler and the extender

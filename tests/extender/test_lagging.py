@@ -1,4 +1,4 @@
-"""Is there a wrong yes when the real scheduler goes over to a real replica that lags behind?"""
+"""No pod takes reserved room when a real scheduler moves to a real replica that lags behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.controlplane
 DOUBT = {"SETTLE_SECONDS": "25", "WAKE_PAUSE_SECONDS": "0.3"}
 """Long enough for a busy machine to judge all that are late while the second one is in doubt."""
 NODES = 4
-GPUS, SEATED = 8, 4
+GPUS, KEPT = 8, 4
 
 
 def is_watch(call: Call) -> bool:
@@ -60,15 +60,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             yield Pair(cluster, first, second, board, proxy)
 
 
-def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> None:
+def test_room_of_a_pod_passed_by_one_replica_is_not_given_away_by_the_other(pair: Pair) -> None:
     """The second one has not heard of the pods that the first one passed a moment ago."""
     plot = Plot(pair.cluster, pair.first, "turn")
     nodes = plot.add_nodes(NODES)
-    seats = dict.fromkeys(nodes, 1)
-    plot.place("train", seats, gpu=SEATED)
+    slots = dict.fromkeys(nodes, 1)
+    plot.place("train", slots, gpu=KEPT)
     early = [pod(f"early-{i}", gpu=1) for i in range(10)]
     late = [pod(f"late-{i}", gpu=1) for i in range(12)]
-    free = NODES * (GPUS - SEATED)
+    free = NODES * (GPUS - KEPT)
     plot.wait(
         lambda: pair.second.metric("muster_extender_reserved_pods") == NODES,
         "the second one to know of the gang",
@@ -82,6 +82,6 @@ def test_what_one_replica_passed_the_other_gives_to_nobody_else(pair: Pair) -> N
     assert len(plot.bound()) == len(early)
     pair.proxy.lift(frost)
     plot.wait(lambda: len(plot.bound()) == free, "the end of doubt to give what is free")
-    assert set(plot.gpus().values()) == {GPUS - SEATED}
-    plot.create_all(plot.members("train", seats, gpu=SEATED))
+    assert set(plot.gpus().values()) == {GPUS - KEPT}
+    plot.create_all(plot.members("train", slots, gpu=KEPT))
     plot.wait(lambda: set(plot.gpus().values()) == {GPUS}, "the gang to be bound whole")

@@ -1,4 +1,4 @@
-"""Do the manifests of the extender and the scheduler say what the programs expect?"""
+"""The manifests of the extender and the scheduler say what the programs expect."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ def test_the_certificates_are_made_for_these_very_objects() -> None:
         (one("Deployment", SECOND), "scheduler", {"ca.crt", "client.crt", "client.key"}),
     ],
 )
-def test_nobody_finds_the_key_of_another(deployment: Json, name: str, files: set[str]) -> None:
+def test_each_container_finds_its_own_key_only(
+    deployment: Json, name: str, files: set[str]
+) -> None:
     volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
     mounts = container(deployment, name)["volumeMounts"]
     (mount,) = [each for each in mounts if "secret" in volumes[each["name"]]]
@@ -123,7 +125,7 @@ def _tls_files(deployment: Json, name: str) -> list[str]:
     return [tls[each] for each in ("caFile", "certFile", "keyFile")]
 
 
-def test_whoever_makes_the_certificates_may_do_nothing_else() -> None:
+def test_the_account_that_makes_certificates_may_do_nothing_else() -> None:
     granted = {
         (resource, verb)
         for rule in one("Role", CERTS)["rules"]

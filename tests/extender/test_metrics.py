@@ -1,4 +1,4 @@
-"""Does each metric of the extender move when what it counts happens? One test for each."""
+"""Each metric of the extender moves when what it counts happens. One test for each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import _certificate, _watch_gauges
 from extender.settings import Settings
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import Waker
 from extender.watches import Watches
 from kube.api.client import Client
@@ -21,7 +21,7 @@ from tests.extender.conftest import Pki, Served
 from tests.extender.test_app import asked
 from tests.extender.test_wake import Bell
 from tests.extender.test_watches import Told
-from tests.extender.worlds import as_gang, as_seen, gang, ledger, member, node, pinned, pod
+from tests.extender.worlds import as_gang, as_watched_pod, gang, ledger, member, node, pinned, pod
 from tests.kube.half_request import count_half_request
 from tests.metrics import total, untested
 
@@ -31,14 +31,14 @@ class Watched:
     """What an extender watches, with the gauges that are read off it."""
 
     watches: Watches
-    passing: Passing
-    refusals: Refusals
+    in_flight_pods: InFlightPods
+    unscheduled: UnscheduledPods
     registry: CollectorRegistry
 
     def value(self, name: str) -> float:
         return total(self.registry, f"muster_extender_{name}")
 
-    def see(self, *objects: Any) -> None:
+    def watched_pod(self, *objects: Any) -> None:
         """Take in nodes, pods and Gangs, as the reflectors tell of them."""
         ours = self.watches
         for obj in objects:
@@ -47,11 +47,13 @@ class Watched:
 
 @pytest.fixture
 def watched() -> Watched:
-    metrics, refusals = Metrics(), Refusals()
-    passing = Passing(settle=0.0, keep=30.0, limit=10)
-    watches = Watches(cast(Client, None), passing, refusals, silence=90.0, clock=lambda: 150.0)
-    _watch_gauges(metrics, watches, passing, refusals)
-    return Watched(watches, passing, refusals, metrics.registry)
+    metrics, unscheduled = Metrics(), UnscheduledPods()
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=10)
+    watches = Watches(
+        cast(Client, None), in_flight_pods, unscheduled, silence=90.0, clock=lambda: 150.0
+    )
+    _watch_gauges(metrics, watches, in_flight_pods, unscheduled)
+    return Watched(watches, in_flight_pods, unscheduled, metrics.registry)
 
 
 def test_every_metric_has_a_test_that_sees_it_move(watched: Watched) -> None:
@@ -91,11 +93,17 @@ async def test_muster_extender_pods_refused_total_moves(served: Served) -> None:
 
 
 async def test_muster_extender_wakes_total_moves() -> None:
-    known, refusals, metrics = ledger(node("a"), gang(seats={"a": 1})), Refusals(), Metrics()
-    passing = Passing(settle=0.0, keep=30.0, limit=10)
-    waker = Waker(known, passing, refusals, Bell(), metrics, pause=0.01, clock=lambda: 1.0)
-    refusals.woken()
-    refusals.note(as_seen(pod("p", gpu=1)))
+    known, unscheduled, metrics = (
+        ledger(node("a"), gang(slots={"a": 1})),
+        UnscheduledPods(),
+        Metrics(),
+    )
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=10)
+    waker = Waker(
+        known, in_flight_pods, unscheduled, Bell(), metrics, pause=0.01, clock=lambda: 1.0
+    )
+    unscheduled.woken()
+    unscheduled.note(as_watched_pod(pod("p", gpu=1)))
     assert not await waker._wake_if_due()
     assert total(metrics.registry, "muster_extender_wakes_total") == 0
     known.put_gang(as_gang(gang()))
@@ -147,14 +155,14 @@ def test_muster_extender_silence_seconds_moves(watched: Watched) -> None:
 
 
 def test_muster_extender_placed_gangs_moves(watched: Watched) -> None:
-    watched.see(as_gang(gang("waits")))
+    watched.watched_pod(as_gang(gang("waits")))
     assert watched.value("placed_gangs") == 0
-    watched.see(as_gang(gang(seats={"a": 1})))
+    watched.watched_pod(as_gang(gang(slots={"a": 1})))
     assert watched.value("placed_gangs") == 1
 
 
 def test_muster_extender_reserved_pods_moves(watched: Watched) -> None:
-    watched.see(as_gang(gang(seats={"a": 3})))
+    watched.watched_pod(as_gang(gang(slots={"a": 3})))
     assert watched.value("reserved_pods") == 3
 
 
@@ -173,7 +181,7 @@ async def test_muster_extender_refused_pods_moves(watched: Watched, served: Serv
 
 
 def _watch_gauges_of(served: Served, watched: Watched) -> None:
-    _watch_gauges(served.metrics, watched.watches, served.passing, served.refusals)
+    _watch_gauges(served.metrics, watched.watches, served.in_flight_pods, served.unscheduled)
 
 
 # ---- connections

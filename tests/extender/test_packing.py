@@ -1,4 +1,4 @@
-"""How many whole nodes does the extender keep free, against the scheduler's own profiles?
+"""Whole nodes that the extender keeps free, against the scheduler's own profiles.
 
 360 pods of 1, 2 and 4 GPUs (600 of 800) come in random order to 100 nodes of 8; at best 25 nodes
 stay free for gangs. The same five orders go to each way of scheduling.

@@ -1,4 +1,4 @@
-"""Does a pod go where whole nodes stay free for gangs?"""
+"""A pod goes where whole nodes stay free for gangs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.extender.worlds import (
     Json,
     as_gang,
     as_node,
-    as_seen,
+    as_watched_pod,
     gang,
     ledger,
     node,
@@ -32,7 +32,7 @@ from tests.extender.worlds import (
 
 
 def scored(known: Ledger, found: Json, names: Sequence[str]) -> list[int]:
-    return scores(as_seen(found).pod.used, NodeList(names), known.snapshot())
+    return scores(as_watched_pod(found).pod.used, NodeList(names), known.snapshot())
 
 
 def test_begun_nodes_come_before_whole_ones() -> None:
@@ -44,7 +44,7 @@ def test_begun_nodes_come_before_whole_ones() -> None:
 
 
 def test_reserved_room_counts_as_taken() -> None:
-    known = ledger(node("a"), node("b"), gang(seats={"b": 1}, gpu=6))
+    known = ledger(node("a"), node("b"), gang(slots={"b": 1}, gpu=6))
     assert scored(known, pod("new", gpu=2), ["a", "b"]) == [0, 10]
 
 
@@ -105,8 +105,8 @@ def test_host_ports_change_no_score_and_are_not_counted(
     [container] = plain["spec"]["containers"]
     ported = {**plain, "spec": {"containers": [{**container, "ports": many}]}}
     known, names = ledger(node("a"), node("b"), pod("old", gpu=4, on="b")), ["a", "b", "gone"]
-    known.put_pod(as_seen(with_port(pod("server", gpu=1, on="a"), 7)))
-    assert len(as_seen(ported).pod.used) > 2_000
+    known.put_pod(as_watched_pod(with_port(pod("server", gpu=1, on="a"), 7)))
+    assert len(as_watched_pod(ported).pod.used) > 2_000
     assert scored(known, ported, names) == scored(known, plain, names)
     assert all(shape.ports == () for shape in asked)
     assert len(asked) == (2 if gpu else 0)
@@ -123,7 +123,7 @@ def news(draw: st.DrawFn) -> Json:
     if found == "node":
         return node(name, gpu=gpus)
     if found == "gang":
-        return gang(draw(st.sampled_from(("g", "h"))), seats={name: 1}, gpu=gpus + 1)
+        return gang(draw(st.sampled_from(("g", "h"))), slots={name: 1}, gpu=gpus + 1)
     come = pod(f"p{draw(st.integers(0, 3))}", gpu=gpus, cpu=draw(st.integers(1, 40)), on=name)
     come["status"]["phase"] = draw(st.sampled_from(("Running", "Running", "Failed")))
     return come
@@ -133,13 +133,13 @@ def take(known: Ledger, found: Json) -> None:
     if "podSets" in found.get("spec", {}):
         known.put_gang(as_gang(found))
     elif "spec" in found:
-        known.put_pod(as_seen(found))
+        known.put_pod(as_watched_pod(found))
     else:
         known.put_node(as_node(found))
 
 
 @given(st.lists(news(), max_size=12), st.integers(1, 3))
-def test_scores_are_those_of_one_who_just_came(come: list[Json], kept: int) -> None:
+def test_scores_equal_those_of_a_new_ledger(come: list[Json], kept: int) -> None:
     """What is known of a node is worked out anew where it changed, and nowhere else."""
     asked = [pod("new", gpu=gpus, cpu=8) for gpus in (0, 1, 2)]
     known = ledger(*(node(name) for name in NAMES))

@@ -1,4 +1,4 @@
-"""Is what real kube-schedulers sent read whole, and answered? `record.py` wrote the bodies."""
+"""What real kube-schedulers sent is read whole and answered. `record.py` wrote the bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from extender.filter import RESERVED, filter_nodes
 from extender.preempt import Rules, kept_nodes
-from extender.snapshot import Ledger, see
+from extender.snapshot import Ledger, watched_pod
 from extender.wire.protocol import (
     Preemption,
     filter_answer,
@@ -38,7 +38,7 @@ def body(kind: str, version: str) -> bytes:
 @pytest.fixture
 def half_reserved() -> Ledger:
     """The nodes of the recording, of which the first is reserved."""
-    return ledger(*map(node, NODES), gang(seats={"rec-0": 1}))
+    return ledger(*map(node, NODES), gang(slots={"rec-0": 1}))
 
 
 def test_every_version_was_recorded_whole() -> None:
@@ -90,7 +90,7 @@ def test_a_filter_call_is_answered_in_its_own_form(
     version: str, kind: str, half_reserved: Ledger
 ) -> None:
     question = read_question(body(kind, version))
-    found = filter_nodes(see(question.pod), question.listed, half_reserved.snapshot())
+    found = filter_nodes(watched_pod(question.pod), question.listed, half_reserved.snapshot())
     parts = filter_answer(question, found.left, found.failed, found.unresolvable)
     answer = json.loads(b"".join(parts))
     assert answer["FailedAndUnresolvableNodes"] == {"rec-0": RESERVED}
@@ -116,7 +116,7 @@ def test_victims(version: str, kind: str) -> None:
 def test_a_preempt_call_is_answered(version: str, half_reserved: Ledger) -> None:
     sent = body("whole-victims", version)
     for victim in _victims(sent):
-        half_reserved.put_pod(see(victim))
+        half_reserved.put_pod(watched_pod(victim))
     preemption = read_preemption(sent)
     assert _kept(preemption, half_reserved) == {"rec-1": _uids(preemption, "rec-1")}
     half_reserved.put_gang(as_gang(gang()))
@@ -130,7 +130,7 @@ def _victims(sent: bytes) -> list[Pod]:
 
 def _kept(preemption: Preemption, known: Ledger) -> dict[str, tuple[str, ...]]:
     victims = {name: each.uids for name, each in preemption.victims.items()}
-    kept = kept_nodes(see(preemption.pod), victims, known.snapshot(), Rules())
+    kept = kept_nodes(watched_pod(preemption.pod), victims, known.snapshot(), Rules())
     answered = json.loads(preemption_answer(preemption, kept))["NodeNameToMetaVictims"]
     return {name: tuple(pod["UID"] for pod in each["Pods"]) for name, each in answered.items()}
 

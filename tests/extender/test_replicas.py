@@ -1,4 +1,4 @@
-"""Is there a wrong yes when the scheduler goes over to a replica that lags behind?
+"""No pod takes reserved room when the scheduler moves to a replica that lags behind.
 
 A small scheduler asks one replica, binds where it may, and from some moment on asks the other one.
 What was bound comes to each replica late, by less than the time of doubt.
@@ -12,13 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.filter import filter_nodes
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
-from tests.extender.worlds import Json, as_seen, gang, ledger, node, pod
+from tests.extender.worlds import Json, as_watched_pod, gang, ledger, node, pod
 
 SETTLE = 5.0
-SEATED = 4
+KEPT = 4
 
 
 @dataclass
@@ -27,23 +27,27 @@ class Replica:
 
     lag: float
     ledger: Ledger = field(
-        default_factory=lambda: ledger(node("a"), gang(seats={"a": 1}, gpu=SEATED))
+        default_factory=lambda: ledger(node("a"), gang(slots={"a": 1}, gpu=KEPT))
     )
-    passing: Passing = field(default_factory=lambda: Passing(settle=SETTLE, keep=30.0, limit=100))
+    in_flight_pods: InFlightPods = field(
+        default_factory=lambda: InFlightPods(settle=SETTLE, keep=30.0, limit=100)
+    )
     late: list[tuple[float, Json]] = field(default_factory=list)
 
     def passes(self, found: Json, now: float) -> bool:
         self._hear(now)
-        recall = self.passing.recall(as_seen(found).pod.uid, now)
-        answer = filter_nodes(as_seen(found), NodeList(["a"]), self.ledger.snapshot(), recall)
-        self.passing.answered(as_seen(found).pod.uid, answer.remember, now)
+        in_flight = self.in_flight_pods.view_for(as_watched_pod(found).pod.uid, now)
+        answer = filter_nodes(
+            as_watched_pod(found), NodeList(["a"]), self.ledger.snapshot(), in_flight
+        )
+        self.in_flight_pods.answered(as_watched_pod(found).pod.uid, answer.remember, now)
         return bool(answer.passed)
 
     def _hear(self, now: float) -> None:
         while self.late and self.late[0][0] <= now:
             _, bound = self.late.pop(0)
-            self.ledger.put_pod(as_seen(bound))
-            self.passing.settled(as_seen(bound).pod.uid)
+            self.ledger.put_pod(as_watched_pod(bound))
+            self.in_flight_pods.settled(as_watched_pod(bound).pod.uid)
 
 
 waits = st.lists(st.sampled_from((0.01, 0.1, 1.0, 4.0, 7.0)), min_size=12, max_size=30)
@@ -65,7 +69,7 @@ def test_going_over_to_the_other_one_opens_no_gap(
             used += 1
             for each in replicas:
                 each.late.append((now + each.lag, pod(f"p{number}", gpu=1, on="a")))
-    assert used <= 8 - SEATED
+    assert used <= 8 - KEPT
 
 
 def test_in_the_end_the_other_one_gives_what_is_free() -> None:

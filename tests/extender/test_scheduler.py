@@ -1,4 +1,4 @@
-"""Does the real kube-scheduler, with the extender beside it, keep out of reserved room?
+"""The real kube-scheduler, with the extender beside it, keeps out of reserved room.
 
 All of it on the testbed's own Kubernetes; the long run tries the older one too.
 """
@@ -50,8 +50,8 @@ def plot(extender: tuple[Cluster, Extender]) -> Plot:
 def test_a_burst_of_fillers_leaves_reserved_room_alone(plot: Plot) -> None:
     """Half of the room is reserved; the extender is killed and comes back in between."""
     nodes = plot.add_nodes(6)
-    seats = dict.fromkeys(nodes, 1)
-    plot.place("train", seats, gpu=4)
+    slots = dict.fromkeys(nodes, 1)
+    plot.place("train", slots, gpu=4)
     chance = random.Random(5)
     shapes = [pod(f"f{i}", gpu=chance.choice((1, 1, 2, 3, 4, 8))) for i in range(120)]
     plot.create_all(shapes[:60])
@@ -62,7 +62,7 @@ def test_a_burst_of_fillers_leaves_reserved_room_alone(plot: Plot) -> None:
     plot.wait_judged(len(shapes))
     assert sum(plot.gpus().values()) > 0
     assert max(plot.gpus().values()) <= 4
-    plot.create_all(plot.members("train", seats, gpu=4))
+    plot.create_all(plot.members("train", slots, gpu=4))
     plot.wait_bound(*(f"train-{name}-0" for name in nodes))
     assert set(plot.gpus().values()) == {8}
 
@@ -85,13 +85,13 @@ def test_forged_pins_and_labels_get_nowhere(plot: Plot) -> None:
     for name in ("pinned", "labelled", "former"):
         plot.wait_refused(name, "reserved for a gang")
     for name in ("other-set", "unpinned", "elsewhere", "unplaced"):
-        plot.wait_refused(name, "not a seat of its gang")
+        plot.wait_refused(name, "not a slot of its gang")
     assert plot.bound() == {}
     plot.create_all(plot.members("train", {first: 1, second: 1}))
     plot.wait_bound(f"train-{first}-0", f"train-{second}-0")
 
 
-def test_a_lost_member_keeps_its_seat_while_fillers_wait(plot: Plot) -> None:
+def test_a_lost_member_keeps_its_slot_while_fillers_wait(plot: Plot) -> None:
     (node,) = plot.add_nodes(1)
     plot.place("train", {node: 1})
     plot.create_all(plot.members("train", {node: 1}))
@@ -100,24 +100,24 @@ def test_a_lost_member_keeps_its_seat_while_fillers_wait(plot: Plot) -> None:
     plot.wait_refused("filler", "Insufficient")
     plot.delete(f"train-{node}-0")
     more = itertools.count()
-    plot.wait(lambda: _told_of_the_seat(plot, f"more-{next(more)}"), "a filler to hear of the seat")
+    plot.wait(lambda: _told_of_the_slot(plot, f"more-{next(more)}"), "a filler to hear of the slot")
     plot.create_all(plot.members("train", {node: 1}))
     plot.wait_bound(f"train-{node}-0")
     assert plot.bound().keys() == {f"train-{node}-0"}
 
 
-def _told_of_the_seat(plot: Plot, name: str) -> bool:
-    """Whether one more filler is kept out by the seat, of which the extender hears by a watch.
+def _told_of_the_slot(plot: Plot, name: str) -> bool:
+    """Whether one more filler is kept out by the slot, of which the extender hears by a watch.
 
-    Who came before that was told that there is no room, and is not tried again as long as it has
-    none.
+    A filler that came before that was refused for lack of room, and is not tried again while there
+    is none.
     """
     plot.create(pod(name, gpu=1))
     plot.wait(lambda: unschedulable(plot.pods()[name]), f"{name} to be judged")
     return "reserved for a gang" in unschedulable(plot.pods()[name])
 
 
-def test_nobody_is_evicted_for_room_that_is_reserved(plot: Plot) -> None:
+def test_no_pod_is_evicted_for_room_that_is_reserved(plot: Plot) -> None:
     """Without the verb `preempt` pods were evicted for a pod that was then refused."""
     (node,) = plot.add_nodes(1)
     plot.create(pod("small", gpu=4))
@@ -144,7 +144,7 @@ def test_a_running_gang_does_not_lose_one_member(plot: Plot) -> None:
 
 
 def test_a_released_member_evicts_on_its_own_node(plot: Plot) -> None:
-    """Somebody took its seat past the scheduler, and has a lower priority."""
+    """Another pod took its slot past the scheduler, and has a lower priority."""
     first, second = plot.add_nodes(2)
     plot.create_all(pod(f"on-{node}", gpu=4, on=node) for node in (first, second))
     plot.place("train", {first: 1})
@@ -157,7 +157,7 @@ def test_a_released_member_evicts_on_its_own_node(plot: Plot) -> None:
 
 
 def test_a_released_member_evicts_no_member_of_another_gang(plot: Plot) -> None:
-    """Both were placed on the same room, by whatever mistake; who runs is left alone."""
+    """Both were placed on the same room, by a mistake; the running one is left alone."""
     (node,) = plot.add_nodes(1)
     plot.place("running", {node: 1})
     plot.create_all(plot.members("running", {node: 1}))
@@ -177,7 +177,7 @@ def _priority_class(plot: Plot) -> None:
         plot.cluster.create_priority_class({"name": "extender-high"}, 1000)
 
 
-def test_when_a_reservation_ends_who_was_refused_is_tried_again(plot: Plot) -> None:
+def test_when_a_reservation_ends_refused_pods_are_tried_again(plot: Plot) -> None:
     nodes = plot.add_nodes(3)
     plot.place("train", dict.fromkeys(nodes, 1))
     waiting = [pod(f"w{i}", gpu=1) for i in range(24)]

@@ -1,4 +1,4 @@
-"""Which settings of the extender would give reserved room away, and are refused?"""
+"""Settings that would give reserved room away are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what the extender knows the same, however its news came?"""
+"""The ledger holds the same whatever the order of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.extender.worlds import (
     as_gang,
     as_node,
     as_pod,
-    as_seen,
+    as_watched_pod,
     gang,
     ledger,
     member,
@@ -41,16 +41,18 @@ def pods(draw: st.DrawFn) -> Json:
 
 
 def world(*found: Json) -> Ledger:
-    return ledger(node("a"), node("b"), gang(seats={"a": 1, "b": 1}, gpu=1), *found)
+    return ledger(node("a"), node("b"), gang(slots={"a": 1, "b": 1}, gpu=1), *found)
 
 
 def said(known: Ledger) -> Sequence[object]:
     """All that a snapshot tells, in a form that can be compared."""
     snapshot = known.snapshot()
-    rooms = [(each.resources, each.used.tolist()) for each in (snapshot.bound, snapshot.guarded)]
+    capacity_cache = [
+        (each.resources, each.used.tolist()) for each in (snapshot.bound, snapshot.guarded)
+    ]
     nominations = sorted(snapshot.nominations, key=lambda each: each.uid)
     members = {key: dict(here) for key, here in snapshot.members.items()}
-    return [rooms, nominations, members, dict(snapshot.pods), known.reservations]
+    return [capacity_cache, nominations, members, dict(snapshot.pods), known.reservations]
 
 
 @given(st.lists(pods(), max_size=8))
@@ -71,7 +73,7 @@ def test_of_another_version_or_of_none_what_comes_with_the_question_counts(versi
     come, asked = pod("p", gpu=1), pod("p", gpu=2)
     asked["metadata"]["resourceVersion"] = version
     come["metadata"]["resourceVersion"] = version and "1"
-    assert world(come).asked(as_pod(asked)) == as_seen(asked)
+    assert world(come).asked(as_pod(asked)) == as_watched_pod(asked)
 
 
 NODES, GANGS, PORT = ("a", "b", "c", "d"), ("train", "tune"), 80
@@ -88,10 +90,10 @@ def any_node(draw: st.DrawFn) -> Json:
 
 @st.composite
 def any_gang(draw: st.DrawFn) -> Json:
-    seats = draw(st.dictionaries(st.sampled_from((*NODES, "unknown")), st.integers(1, 2)))
-    found = gang(draw(st.sampled_from(GANGS)), seats=seats, gpu=draw(st.integers(0, 2)))
+    slots = draw(st.dictionaries(st.sampled_from((*NODES, "unknown")), st.integers(1, 2)))
+    found = gang(draw(st.sampled_from(GANGS)), slots=slots, gpu=draw(st.integers(0, 2)))
     ported = draw(st.booleans())
-    return with_port(found, PORT) if seats and ported else found
+    return with_port(found, PORT) if slots and ported else found
 
 
 @st.composite
@@ -120,7 +122,7 @@ def per_node(columns: NodeSnapshot) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def left(known: Ledger) -> dict[str, dict[str, int]]:
-    """What a pod of somebody else would find on each node, without zeros."""
+    """What a pod of another workload would find on each node, without zeros."""
     room, columns = known.snapshot().room, known.snapshot().guarded
     return {
         name: {each: n for each, row in columns.row.items() if (n := int(room.free[row, at]))}
@@ -138,7 +140,7 @@ def all_of(known: Ledger) -> Sequence[object]:
 def test_a_ledger_of_nodes_gangs_and_pods_that_come_and_go_is_one_of_those_that_are_left(
     news: list[tuple[Json, bool, bool]],
 ) -> None:
-    """Whatever order they come in, and wherever somebody looks in between."""
+    """Whatever order they come in, and whenever a snapshot is taken in between."""
     known, there = Ledger(), dict[str, Json]()
     for found, goes, looked_at in news:
         there.pop(forget(known, found), None)
@@ -155,7 +157,7 @@ def tell(known: Ledger, found: Json) -> str:
         known.put_gang(as_gang(found))
         return f"gang {found['metadata']['name']}"
     if "spec" in found:
-        known.put_pod(as_seen(found))
+        known.put_pod(as_watched_pod(found))
         return f"pod {found['metadata']['name']}"
     known.put_node(as_node(found))
     return f"node {found['metadata']['name']}"
@@ -179,34 +181,34 @@ def test_news_of_a_status_alone_changes_no_room(found: Json) -> None:
     known = world(found)
     before, known.freed = known.snapshot(), set()
     running = {**found, "status": {**found["status"], "phase": "Running"}}
-    known.put_pod(as_seen(running))
+    known.put_pod(as_watched_pod(running))
     assert known.snapshot() is before
     assert known.freed == set()
 
 
 def test_a_gang_is_placed_while_it_has_a_placement() -> None:
-    known = ledger(node("a"), gang("early"), gang("train", seats={"a": 1}))
+    known = ledger(node("a"), gang("early"), gang("train", slots={"a": 1}))
     assert known.placed_gangs == 1
-    known.remove_gang(as_gang(gang("train", seats={"a": 1})))
+    known.remove_gang(as_gang(gang("train", slots={"a": 1})))
     assert known.placed_gangs == 0
 
 
 def test_a_gang_without_a_ray_cluster_reserves_nothing() -> None:
     """`--cascade=orphan` took its owner away, and no pod can take its slots any more."""
-    orphan = gang(seats={"a": 1})
+    orphan = gang(slots={"a": 1})
     orphan["metadata"]["ownerReferences"] = []
-    left = ledger(node("a"), gang(seats={"a": 1}))
+    left = ledger(node("a"), gang(slots={"a": 1}))
     assert left.reservations == 1
     left.put_gang(as_gang(orphan))
     assert (left.reservations, left.placed_gangs) == (0, 0)
 
 
 def test_nodes_that_only_pods_name_leave_nothing_behind() -> None:
-    """Whoever may create pods may name any node."""
+    """A tenant that may create pods may name any node."""
     known = ledger(node("a"))
-    before = set(known._rooms._changed)
+    before = set(known._capacity_cache._changed)
     for number in range(10):
-        seen = as_seen(pod(f"p{number}", on=f"no-such-node-{number}"))
+        seen = as_watched_pod(pod(f"p{number}", on=f"no-such-node-{number}"))
         known.put_pod(seen)
         known.remove_pod(seen.pod.uid)
-    assert known._rooms._changed == before
+    assert known._capacity_cache._changed == before

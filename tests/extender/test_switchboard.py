@@ -1,4 +1,4 @@
-"""Does the switchboard lead to one replica at a time, as the test of two replicas believes?"""
+"""The switchboard leads to one replica at a time."""
 
 from __future__ import annotations
 

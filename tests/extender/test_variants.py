@@ -1,4 +1,4 @@
-"""Does each scheduler configuration of the manifests guard what it says, and nothing more?"""
+"""Each scheduler configuration of the manifests guards what it says, and nothing more."""
 
 from __future__ import annotations
 

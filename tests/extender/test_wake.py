@@ -1,4 +1,4 @@
-"""Are refused pods tried again when room comes free for one of them, and only then?"""
+"""kube-scheduler is made to try refused pods again when room comes free for one, and only then."""
 
 from __future__ import annotations
 
@@ -8,99 +8,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from extender import unscheduled_pods as module
-from extender.memory.in_flight import Passing
-from extender.memory.in_flight_room import NOTHING_PASSED, Recall
+from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.snapshot import Ledger
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import Waker
 from kube.api.errors import Unreachable
-from tests.extender.worlds import as_gang, as_node, as_seen, gang, ledger, member, node, pinned, pod
-
-NODES = {"a", "b"}
-
-
-@pytest.fixture
-def known() -> Ledger:
-    return ledger(node("a"), node("b"), gang(seats={"a": 1, "b": 1}))
-
-
-@pytest.fixture
-def refusals() -> Refusals:
-    made = Refusals()
-    made.woken()
-    return made
-
-
-def fits(refusals: Refusals, known: Ledger, recall: Recall = NOTHING_PASSED) -> bool:
-    return refusals.any_fits(NODES, known.snapshot(), recall)
-
-
-def test_while_all_is_reserved_nobody_is_woken(known: Ledger, refusals: Refusals) -> None:
-    refusals.note(as_seen(pod("p", gpu=1)))
-    assert not fits(refusals, known)
-
-
-def test_the_end_of_a_reservation_wakes(known: Ledger, refusals: Refusals) -> None:
-    refusals.note(as_seen(pod("p", gpu=1)))
-    known.put_gang(as_gang(gang(seats={"a": 1})))
-    assert fits(refusals, known)
-    refusals.forget("uid-p")
-    assert not fits(refusals, known)
-
-
-def test_room_that_is_too_small_for_all_wakes_nobody(known: Ledger, refusals: Refusals) -> None:
-    refusals.note(as_seen(pod("p", gpu=9)))
-    known.put_gang(as_gang(gang(seats={"a": 1})))
-    assert not fits(refusals, known)
-
-
-def test_a_member_that_came_before_its_gang_is_woken(known: Ledger, refusals: Refusals) -> None:
-    known.put_gang(as_gang(gang("late")))
-    refusals.note(as_seen(member(pinned(pod("w", gpu=4), "a"), "late")))
-    known.put_gang(as_gang(gang(seats={"b": 1})))
-    known.freed.clear()
-    assert not fits(refusals, known)
-    known.put_gang(as_gang(gang("late", seats={"a": 1}, gpu=4)))
-    assert known.freed == {"a"}
-    assert fits(refusals, known)
-
-
-def test_what_an_earlier_process_refused_is_woken_once(known: Ledger) -> None:
-    refusals = Refusals()
-    assert fits(refusals, known)
-    refusals.woken()
-    assert not fits(refusals, known)
-
-
-def test_of_too_many_the_oldest_are_woken_by_any_room(known: Ledger) -> None:
-    """One may be gone before it is noted, and nobody tells of its end."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LIMIT", 2)
-        refusals = Refusals()
-    refusals.woken()
-    for name in ("o", "p", "q"):
-        refusals.note(as_seen(pod(name, gpu=9)))
-    assert len(refusals) == 2
-    known.put_gang(as_gang(gang(seats={"a": 1})))
-    assert fits(refusals, known)
-    refusals.woken()
-    assert not fits(refusals, known)
-
-
-def test_refused_pods_take_no_more_than_so_much(known: Ledger) -> None:
-    refusals = Refusals()
-    refusals.woken()
-    for number in range(40):
-        labels = {f"{number}-{at}": "x" * 60 for at in range(5000)}
-        made = pod(f"p{number}", gpu=9)
-        refusals.note(as_seen({**made, "metadata": {**made["metadata"], "labels": labels}}))
-    assert 0 < len(refusals) < 40
-    assert fits(refusals, known)
-
-
-# ---- the loop
+from tests.extender.worlds import (
+    as_gang,
+    as_node,
+    as_watched_pod,
+    gang,
+    node,
+    pod,
+)
 
 
 class Bell:
@@ -125,9 +46,11 @@ def bell() -> Bell:
 
 
 @contextlib.asynccontextmanager
-async def waking(known: Ledger, refusals: Refusals, bell: Bell) -> AsyncIterator[Waker]:
-    passing = Passing(settle=0.0, keep=30.0, limit=10)
-    waker = Waker(known, passing, refusals, bell, Metrics(), pause=0.01, clock=lambda: 1.0)
+async def waking(known: Ledger, unscheduled: UnscheduledPods, bell: Bell) -> AsyncIterator[Waker]:
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=10)
+    waker = Waker(
+        known, in_flight_pods, unscheduled, bell, Metrics(), pause=0.01, clock=lambda: 1.0
+    )
     task = asyncio.create_task(waker.run())
     try:
         yield waker
@@ -136,30 +59,32 @@ async def waking(known: Ledger, refusals: Refusals, bell: Bell) -> AsyncIterator
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_it_rings_when_room_comes_free(known: Ledger, bell: Bell, refusals: Refusals) -> None:
-    refusals.note(as_seen(pod("p", gpu=1)))
-    async with waking(known, refusals, bell) as waker:
-        known.put_gang(as_gang(gang(seats={"a": 1})))
+async def test_it_rings_when_room_comes_free(
+    known: Ledger, bell: Bell, unscheduled: UnscheduledPods
+) -> None:
+    unscheduled.note(as_watched_pod(pod("p", gpu=1)))
+    async with waking(known, unscheduled, bell) as waker:
+        known.put_gang(as_gang(gang(slots={"a": 1})))
         waker.tell()
         await asyncio.wait_for(bell.rung.acquire(), 10)
     assert bell.count == 1
 
 
 async def test_it_rings_again_where_it_failed(
-    known: Ledger, bell: Bell, refusals: Refusals
+    known: Ledger, bell: Bell, unscheduled: UnscheduledPods
 ) -> None:
     bell.failures = 2
-    refusals.note(as_seen(pod("p", gpu=1)))
-    known.put_gang(as_gang(gang(seats={"a": 1})))
-    async with waking(known, refusals, bell):
+    unscheduled.note(as_watched_pod(pod("p", gpu=1)))
+    known.put_gang(as_gang(gang(slots={"a": 1})))
+    async with waking(known, unscheduled, bell):
         await asyncio.wait_for(bell.rung.acquire(), 10)
     assert bell.failures == 0
 
 
-async def test_kubelets_that_report_wake_nobody(
-    known: Ledger, bell: Bell, refusals: Refusals
+async def test_reports_of_kubelets_wake_no_pod(
+    known: Ledger, bell: Bell, unscheduled: UnscheduledPods
 ) -> None:
-    refusals.note(as_seen(pod("p", gpu=1)))
+    unscheduled.note(as_watched_pod(pod("p", gpu=1)))
     known.freed.clear()
     known.put_node(as_node(node("a")))
     assert not known.freed

@@ -1,4 +1,4 @@
-"""When may what the watches told be used?"""
+"""The ledger is used only while every watch is synced and none is silent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from extender.memory.in_flight import Passing
-from extender.unscheduled_pods import Refusals
+from extender.memory.in_flight import InFlightPods
+from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 
 
@@ -22,9 +22,11 @@ class Told:
 
 
 def trusted(*reflectors: Told, now: float) -> bool:
-    nobody: Any = None  # no call is made
-    passing = Passing(settle=0.0, keep=30.0, limit=1)
-    watches: Any = Watches(nobody, passing, Refusals(), silence=90.0, clock=lambda: now)
+    client: Any = None  # no call is made
+    in_flight_pods = InFlightPods(settle=0.0, keep=30.0, limit=1)
+    watches: Any = Watches(
+        client, in_flight_pods, UnscheduledPods(), silence=90.0, clock=lambda: now
+    )
     watches.reflectors = reflectors
     return bool(watches.trusted())
 

@@ -1,4 +1,4 @@
-"""Does a gang bind whole after a burst of others, while its releases are held up?
+"""A gang binds whole after a burst of others, while its releases are held up.
 
 With the extender nothing lands in its room; where the extender was not asked, the coordinator
 repairs what others broke.
@@ -72,7 +72,7 @@ def _start_muster(stage: Stage, settings: Mapping[str, str] | None = None) -> No
         pytest.param(50, 500, marks=[pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )
-def test_a_gang_binds_whole_after_a_burst_and_keeps_its_seats(
+def test_a_gang_binds_whole_after_a_burst_and_keeps_its_slots(
     stage: Stage, size: int, fillers: int
 ) -> None:
     """The extender is killed and comes back in the middle of the burst."""
@@ -93,13 +93,13 @@ def test_a_gang_binds_whole_after_a_burst_and_keeps_its_seats(
     assert plot.bound()  # what is not reserved was for them
     assert _overrun(plot, reserved) == []
     stage.proxy.lift(held)
-    seats = _wait_whole(plot, size)
-    assert len(plot.bound()) < size + fillers  # some wait, and would take a seat
+    slots = _wait_whole(plot, size)
+    assert len(plot.bound()) < size + fillers  # some wait, and would take a slot
     lost = sorted(_members(plot))[-3:]
     for name in lost:
         plot.delete(name)
     plot.wait(lambda: not {*lost} & {*_members(plot)}, "the members to be gone")
-    assert _wait_whole(plot, size) == seats
+    assert _wait_whole(plot, size) == slots
 
 
 @pytest.mark.parametrize("configured", [True, False])
@@ -151,7 +151,7 @@ def _wait_reserved(plot: Plot, size: int) -> dict[str, Amounts]:
 
 
 def _all_shapes(count: int, reserved: list[str]) -> list[Json]:
-    """Pods that ask for a little or for all of a node, in each resource; some pinned to seats."""
+    """Pods that ask for a little or for all of a node, in each resource; some pinned to slots."""
     shapes = [
         pod("", gpu=1),
         pod("", gpu=2),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from extender.snapshot import Ledger, Seen, see
+from extender.snapshot import Ledger, WatchedPod, watched_pod
 from kube.codec.observed_pod import observe
 from kube.objects import names
 from kube.objects.core import Node, Pod
@@ -44,7 +44,7 @@ def pod(
 
 
 def with_port(found: Json, port: int) -> Json:
-    """The same pod, with a port of its host; or the same Gang, whose pods have it."""
+    """The same pod, with a port of its host; or the same Gang, with pods that have it."""
     if "status" in found and "placement" in found["status"]:
         made = copy.deepcopy(found)
         for each in made["status"]["placement"]["podSets"][0]["assignments"]:
@@ -63,7 +63,7 @@ def pinned(found: Json, to: str) -> Json:
 
 
 def member(found: Json, gang: str = "train", pod_set: str = "workers", replica: str = "") -> Json:
-    """The same pod, as one of a RayCluster whose uid is `uid-` and its name."""
+    """The same pod, as one of a RayCluster with the uid `uid-` and its name."""
     labels = {names.RAY_GROUP: pod_set, names.RAY_CLUSTER: gang, names.RAY_NODE_TYPE: "worker"}
     if replica:
         labels[names.RAY_REPLICA_NAME] = replica
@@ -81,19 +81,19 @@ def member(found: Json, gang: str = "train", pod_set: str = "workers", replica: 
 def gang(
     name: str = "train",
     *,
-    seats: Mapping[str, int] | None = None,
+    slots: Mapping[str, int] | None = None,
     gpu: int = 8,
     cpu: int = 1,
     minimum: int | None = None,
     of: str = "",
 ) -> Json:
-    """A Gang; `seats` (node -> pods) of its workers' shape are its placement."""
+    """A Gang; `slots` (node -> pods) of its workers' shape are its placement."""
     model = observe(msgspec.convert(member(pod("model", gpu=gpu, cpu=cpu), name), Pod))
     assert model.member is not None
     assert model.member.shape is not None
     requests = {"cpu": str(cpu), GPU: str(gpu), "pods": "1"}
-    placed = {"shape": model.member.shape.key, "requests": requests, "nodes": dict(seats or {})}
-    count = sum((seats or {}).values())
+    placed = {"shape": model.member.shape.key, "requests": requests, "nodes": dict(slots or {})}
+    count = sum((slots or {}).values())
     owner = {"kind": "RayCluster", "name": name, "uid": of or f"uid-{name}"}
     sets = [{"name": "workers", "assignments": [placed]}]
     least = count if minimum is None else minimum
@@ -105,12 +105,12 @@ def gang(
             "ownerReferences": [owner],
         },
         "spec": {"podSets": [{"name": "workers", "count": count, "minimum": least}]},
-        "status": {"placement": {"epoch": 1, "podSets": sets}} if seats else {},
+        "status": {"placement": {"epoch": 1, "podSets": sets}} if slots else {},
     }
 
 
-def as_seen(found: Json) -> Seen:
-    return see(as_pod(found))
+def as_watched_pod(found: Json) -> WatchedPod:
+    return watched_pod(as_pod(found))
 
 
 def as_pod(found: Json) -> Pod:
@@ -132,7 +132,7 @@ def ledger(*objects: Json) -> Ledger:
         if "podSets" in each.get("spec", {}):
             made.put_gang(as_gang(each))
         elif "spec" in each:
-            made.put_pod(as_seen(each))
+            made.put_pod(as_watched_pod(each))
         else:
             made.put_node(as_node(each))
     return made

@@ -1,4 +1,4 @@
-"""How do the fault tests name the requests that a fault is for?"""
+"""Names the requests that a fault is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to every pod, Gang and RayCluster of a namespace, seen by watches?"""
+"""Records by watches what happened to every pod, Gang and RayCluster of a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fixtures do the fault tests share?
+"""Fixtures of the fault tests.
 
 One cluster with KubeRay and Muster's webhook for all of them. For each test a plot (a namespace
 and nodes of its own), a chronicle of what happens there, and a crew of coordinators that ends with

@@ -1,4 +1,4 @@
-"""How are coordinators started for one test, each behind a proxy of its own, and all ended?"""
+"""Starts coordinators for one test, each behind a proxy of its own, and ends all of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Crew:
         return member
 
     def start_leader(self, settings: Mapping[str, str] | None = None) -> Member:
-        """Start one that will lead, because nobody else is there to."""
+        """Start one that will lead, because no other is there."""
         (member,) = self.start(1, settings)
         member.wait_leads()
         return member

@@ -1,4 +1,4 @@
-"""Do the recorded histories of pods and Gangs say that everything was right at every moment?
+"""Checks recorded histories of pods and Gangs: everything was right at every moment.
 
 Pure functions over what a `Chronicle` has recorded. Changes of both kinds are put in the one order
 in which the API server made them, that of their resource versions. Every pod of the tests asks for

@@ -1,4 +1,4 @@
-"""What if the way between a coordinator and its API server is slow, lossy or dead?
+"""A proxy that makes the way between a coordinator and its API server slow, lossy or dead.
 
 A proxy on loopback that forwards every request over TLS, and meanwhile does to the ones that
 match a fault what the fault says. A request that is held is delivered when it is let go, also

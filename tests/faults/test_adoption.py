@@ -1,4 +1,4 @@
-"""What becomes of a Ray cluster that is opted in while only a part of it runs?"""
+"""A Ray cluster that is opted in while only a part of it runs ends whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is nothing released on stale data, and does all catch up, when the API server is in trouble?"""
+"""Nothing is released on stale data, and all catches up, when the API server is in trouble."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def clear(plot: Plot, name: str) -> None:
 
 
 def no_trouble(plot: Plot, chronicle: Chronicle) -> bool:
-    """Whether nobody was released onto room that was not there, or elsewhere than promised."""
+    """Whether no pod was released onto room that was not there, or elsewhere than promised."""
     found = problems(chronicle.ledger, {plot.node("node"): PODS})
     assert found == []
     return not found
@@ -103,15 +103,21 @@ def test_a_restarted_server_is_found_again(
     assert no_trouble(plot, chronicle)
 
 
-def test_a_release_that_a_restart_interrupts_is_completed_once(
-    plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
-) -> None:
-    """The outcome of a write to a dying server is unknown: taken for done, the pod would wait."""
+def held_release(plot: Plot, crew: Crew) -> tuple[Member, Fault]:
+    """Have a leader release a head, and hold the request on its way to the server."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     hold = leader.proxy.hold(is_release)
     plot.create(three_pods())
     wait_until(lambda: bool(hold.met), "the head to be released")
+    return leader, hold
+
+
+def test_a_release_that_a_restart_interrupts_is_completed_once(
+    plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
+) -> None:
+    """The outcome of a write to a dying server is unknown: taken for done, the pod would wait."""
+    leader, hold = held_release(plot, crew)
     server.kill()
     leader.proxy.lift(hold)
     server.restart()
@@ -124,11 +130,7 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
     plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
 ) -> None:
     """The release that the hung server still has in hand is executed when it wakes, or fenced."""
-    plot.add_node(PODS)
-    leader = crew.start_leader()
-    hold = leader.proxy.hold(is_release)
-    plot.create(three_pods())
-    wait_until(lambda: bool(hold.met), "the head to be released")
+    leader, hold = held_release(plot, crew)
     server.pause()
     leader.proxy.lift(hold)
     wait_until(lambda: not leader.leads, "the term to end")
@@ -158,7 +160,7 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
 def test_room_that_comes_free_in_an_outage_is_used_after_it(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str
 ) -> None:
-    """What happened while nobody listened must be read up, or the gang waits for ever."""
+    """What happened while no watch listened must be read up, or the gang waits for ever."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     fill(plot, "filler")
@@ -218,7 +220,7 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
 def test_a_gang_gets_through_a_server_that_refuses_much(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
-    """Every sort of write is refused now and then: one that nobody repeats would end it."""
+    """Every sort of write is refused now and then: one that is not repeated would end it."""
     plot.add_node(PODS)
     leader = crew.start_leader()
     leader.proxy.refuse(500, not_lease, share=0.3)

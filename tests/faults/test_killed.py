@@ -1,4 +1,4 @@
-"""Does every gang end whole when the coordinators are killed again and again, at any moment?"""
+"""Every gang ends whole when the coordinators are killed again and again, at any moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a leader that is late or hung do harm, once another one leads?"""
+"""A leader that is late or hung does no harm once another one leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Would the checks of the history see it, if something were wrong? Without a control plane."""
+"""The checks of the history notice each fault. Without a control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the proxy do what the fault tests believe it does? Without a control plane."""
+"""The proxy does what the fault tests rely on. Without a control plane."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_a_share_is_refused_and_the_rest_passes(
 
 @pytest.mark.parametrize("fault", ["cut", "lose_answers"])
 async def test_a_cut_is_no_answer(origin: tuple[Origin, str], proxy: Proxy, fault: str) -> None:
-    """Cut before it is sent on, a request has no effect; cut after, it has, and nobody knows."""
+    """Cut before it is sent on, a request has no effect; cut after, it has one, untold."""
     getattr(proxy, fault)(every)
     assert await asyncio.to_thread(post, proxy) == 0
     assert len(origin[0].bodies) == (1 if fault == "lose_answers" else 0)

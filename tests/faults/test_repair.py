@@ -1,4 +1,4 @@
-"""Is a gang whole in the end, whatever is taken from it between the verdict and the last bind?"""
+"""A gang ends whole, whatever is taken from it between the verdict and the last bind."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.controlplane.plot import NODES, Plot, is_held, pin
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
 from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew
+from tests.faults.crew import Crew, Member
 from tests.faults.ledger import problems, twice_released, unpromised
+from tests.faults.proxy import Hold
 
 PODS = 3
 IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
@@ -66,15 +67,21 @@ def main(cpus: int) -> Json:
     return {"name": "main", "image": "none", "resources": requests(cpu=str(cpus))}
 
 
-def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
-    plot: Plot, chronicle: Chronicle, crew: Crew
-) -> None:
-    """Without the pins as a second record the released pod would wait alone for the rest."""
+def with_releases_held(plot: Plot, crew: Crew) -> tuple[Member, Hold]:
+    """A gang that is decided, with the releases of its workers on their way."""
     plot.add_equal_nodes(PODS, 1)
     leader = crew.start_leader()
     hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
     plot.create(three_pods())
     wait_until(lambda: len(hold.met) >= PODS - 1, "the workers to be released")
+    return leader, hold
+
+
+def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """Without the pins as a second record the released pod would wait alone for the rest."""
+    leader, hold = with_releases_held(plot, crew)
     written = plot.status("three")["placement"]
     plot.delete("Gang", "three")
     plot.wait(lambda: plot.status("three").get("placement") == written, "the same placement")
@@ -84,15 +91,11 @@ def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
     assert list(twice_released(chronicle.ledger)) == []
 
 
-def test_a_gang_deleted_while_nobody_leads_is_completed_around_its_pins(
+def test_a_gang_deleted_while_no_replica_leads_is_completed_around_its_pins(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
     """The next leader has only the pins: the head stays where it is, and nothing goes twice."""
-    plot.add_equal_nodes(PODS, 1)
-    leader = crew.start_leader()
-    hold = leader.proxy.hold(lambda call: is_release(call) and "worker" in call.path)
-    plot.create(three_pods())
-    wait_until(lambda: len(hold.met) >= PODS - 1, "the workers to be released")
+    leader, hold = with_releases_held(plot, crew)
     before = plot.wait(lambda: plot.bound("three", "head"), "the head to be bound")
     leader.process.kill()
     plot.delete("Gang", "three")
@@ -147,7 +150,7 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
 def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:
-    """Nobody tells Muster but kube-scheduler's word on the pod: without a deadline it waits on."""
+    """Only kube-scheduler's word on the pod tells it: without a deadline it waits on."""
     plot.add_equal_nodes(2, PODS)
     crew.start_leader(IMPATIENT)
     plot.create(three_pods())
@@ -197,7 +200,7 @@ def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
 
 @contextlib.contextmanager
 def forbidden_releases(plot: Plot, cluster: str) -> Iterator[None]:
-    """An admission policy lets nobody take a gate off the pods of a Ray cluster."""
+    """An admission policy lets no client take a gate off the pods of a Ray cluster."""
     policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     name = {"name": plot.name}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}

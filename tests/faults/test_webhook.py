@@ -1,4 +1,4 @@
-"""Does a pod slip through when the webhook is down while its cluster is created?"""
+"""No pod slips through when the webhook is down while its cluster is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do gangs come and go while somebody kills the coordinators?"""
+"""Makes gangs come and go while the coordinators are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the metrics of connections say of a caller that sends half a request, and waits?"""
+"""A caller that sends half a request and waits, for the tests of connection metrics."""
 
 import asyncio
 

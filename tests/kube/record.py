@@ -1,4 +1,4 @@
-"""What pods does a real KubeRay make for a RayCluster? This writes `samples/pods-kuberay-*` anew.
+"""Records the pods of a real KubeRay. This writes `samples/pods-kuberay-*` anew.
 
 `python -m tests.kube.record 1.5.1` has the operator of that version make the pods of
 `samples/raycluster.json`, Muster's own webhook gate them, and the API server store them.
@@ -44,7 +44,7 @@ def record(cluster: Cluster) -> list[Json]:
 
 
 def _kept(pod: Json) -> Json:
-    """Leave out the book-keeping of who wrote what, and what the containers run."""
+    """Leave out field owners, and what the containers run."""
     del pod["metadata"]["managedFields"]
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])):
         for key in container.keys() & RUN:

@@ -1,4 +1,4 @@
-"""Are nodes shaped as in the clouds, and pods made by each KubeRay, read for what they are?"""
+"""Nodes as clouds make them, and pods of each KubeRay, are read right."""
 
 import json
 from pathlib import Path

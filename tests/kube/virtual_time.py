@@ -1,6 +1,6 @@
 """An event loop whose clock jumps to the next timer: hours of waiting in no time.
 
-It is for programs that wait for timers only; who waits for a socket that stays silent while no
+It is for programs that wait for timers only; a wait for a socket that stays silent while no
 timer is set has found a deadlock, and is told so.
 """
 

@@ -1,4 +1,4 @@
-"""Do the manifests say what the programs expect, and grant what they use and no more?"""
+"""The manifests say what the programs expect, and grant what they use and no more."""
 
 import re
 from pathlib import Path
@@ -330,7 +330,7 @@ def viewing() -> Json:
     return one("ClusterRole", "muster-view")
 
 
-def test_whoever_may_view_a_namespace_may_see_why_a_gang_waits() -> None:
+def test_viewers_of_a_namespace_may_see_why_a_gang_waits() -> None:
     assert viewing()["metadata"]["labels"] == {
         "rbac.authorization.k8s.io/aggregate-to-view": "true"
     }

@@ -1,4 +1,4 @@
-"""Does a policy let each port of each server be called, and none that nothing listens on?"""
+"""The policies let each port of each server be called, and no other."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_policy_selects_something_and_only_in_our_namespace() -> None:
 
 
 def test_as_they_stand_they_keep_no_caller_out() -> None:
-    """Whoever takes them without naming addresses must not lose the webhook."""
+    """An operator who takes them without naming addresses must not lose the webhook."""
     for policy in POLICIES:
         for rule in policy["spec"].get("ingress", []):
             blocks = [each["ipBlock"] for each in rule["from"]]

@@ -1,4 +1,4 @@
-"""`python -m tests.oracle`: does kube-scheduler do what Muster says, in as many cases as asked?"""
+"""`python -m tests.oracle`: compares verdicts with kube-scheduler in as many cases as asked."""
 
 import argparse
 import sys

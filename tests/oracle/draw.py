@@ -1,4 +1,4 @@
-"""What does an ingredient draw from: chance, and the names of the world in the making?"""
+"""The source of chance and names for the ingredients of a world."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What does one constraint bring to the oracle? See the package `tests.oracle.ingredients`."""
+"""What one constraint brings to the oracle. See the package `tests.oracle.ingredients`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ class Reach(Enum):
     """What the answer of a constraint depends on; the search through everything rests on it."""
 
     NODE = "the pod and the node alone"
-    ROOM = "also on who is bound, and one more pod never turns a refusal into consent"
-    COMPANY = "also on who is bound, and one more pod may help as well as hurt"
+    ROOM = "also on bound pods, and one more of them never turns a refusal into consent"
+    EXISTING_PODS = "also on bound pods, and one more of them may help as well as hurt"
 
 
 class Ingredient:

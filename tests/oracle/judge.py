@@ -1,4 +1,4 @@
-"""Would kube-scheduler take this pod on that node, worked out the slow and obvious way?
+"""Says whether kube-scheduler would take a pod on a node, the slow and obvious way.
 
 Written from the scheduler's plugins and on plain manifests, sharing no line with the core: one
 pod, one node, everything that is bound so far. What refuses is named, so that it can be counted
@@ -12,7 +12,7 @@ from tests.oracle.ingredient import Ingredient, Reach
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.model import Bound, Json, Scene, name_of, priority_of
 
-_ROOM = tuple(each for each in INGREDIENTS if each.reach is not Reach.COMPANY)
+_ROOM = tuple(each for each in INGREDIENTS if each.reach is not Reach.EXISTING_PODS)
 
 
 def refusals(
@@ -45,15 +45,15 @@ def accepts(pod: Json, node: Json, scene: Scene) -> bool:
 
 
 def takes(pod: Json, node: Json, scene: Scene) -> bool:
-    """Say whether nothing speaks against it that will do so for ever, whoever comes."""
+    """Say whether no refusal is final, whatever pods are bound later."""
     return next(refusals(pod, node, scene, _ROOM), None) is None
 
 
 def faults(gang: Sequence[Bound], scene: Scene) -> Iterator[str]:
     """Say what is wrong with a gang that is bound as it stands here, in the order of release.
 
-    A pod that is refused tries again once others are bound, as kube-scheduler has it. Who came too
-    early may keep others out for good: nothing is wrong if some other order binds them all.
+    A pod that is refused tries again once others are bound, as in kube-scheduler. A pod that is
+    bound too early may keep others out for good: nothing is wrong if another order binds all.
     """
     for each in INGREDIENTS:
         yield from each.faults(gang, scene)
@@ -89,7 +89,7 @@ def _has_order(now: Scene, waiting: list[Bound], tried: set[frozenset[str]]) -> 
 
 
 def _pass(now: Scene, waiting: list[Bound]) -> tuple[Scene, list[Bound]]:
-    """Bind who is accepted, one after the other; return the scene then and who is left."""
+    """Bind accepted pods, one after the other; return the scene then and the pods that are left."""
     left = []
     for pod, node in waiting:
         if accepts(pod, node, now):

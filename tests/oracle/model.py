@@ -1,4 +1,4 @@
-"""What is a world of the oracle, and how is it seen while pods are bound one after the other?
+"""A world of the oracle, and its scenes while pods are bound one after the other.
 
 A world is plain manifests, so that the judge and the core each read them in their own way. Its
 slot is in every name, label key and namespace, so that worlds live side by side in one cluster:

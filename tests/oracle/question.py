@@ -1,4 +1,4 @@
-"""What does Muster answer for the gang of a world?"""
+"""Asks Muster for its verdict on the gang of a world."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     key = GangKey(world.namespaces[0], "gang")
     priority = min(pod["spec"].get("priority", 0) for pod in world.gang)
     gang = PendingGang(key, 0, 0.0, groups, members=members, pod_priority=priority)
-    company, volumes = ExistingPods(cache.pod_index), Volumes(cache.storage)
-    [decision] = run_cycle([gang], cache.columns(), existing=company, volumes=volumes)
+    existing, volumes = ExistingPods(cache.pod_index), Volumes(cache.storage)
+    [decision] = run_cycle([gang], cache.columns(), existing=existing, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
             return Yes(_released(shapes, admitted))
@@ -93,14 +93,14 @@ def _shape(pod: Json, cache: ClusterCache) -> PodShape:
 def _released(
     shapes: list[tuple[Json, PodShape]], admitted: Admitted
 ) -> tuple[tuple[tuple[Json, str], ...], ...]:
-    """Hand the seats of a placement to the pods, the head first in its wave."""
-    seats: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    """Give the slots of a placement to the pods, the head first in its wave."""
+    slots: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for each in admitted.placement.assignments:
         for node, count in each.nodes:
-            seats[each.pod_set, each.shape] += [(each.wave, node)] * count
+            slots[each.pod_set, each.shape] += [(each.wave, node)] * count
     waves: defaultdict[int, list[tuple[Json, str]]] = defaultdict(list)
     for pod, shape in sorted(shapes, key=lambda it: (pod_set_of(it[0]) != "head", name_of(it[0]))):
-        wave, node = seats[pod_set_of(pod), shape.key].pop()
+        wave, node = slots[pod_set_of(pod), shape.key].pop()
         waves[wave].append((pod, node))
     return tuple(tuple(waves[wave]) for wave in sorted(waves))
 

@@ -1,4 +1,4 @@
-"""Is there any way at all to bind a gang? Found out by trying everything, one pod at a time.
+"""Finds any way to bind a gang by trying everything, one pod at a time.
 
 It follows kube-scheduler: pods are bound one after the other, each judged by what is bound then,
 in whatever order suits. It shares no line with the core.
@@ -29,13 +29,14 @@ def possible(
     if any(sum(row) < kind.count for row, kind in zip(most, kinds, strict=True)):
         return False
     matters = any(
-        each.reach is Reach.COMPANY and each.name in present - scene.ignored for each in INGREDIENTS
+        each.reach is Reach.EXISTING_PODS and each.name in present - scene.ignored
+        for each in INGREDIENTS
     )
     return _Search(kinds, most, tries, matters).run(scene)
 
 
 def safe(scene: Scene, gang: Sequence[Json], tries: int) -> bool | None:
-    """Say whether pods can be pinned so that all are bound whoever of them goes first.
+    """Say whether pods can be pinned so that all are bound whichever of them goes first.
 
     None where that takes too many tries.
     """
@@ -77,7 +78,7 @@ def _ending(kinds: Sequence["_Kind"], bound: Sequence[Bound], nodes: Sequence[Js
 def _ends_well(scene: Scene, kinds: Sequence["_Kind"], ending: State) -> bool:
     """Say whether every order of binding leads to this ending.
 
-    Who is refused is tried again, but for those whom kube-scheduler may let lie.
+    A refused pod is tried again, unless kube-scheduler may leave it unschedulable.
     """
     known: dict[State, bool] = {}
     asleep = [any(each.may_sleep(kind.pod) for each in INGREDIENTS) for kind in kinds]

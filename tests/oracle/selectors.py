@@ -1,4 +1,4 @@
-"""Do labels satisfy a selector?"""
+"""Matches labels against selectors."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How does a world come up on a real control plane, and what does kube-scheduler do with it?
+"""Brings a world up on a real control plane, and records what kube-scheduler does with it.
 
 No kubelet and no kwok: a node that is created Ready stays so for longer than a world lives, and a
 pod counts from the moment it is bound. Controllers that would change a world are left out.

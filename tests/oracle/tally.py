@@ -1,4 +1,4 @@
-"""What came of all cases, and how is it told?"""
+"""Counts the outcomes of all cases, and prints them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ class Outcome:
 
     `possible` is whether there is a way to bind the gang: because it was bound, or because trying
     everything found one; None where that took too long. `judge` says where the slow judgement
-    and kube-scheduler are not of one mind, `unanswered` where kube-scheduler did not answer in
-    time, `safe` whether a gang that was missed can be pinned so that all are bound whoever goes
+    and kube-scheduler disagree, `unanswered` where kube-scheduler did not answer in
+    time, `safe` whether a gang that was missed can be pinned so that all are bound whichever goes
     first, `waves` in how many waves an admitted one was released, `deciders` are the ingredients
     without which the answer had been another.
     """

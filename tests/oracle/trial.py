@@ -1,4 +1,4 @@
-"""Does Muster's answer agree with what kube-scheduler does, and with trying everything?
+"""Compares Muster's answer with kube-scheduler and with trying everything.
 
 A yes is released as the product does it, wave by wave, head first and pinned, and every pod must be
 bound to its node. After a no the gang is released unpinned, for kube-scheduler to place pod by pod,

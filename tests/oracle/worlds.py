@@ -1,4 +1,4 @@
-"""What does a random small cluster look like, with pods on it and a gang in front of it?"""
+"""Makes random small clusters, with pods on them and a gang in front."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is in the archives that people install?"""
+"""The archives that people install hold the programs and nothing else."""
 
 import os
 import shutil

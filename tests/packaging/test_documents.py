@@ -1,4 +1,4 @@
-"""Do the documents speak of files, targets and anchors that exist?"""
+"""The documents name only files, targets and anchors that exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is the image what it should be? There may be no engine to build it, so its text is judged."""
+"""The image is built as it should be. There may be no engine, so its text is judged."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_it_is_built_on_a_slim_image_with_a_tag() -> None:
         assert said(stage, "FROM")[0].startswith("${BASE_IMAGE}")
 
 
-def test_it_runs_as_a_numeric_user_who_is_not_root(last: list[Step]) -> None:
+def test_it_runs_as_a_numeric_user_that_is_not_root(last: list[Step]) -> None:
     (user,) = said(last, "USER")
     assert all(int(number) > 0 for number in user.split(":"))
 

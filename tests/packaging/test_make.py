@@ -1,4 +1,4 @@
-"""Does `make help` tell all there is, and does the build server run the README's command?"""
+"""`make help` lists every target, and the build server runs the README's command."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_make_test_tries_all_examples_and_the_same_each_time() -> None:
-    """Soundness rests on their number; only who works on the code waits for fewer."""
+    """Soundness rests on their number; only test-unit tries fewer."""
     used = dict(
         re.findall(r'-m "(.*)" --hypothesis-profile=(\w+)', (ROOT / "Makefile").read_text())
     )

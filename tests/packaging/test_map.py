@@ -1,4 +1,4 @@
-"""Does docs/architecture.md name every file of the programs, and none that there is not?"""
+"""docs/architecture.md names every file of the programs once, and none that does not exist."""
 
 import re
 from collections.abc import Iterator
@@ -25,3 +25,14 @@ def test_the_map_names_every_file_once() -> None:
         if path.suffix == ".py" and not path.name.startswith("__")
     ]
     assert sorted(mapped()) == sorted(there)
+
+
+def test_each_question_of_a_newcomer_leads_to_files_that_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("\n### Questions of a newcomer\n")[2].partition("\n## ")[0]
+    answers = dict(re.findall(r"^\| (\S[^|]*\?) \| ([^|]*) \|$", table, re.MULTILINE))
+    assert len(answers) >= 15
+    for question, answer in answers.items():
+        named = re.findall(r"`([\w/]+\.py)`", answer)
+        assert named, question
+        assert [path for path in named if not (ROOT / path).is_file()] == [], question

@@ -1,4 +1,4 @@
-"""Does docs/operating.md name every metric, with its type and its labels, and no other?"""
+"""docs/operating.md names every metric, with its type and its labels, and no other."""
 
 import re
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from prometheus_client import REGISTRY, CollectorRegistry
 import coordinator.metrics
 import extender.metrics
 import webhook.metrics
-from extender.memory.in_flight import Passing
+from extender.memory.in_flight import InFlightPods
 from extender.serve import _watch_gauges
-from extender.unscheduled_pods import Refusals
+from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 from kube.api.client import Client
 from tests.metrics import Family, families
@@ -26,9 +26,9 @@ def registries() -> Iterator[CollectorRegistry]:
     yield REGISTRY
     yield webhook.metrics.Metrics().registry
     found = extender.metrics.Metrics()
-    passing, refusals = Passing(settle=0.0, keep=30.0, limit=1), Refusals()
-    watches = Watches(cast(Client, None), passing, refusals, silence=90.0)
-    _watch_gauges(found, watches, passing, refusals)
+    in_flight_pods, unscheduled = InFlightPods(settle=0.0, keep=30.0, limit=1), UnscheduledPods()
+    watches = Watches(cast(Client, None), in_flight_pods, unscheduled, silence=90.0)
+    _watch_gauges(found, watches, in_flight_pods, unscheduled)
     yield found.registry
 
 

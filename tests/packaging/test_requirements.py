@@ -1,4 +1,4 @@
-"""Does a fresh machine install what was tested, and nothing that anybody swapped?"""
+"""A fresh machine installs what was tested, each archive checked by its hash."""
 
 import ast
 import re
@@ -49,6 +49,10 @@ def wanted(name: str) -> list[Requirement]:
     return {"runtime": runtime, "build": group("build"), "dev": runtime + group("dev")}[name]
 
 
+def test_every_lock_file_is_there() -> None:
+    assert {path.stem for path in EVERY} >= {*LOCKED}
+
+
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_every_package_is_pinned_with_hashes(path: Path) -> None:
     found = entries(path)
@@ -61,7 +65,9 @@ def test_every_package_is_pinned_with_hashes(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_no_file_says_where_packages_come_from(path: Path) -> None:
-    for line in path.read_text().splitlines():
+    lines = path.read_text().splitlines()
+    assert lines
+    for line in lines:
         assert "://" not in line
         assert not re.match(r"\s*(-[a-z]\b|--(?!hash=))", line), line
         assert not re.search(r"(^|[\s\"'=])(/|~|file:)", line), line
@@ -69,21 +75,25 @@ def test_no_file_says_where_packages_come_from(path: Path) -> None:
 
 @pytest.mark.parametrize("name", LOCKED)
 def test_the_pins_are_those_that_the_project_asks_for(name: str) -> None:
-    found = locked(name)
-    for requirement in wanted(name):
+    found, asked = locked(name), wanted(name)
+    assert asked
+    for requirement in asked:
         pinned, _ = found[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(pin(pinned)), f"{requirement}: run make lock"
 
 
 @pytest.mark.parametrize("name", ["runtime", "build"])
 def test_what_is_tested_is_what_is_shipped(name: str) -> None:
-    tested = locked("dev")
-    for package, (requirement, hashes) in locked(name).items():
+    tested, shipped = locked("dev"), locked(name)
+    assert shipped
+    for package, (requirement, hashes) in shipped.items():
         assert tested[package] == (requirement, hashes)
 
 
 def test_the_build_requirement_is_the_pinned_one() -> None:
-    for item in project()["build-system"]["requires"]:
+    required = project()["build-system"]["requires"]
+    assert required
+    for item in required:
         requirement = Requirement(item)
         assert locked("build")[requirement.name][0].specifier == requirement.specifier
 

@@ -1,4 +1,4 @@
-"""Is there a key in the repository?"""
+"""There is no key in the repository."""
 
 import re
 import stat
@@ -8,7 +8,7 @@ from tests.packaging.tree import ROOT, files
 
 # A whole block: the marker alone stands in code that writes or looks for keys.
 KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=\s]{64,}")
-# Git leaves these out (.gitignore), so that a key made in the work tree is nobody's mistake.
+# Git leaves these out (.gitignore), so a key made in the work tree is no mistake.
 IGNORED = {".key", ".pem", ".crt", ".p12", ".log"}
 
 

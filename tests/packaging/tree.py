@@ -1,4 +1,4 @@
-"""What does the checkout consist of, and what does pyproject.toml say of it?"""
+"""Lists the files of the checkout, and reads pyproject.toml."""
 
 import os
 import tomllib

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scheduling.filters.feasibility import feasible, rejections
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.constraints import (
+    NodeRestrictions,
     PodTerm,
     Requirement,
     SpreadConstraint,
@@ -40,21 +41,26 @@ def test_rejections_count_every_refused_node_once(shape: PodShape, on: list[Node
 
 
 TOLD_APART_BY: dict[str, Any] = {
-    "requests": (("cpu", 2),),
+    "own_requests": (("cpu", 2),),
     "node_selector": (("zone", "a"),),
     "node_affinity": (),
     "tolerations": (Toleration("", "Exists", "", ""),),
     "added_affinity": (),
     "features": ("x",),
     "spread": (SpreadConstraint(PodTerm("zone", (), ("team",)), 1),),
-    "bounds": (Requirement("zone", "NotIn", ("a",)),),
-    "inside": (Requirement("zone", "In", ("a",)),),
-    "avoided": ("n0",),
-    "reach": (VolumeNodeRestriction("VolumeBinding", "claim", ()),),
 }
-"""One value per field that counts on a node, other than the default."""
+"""One value per field of a shape that counts on a node, other than the default."""
 
-LEFT_ASIDE = {"unsupported", "near", "apart", "volumes", "came_as"}
+ADDED: dict[str, Any] = {
+    "existing_pods": (Requirement("zone", "NotIn", ("a",)),),
+    "topology": (Requirement("zone", "In", ("a",)),),
+    "volumes": (VolumeNodeRestriction("VolumeBinding", "claim", ()),),
+    "disks": (("attach:driver", 1),),
+    "avoided": ("n0",),
+}
+"""The same of its restrictions."""
+
+LEFT_ASIDE = {"own_unsupported", "affinity", "anti_affinity", "volumes", "restrictions"}
 """What no node is asked about: it is worked out before to what is, or refused."""
 
 
@@ -64,6 +70,11 @@ def test_shapes_are_counted_as_one_only_where_no_node_tells_them_apart() -> None
     plain = PodShape((("cpu", 1),))
     for name, value in TOLD_APART_BY.items():
         assert replace(plain, **{name: value}).fitting != plain.fitting
+    added = {field.name for field in fields(NodeRestrictions)}
+    assert added == ADDED.keys() | {"unsupported_volumes"}
+    for name, value in ADDED.items():
+        restricted = replace(plain, restrictions=NodeRestrictions(**{name: value}))
+        assert restricted.fitting != plain.fitting
 
 
 @given(st.lists(shapes(), min_size=2, max_size=6), nodes())

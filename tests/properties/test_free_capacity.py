@@ -1,4 +1,4 @@
-"""What a room hands on to the rooms made from it, against rooms that know nothing."""
+"""Free capacity that remembers what it was asked, against free capacity that remembers nothing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ AMOUNTS = st.dictionaries(
     st.sampled_from([*RESOURCES, "pods", *PORTS]), st.integers(1, 4), min_size=1
 )
 SHAPES = st.builds(
-    lambda shape, ports: replace(shape, requests=tuple(sorted({*shape.requests, *ports}))),
+    lambda shape, ports: replace(shape, own_requests=tuple(sorted({*shape.requests, *ports}))),
     shapes(),
     st.lists(st.sampled_from([(name, offered(name)) for name in PORTS]), max_size=2, unique=True),
 )
@@ -65,7 +65,7 @@ class World:
                 spread = Distribution(fitting, np.ones(len(fitting), dtype=np.int64))
                 self.room = self.room.without(self.shapes[which], spread)
             case ("face", int(priority)):
-                self.room = self.room.facing(priority)
+                self.room = self.room.for_priority(priority)
             case ("next",):
                 self.room = self.room.for_next()
             case ("ask", int(which)):
@@ -73,7 +73,7 @@ class World:
 
     def move(self) -> None:
         """Go on to the next cycle, and see that no node is overlooked that holds more."""
-        before = free_by_name(self.room.facing(-(2**31)))
+        before = free_by_name(self.room.for_priority(-(2**31)))
         was = self.room
         self.room = self.room.moved_to(self.table.snapshot())
         grown = {self.room.columns.names[at] for at in self.room.grown}
@@ -129,7 +129,7 @@ def test_what_is_free_is_what_was_less_all_that_was_taken(
     taken: list[tuple[int, dict[int, int]]],
     asked: int,
 ) -> None:
-    """Whether somebody asked between or not."""
+    """Whether it was asked for in between or not."""
     room = FreeCapacity.of(columns_of(on))
     left = {name: dict(free) for name, free in free_by_name(room).items()}
     for number, (which, pods) in enumerate(taken):

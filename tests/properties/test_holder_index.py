@@ -1,4 +1,4 @@
-"""The table of holders against adding up pods one by one."""
+"""The index of holders against adding up pods one by one."""
 
 from collections import Counter
 

@@ -1,27 +1,31 @@
-"""Gangs whose pods mind each other's company, against trying everything pod by pod."""
+"""Gangs whose pods have affinity or anti-affinity, against trying everything pod by pod."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from scheduling.cycle import Settings, run_cycle
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import AwaitedError, ToldApartError, neighbours
+from scheduling.filters.inter_pod_affinity import (
+    PartlySelectedError,
+    WaitForBindingError,
+    gang_constraints,
+)
 from scheduling.model.constraints import PodTerm, Requirement
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason
-from scheduling.placement.interdependent.exhaustive import is_impossible
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
 from scheduling.placement.interdependent.search import Ordered, place_interdependent
+from scheduling.placement.interdependent.upper_bounds import is_impossible
 from scheduling.placement.release_waves import MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import node_snapshot_of
-from scheduling.state.pod_index import ExistingPods, Kind, PodIndex
+from scheduling.state.pod_index import ExistingPods, PodIndex, PodKind
 from tests.examples import examples
 
 APPS = st.sampled_from(["h", "w"])
@@ -39,16 +43,16 @@ FEW_TERMS = st.lists(TERMS, max_size=1).map(tuple) | st.lists(TERMS, max_size=2)
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod with what it minds."""
+    """A pod with its affinity and anti-affinity."""
 
-    kind: Kind
+    kind: PodKind
     shape: PodShape
 
 
 @st.composite
 def pods(draw: st.DrawFn, namespaces: Sequence[str] = ("team",)) -> Pod:
     asked = (("cpu", draw(st.integers(1, 2))), ("pods", 1))
-    shape = PodShape(asked, near=draw(FEW_TERMS), apart=draw(FEW_TERMS))
+    shape = PodShape(asked, affinity=draw(FEW_TERMS), anti_affinity=draw(FEW_TERMS))
     return Pod((draw(st.sampled_from(namespaces)), (("app", draw(APPS)),)), shape)
 
 
@@ -94,18 +98,18 @@ def accepted(pod: Pod, node: Node, bound: Sequence[Bound]) -> bool:
     if used + dict(pod.shape.requests)["cpu"] > node.allocatable["cpu"]:
         return False
     for other, where in bound:
-        if any(picks(t, other) and share(t, node, where) for t in pod.shape.apart):
+        if any(picks(t, other) and share(t, node, where) for t in pod.shape.anti_affinity):
             return False
-        if any(picks(t, pod) and share(t, node, where) for t in other.shape.apart):
+        if any(picks(t, pod) and share(t, node, where) for t in other.shape.anti_affinity):
             return False
-    near = pod.shape.near
+    near = pod.shape.affinity
     if any(term.key not in node.labels for term in near):
         return False
     wanted = [where for other, where in bound if all(picks(term, other) for term in near)]
     if all(any(share(term, node, where) for where in wanted) for term in near):
         return True
-    begins = not any(term.key in where.labels for where in wanted for term in near)
-    return begins and all(picks(term, pod) for term in near)
+    is_first = not any(term.key in where.labels for where in wanted for term in near)
+    return is_first and all(picks(term, pod) for term in near)
 
 
 def possible(left: Sequence[Pod], nodes: Sequence[Node], bound: list[Bound]) -> bool:
@@ -130,7 +134,7 @@ def follows(waves: Sequence[Sequence[Bound]], bound: list[Bound]) -> bool:
 
 
 def in_any_order(placed: Sequence[Bound], bound: list[Bound]) -> bool:
-    """Say whether pinned pods are all bound in the end, whoever of those that can goes first."""
+    """Say whether pinned pods are all bound in the end, whichever of those that can goes first."""
     known: dict[frozenset[int], bool] = {}
 
     def ends_well(done: frozenset[int]) -> bool:
@@ -148,7 +152,7 @@ def in_any_order(placed: Sequence[Bound], bound: list[Bound]) -> bool:
 
 @dataclass(frozen=True)
 class Scene:
-    """A gang among pods that stand."""
+    """A gang among existing pods."""
 
     gang: PendingGang
     columns: NodeSnapshot
@@ -162,7 +166,7 @@ class Scene:
         table, used, bound = PodIndex(), dict[str, dict[str, int]](), list[Bound]()
         for pod, at in residents:
             node = nodes[at % len(nodes)]
-            table.use(pod.kind, pod.shape.apart, node.name, +1)
+            table.use(pod.kind, pod.shape.anti_affinity, node.name, +1)
             sums = used.setdefault(node.name, {})
             for name, amount in pod.shape.requests:
                 sums[name] = sums.get(name, 0) + amount
@@ -187,6 +191,7 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     settings = Settings(search_steps=10**8, cycle_search_steps=10**8)
     [decision] = run_cycle([scene.gang], scene.columns, settings, ExistingPods(scene.table))
     wanted = [pod for pod, n in gang for _ in range(n)]
+    event(type(decision.verdict).__name__)
     if isinstance(decision.verdict, Admitted):
         by_name = {node.name: node for node in nodes}
         waves: list[list[Bound]] = [[] for _ in range(MOST_WAVES)]
@@ -194,10 +199,10 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
             pod = gang[int(each.pod_set[1:])][0]
             assert each.shape == pod.shape.key
             waves[each.wave] += [(pod, by_name[name]) for name, n in each.nodes for _ in range(n)]
-        everybody = [pair for wave in waves for pair in wave]
-        assert len(everybody) == len(wanted)
+        all_pods = [pair for wave in waves for pair in wave]
+        assert len(all_pods) == len(wanted)
         assert follows(waves, scene.bound)
-        assert not waves[1] or not in_any_order(everybody, scene.bound)
+        assert not waves[1] or not in_any_order(all_pods, scene.bound)
     else:
         assert decision.verdict.reason is not Reason.UNDECIDED
         assert not possible(wanted, nodes, scene.bound)
@@ -211,19 +216,16 @@ def test_what_finds_its_place_was_not_impossible(
     """The sums that say no before a search agree with every search that says yes."""
     scene = Scene.of(gang, residents, nodes)
     try:
-        found = neighbours(scene.gang, ExistingPods(scene.table), scene.columns)
-    except (AwaitedError, ToldApartError):
+        found = gang_constraints(scene.gang, ExistingPods(scene.table), scene.columns)
+    except (WaitForBindingError, PartlySelectedError) as problem:
+        event(type(problem).__name__)
         return
     counts = {(group.pod_set, group.shape): group.count for group in scene.gang.minimum}
-    wanted = [counts[unit] for unit in found.units]
-    room, standing = (
-        FreeCapacity.of(scene.columns),
-        np.zeros((len(wanted), len(nodes)), dtype=np.int64),
-    )
-    outcome = place_interdependent(
-        found.shapes, wanted, found.internal_constraints, room, standing, 10**6, plan_release_waves
-    )
-    if isinstance(outcome, Ordered):
-        assert not is_impossible(
-            PartialPlacement(found.shapes, wanted, found.internal_constraints, room, standing)
-        )
+    wanted = [counts[group] for group in found.groups]
+    room = FreeCapacity.of(scene.columns)
+    earlier = np.zeros((len(wanted), len(nodes)), dtype=np.int64)
+    asked = found.shapes, wanted, found.internal_constraints, room, earlier
+    outcome = place_interdependent(*asked, 10**6, plan_release_waves)
+    impossible = is_impossible(PartialPlacement(*asked))
+    event(f"{type(outcome).__name__}, impossible by sums: {impossible}")
+    assert not (impossible and isinstance(outcome, Ordered))

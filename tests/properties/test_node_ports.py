@@ -36,7 +36,7 @@ def clash(one: HostPort, other: HostPort) -> bool:
 def test_a_pod_fits_where_none_of_its_ports_is_taken(
     offered: list[list[HostPort]], wanted: list[HostPort]
 ) -> None:
-    """Whatever stands on the node, as long as it may stand there together."""
+    """Whatever pods are on the node, as long as their ports do not conflict."""
     standing: list[list[HostPort]] = []
     for each in offered:
         if not any(clash(a, b) for a in each for other in standing for b in other):
@@ -100,7 +100,11 @@ def test_gangs_with_ports_are_decided_as_by_trying_everything(
         gang(
             f"g{number}",
             *(
-                group(f"s{at}", count, shape(cpu=cpu, ports=ports, apart=nowhere if apart else ()))
+                group(
+                    f"s{at}",
+                    count,
+                    shape(cpu=cpu, ports=ports, anti_affinity=nowhere if apart else ()),
+                )
                 for at, (ports, cpu, count) in enumerate(sets)
             ),
         )

@@ -1,4 +1,4 @@
-"""The node table against drawing everything anew."""
+"""The node table, kept from events, against a table made anew."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_rows_for_what_no_node_has_change_no_decision(
     if asked:
         first = wanted[0].shape
         requests = tuple(sorted({**dict(first.requests), name: asked}.items()))
-        wanted[0] = replace(wanted[0], shape=replace(first, requests=requests))
+        wanted[0] = replace(wanted[0], shape=replace(first, own_requests=requests))
     without, with_rows = NodeTable(), NodeTable()
     none = dict.fromkeys(INVENTED, 0)
     for node in on:
@@ -76,7 +76,7 @@ def test_rows_for_what_no_node_has_change_no_decision(
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Events in any order; the table must always equal one drawn from the facts."""
+    """Events in any order; the table must always equal one made from the facts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,8 +89,8 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def somebody_looks(self) -> None:
-        drawn = self.table.snapshot()
-        self.snapshots.append((drawn, repr(content(drawn))))
+        snapshot = self.table.snapshot()
+        self.snapshots.append((snapshot, repr(content(snapshot))))
 
     @rule(name=NAMES, allocatable=AMOUNTS)
     def node_seen(self, name: str, allocatable: dict[str, int]) -> None:
@@ -126,7 +126,7 @@ class TableMachine(RuleBasedStateMachine):
             self.table.use(name, amounts.items(), -1)
             self.table.nominate(name, amounts.items(), priority, -1)
 
-    def drawn(self, priority: int) -> NodeSnapshot:
+    def snapshot(self, priority: int) -> NodeSnapshot:
         """The nodes as a pod of this priority finds them."""
         used: dict[str, dict[str, int]] = {}
         ahead = [(name, amounts) for name, amounts, of in self.nominated if of >= priority]
@@ -138,26 +138,26 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def equals_the_facts(self) -> None:
-        facts = content(self.drawn(LOWEST_PRIORITY))
+        facts = content(self.snapshot(LOWEST_PRIORITY))
         assert content(self.table.snapshot()) == content(self.table.view()) == facts
 
     @invariant()
     def a_snapshot_stays_what_it_was(self) -> None:
-        assert all(repr(content(drawn)) == told for drawn, told in self.snapshots)
+        assert all(repr(content(snapshot)) == told for snapshot, told in self.snapshots)
 
     @invariant()
     def a_nomination_is_in_the_way_of_no_higher_priority(self) -> None:
         columns = self.table.snapshot()
         room = FreeCapacity.of(columns)
         for priority in (2, 0, 1, 3, LOWEST_PRIORITY):  # there and back again
-            room, drawn = room.facing(priority), self.drawn(priority)
-            assert set(drawn.row) <= set(columns.row)
-            for resource, row in drawn.row.items():
-                assert room.free[columns.row[resource]].tolist() == drawn.free[row].tolist()
+            room, snapshot = room.for_priority(priority), self.snapshot(priority)
+            assert set(snapshot.row) <= set(columns.row)
+            for resource, row in snapshot.row.items():
+                assert room.free[columns.row[resource]].tolist() == snapshot.free[row].tolist()
             for port in PORTS:
                 free = room.left(port)
                 assert free is not None
-                assert free.tolist() == left(port, drawn.ports, drawn.index).tolist()
+                assert free.tolist() == left(port, snapshot.ports, snapshot.index).tolist()
 
 
 TestTable = TableMachine.TestCase

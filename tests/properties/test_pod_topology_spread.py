@@ -14,7 +14,7 @@ from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason
 from scheduling.state.node_table import node_snapshot_of
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.examples import examples
 from tests.properties.strategies import tolerated
 
@@ -23,7 +23,7 @@ ANYTHING = Toleration("", "Exists", "", "")
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod with what it minds."""
+    """A pod with its spread constraints."""
 
     namespace: str
     app: str
@@ -37,8 +37,8 @@ def constraints(draw: st.DrawFn, key: str) -> SpreadConstraint:
         PodTerm(key, (Requirement("app", "In", tuple(apps)),), ("team",)),
         max_skew=draw(st.integers(1, 2)),
         min_domains=draw(st.sampled_from([1, 1, 1, 2, 3])),
-        heeds_affinity=draw(st.sampled_from([True, True, False])),
-        heeds_taints=draw(st.booleans()),
+        honors_affinity=draw(st.sampled_from([True, True, False])),
+        honors_taints=draw(st.booleans()),
     )
 
 
@@ -77,7 +77,7 @@ RESIDENTS = st.lists(
     st.tuples(
         pods(("team", "others")),
         st.integers(0, 3),
-        st.sampled_from(["bound", "bound", "leaving", "due", "nominated"]),
+        st.sampled_from(["bound", "bound", "leaving", "assumed", "nominated"]),
     ),
     max_size=3,
 )
@@ -133,13 +133,13 @@ class World:
         for other in self.nodes:
             if any(each not in other.labels for each in keys):
                 continue
-            if constraint.heeds_affinity:
+            if constraint.honors_affinity:
                 selector = pod.shape.node_selector
                 if any(other.labels.get(name) != value for name, value in selector):
                     continue
                 if pin is not None and other is not pin:
                     continue
-            if constraint.heeds_taints and not all(tolerated(pod.shape, t) for t in other.taints):
+            if constraint.honors_taints and not all(tolerated(pod.shape, t) for t in other.taints):
                 continue
             count = sum(is_counted(constraint, each) for each, where in bound if where is other)
             found[other.labels[key]] = found.get(other.labels[key], 0) + count
@@ -202,12 +202,12 @@ def subsets(pairs: Sequence[Bound]) -> Iterator[list[Bound]]:
 
 
 def possible_pinned(
-    world: World, wanted: Sequence[Pod], bound: list[Bound], due: list[Bound]
+    world: World, wanted: Sequence[Pod], bound: list[Bound], assumed: list[Bound]
 ) -> bool:
     """Try every node for every pod."""
     ways = (zip(wanted, nodes, strict=True) for nodes in product(world.nodes, repeat=len(wanted)))
     return any(
-        has_order(world, pairs, [*bound, *due]) and holds_in_any_order(world, pairs, bound)
+        has_order(world, pairs, [*bound, *assumed]) and holds_in_any_order(world, pairs, bound)
         for pairs in map(list, ways)
     )
 
@@ -216,31 +216,31 @@ def possible_pinned(
 class Scene:
     """What the core is told, and what is so."""
 
-    company: ExistingPods
+    existing_pods: ExistingPods
     used: dict[str, dict[str, int]]
     world: World
     bound: list[Bound]
-    due: list[Bound]
+    assumed: list[Bound]
 
 
 def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
-    table, used, promised = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
-    by = {how: list[Bound]() for how in ("bound", "leaving", "due", "nominated")}
-    stays = {"bound": Stay.BOUND, "leaving": Stay.LEAVING, "nominated": Stay.NOMINATED}
+    table, used, awaiting = PodIndex(), dict[str, dict[str, int]](), list[AssumedPods]()
+    by = {how: list[Bound]() for how in ("bound", "leaving", "assumed", "nominated")}
+    stays = {"bound": Presence.BOUND, "leaving": Presence.LEAVING, "nominated": Presence.NOMINATED}
     for pod, at, how in residents:
         node = nodes[at % len(nodes)]
         kind = (pod.namespace, (("app", pod.app),))
         if how in stays:
             table.use(kind, (), node.name, +1, stays[how])
         else:
-            promised.append(AssumedPods(frozenset([kind]), node.name))
+            awaiting.append(AssumedPods(frozenset([kind]), node.name))
         sums = used.setdefault(node.name, {})
         for name, amount in pod.shape.requests:
             sums[name] = sums.get(name, 0) + amount
         by[how].append((pod, node))
-    coming = [*by["due"], *by["nominated"]]
+    coming = [*by["assumed"], *by["nominated"]]
     world = World(nodes, [*by["leaving"], *by["nominated"]], coming)
-    return Scene(ExistingPods(table, promised), used, world, by["bound"], by["due"])
+    return Scene(ExistingPods(table, awaiting), used, world, by["bound"], by["assumed"])
 
 
 @examples(400)
@@ -258,24 +258,24 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
     )
     asked = PendingGang(GangKey("team", "g"), 0, 0.0, groups, (), members)
     plenty = Settings(search_steps=10**9, cycle_search_steps=10**9)
-    [decision] = run_cycle([asked], node_snapshot_of(nodes, it.used), plenty, it.company)
+    [decision] = run_cycle([asked], node_snapshot_of(nodes, it.used), plenty, it.existing_pods)
     wanted = [pod for pod, n in gang for _ in range(n)]
     if isinstance(decision.verdict, Admitted):
         event("yes")
         pairs = pairs_of(decision.verdict, gang, nodes)
         assert len(pairs) == len(wanted)
-        assert has_order(it.world, pairs, [*it.bound, *it.due])
+        assert has_order(it.world, pairs, [*it.bound, *it.assumed])
         assert holds_in_any_order(it.world, pairs, it.bound)
         return
     event(str(decision.verdict.reason))
     if decision.verdict.reason is Reason.UNSUPPORTED:
         assert any(each.binds_pinned for pod, _ in gang for each in pod.shape.spread)
-        assert possible(it.world, wanted, [*it.bound, *it.due])
-        assert not possible_pinned(it.world, wanted, it.bound, it.due)
+        assert possible(it.world, wanted, [*it.bound, *it.assumed])
+        assert not possible_pinned(it.world, wanted, it.bound, it.assumed)
     elif decision.verdict.reason is Reason.UNDECIDED:
         assert any(how == "nominated" for _, _, how in residents)
     else:
-        assert not possible(it.world, wanted, [*it.bound, *it.due])
+        assert not possible(it.world, wanted, [*it.bound, *it.assumed])
 
 
 def pairs_of(verdict: Admitted, gang: list[tuple[Pod, int]], nodes: Sequence[Node]) -> list[Bound]:

@@ -1,4 +1,4 @@
-"""Cycles that are told what the one before found, against cycles from scratch."""
+"""Cycles that know what the one before found, against cycles from scratch."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,7 +33,7 @@ GANGS = st.lists(groups(), min_size=1, max_size=4)
 
 @st.composite
 def company_gangs(draw: st.DrawFn) -> PendingGang:
-    """Draw a gang of one or two pod sets whose pods mind company."""
+    """Draw a gang of one or two pod sets whose pods have affinity."""
     drawn = draw(st.lists(st.tuples(pods(), st.integers(1, 2)), min_size=1, max_size=2))
     wanted = [Group(f"set{at}", "", pod.shape, n) for at, (pod, n) in enumerate(drawn)]
     members = [Member(f"set{at}", pod.shape, pod.kind[1]) for at, (pod, _) in enumerate(drawn)]
@@ -102,7 +102,7 @@ def test_numbers_that_are_renewed_or_not_old_are_those_of_a_fresh_cycle(
 def test_what_is_kept_is_true_where_searches_run_out(
     on: list[Node], waiting: list[list[Group]], history: list[object]
 ) -> None:
-    """A gang that is said not to fit does not, in the room at its turn; whoever is placed fits."""
+    """A gang that is said not to fit does not, in the room at its turn; and what is placed fits."""
     table, memory, held = NodeTable(), None, list[Held]()
     for node in on:
         table.put_node(node)
@@ -129,8 +129,8 @@ def test_what_is_kept_is_true_where_searches_run_out(
 def test_a_memory_minds_who_comes_and_goes(
     on: list[Node], waiting: list[PendingGang], visits: list[tuple[Pod, int]]
 ) -> None:
-    """Pods around come, and go in the same order: whoever is let in again is, and who was not."""
-    table, company, memory = NodeTable(), PodIndex(), None
+    """Pods come, and go in the same order: gangs are decided as without a memory."""
+    table, index, memory = NodeTable(), PodIndex(), None
     pending = [replace(each, key=GangKey("team", f"g{at}")) for at, each in enumerate(waiting)]
     for node in on:
         table.put_node(node)
@@ -138,10 +138,10 @@ def test_a_memory_minds_who_comes_and_goes(
         for pod, at in visits:
             name = on[at % len(on)].name
             table.use(name, pod.shape.requests, sign)
-            company.use(pod.kind, pod.shape.apart, name, sign)
-            fresh = run_cycle(pending, table.snapshot(), existing=ExistingPods(company))
+            index.use(pod.kind, pod.shape.anti_affinity, name, sign)
+            fresh = run_cycle(pending, table.snapshot(), existing=ExistingPods(index))
             decisions, memory = next_cycle(
-                one_queue(pending), table.snapshot(), memory, existing=ExistingPods(company)
+                one_queue(pending), table.snapshot(), memory, existing=ExistingPods(index)
             )
             for ours, theirs in zip(decisions, fresh, strict=True):
                 assert told(ours) == told(theirs) or _both_wait(ours, theirs)
@@ -158,7 +158,7 @@ def _both_wait(ours: Decision, theirs: Decision) -> bool:
 def _settled(
     table: NodeTable, pending: list[PendingGang], decisions: Iterable[Decision]
 ) -> list[PendingGang]:
-    """Let who is admitted take the room and wait no more."""
+    """Let admitted gangs take the room and wait no more."""
     admitted = set()
     for decision in decisions:
         if isinstance(decision.verdict, Admitted):

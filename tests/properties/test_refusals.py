@@ -1,4 +1,4 @@
-"""Is what a refused gang is told true: the numbers that would start, and what never will?"""
+"""The numbers of a refusal are true: what would start, and what never will."""
 
 import re
 from dataclasses import replace
@@ -57,7 +57,7 @@ def has(name: str, cpu: int) -> Node:
 def test_a_gang_of_the_size_that_is_told_starts(
     wanted: list[Group], on: list[Node], used: Used
 ) -> None:
-    """All numbers at once, and what stands in the message is what stands beside it."""
+    """All numbers at once, and the message says what the fields beside it say."""
     verdict = decide(wanted, on, used)
     assume(isinstance(verdict, Refusal))
     assert isinstance(verdict, Refusal)

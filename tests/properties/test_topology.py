@@ -1,4 +1,4 @@
-"""Is a gang with a topology placed if and only if some placement keeps it? Every one is tried.
+"""A gang with a topology is placed if and only if some placement keeps it. Every one is tried.
 
 The oracle puts pod after pod on node after node and looks only at the result.
 """

@@ -1,4 +1,4 @@
-"""What must not matter, in the oracle's worlds with all their constraints, without a control plane.
+"""What must not matter to a verdict, in the oracle's worlds, without a control plane.
 
 The worlds are those of `python -m tests.oracle`; what is asked is the whole way from manifests to
 the verdict.
@@ -21,6 +21,7 @@ from tests.oracle.search import holds, possible
 from tests.oracle.worlds import world
 
 WORLDS = 150
+MORE_WORLDS, BLOCKS, LEAST_TRIED = 600, 6, 10
 TRIES = 3000
 COUNTED_ON = {"pod affinity", "series", "topology spread"}
 """With these a pod less may be a pod too few."""
@@ -81,7 +82,7 @@ def with_a_useless_node(asked: World, name: str) -> World:
 
 @pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
 def test_what_does_not_matter_changes_no_answer(seed: str) -> None:
-    """Names of nodes, the order of everything, and a node that takes nobody."""
+    """Names of nodes, the order of everything, and a node that takes no pod of the gang."""
     asked = as_stored(world("w", seed).world)
     before = answer(asked)
     assert answer(renamed(asked, lambda at: f"m{at}")) == before
@@ -95,16 +96,20 @@ def test_all_that_is_counted_on_is_in_the_worlds() -> None:
     assert {each.name for each in INGREDIENTS} >= COUNTED_ON
 
 
-@pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])
-def test_less_load_turns_no_yes_into_a_no(seed: str) -> None:
-    """Whoever leaves, a gang that was admitted still is, unless somebody counted on who left."""
-    drawn = world("w", seed)
-    asked = as_stored(drawn.world)
-    if drawn.present & COUNTED_ON or answer(asked) != "Admitted":
-        return
-    for pod in asked.residents:
-        fewer = [each for each in asked.residents if each is not pod]
-        assert answer(replace(asked, residents=fewer)) == "Admitted", name_of(pod)
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_less_load_turns_no_yes_into_a_no(block: int) -> None:
+    """Whichever pod leaves, a gang that was admitted still is, unless it counted on that pod."""
+    tried = 0
+    for at in range(block, MORE_WORLDS, BLOCKS):
+        drawn = world("w", f"properties/{at}")
+        asked = as_stored(drawn.world)
+        if drawn.present & COUNTED_ON or answer(asked) != "Admitted":
+            continue
+        for pod in asked.residents:
+            fewer = [each for each in asked.residents if each is not pod]
+            assert answer(replace(asked, residents=fewer)) == "Admitted", (at, name_of(pod))
+            tried += 1
+    assert tried >= LEAST_TRIED
 
 
 @pytest.mark.parametrize("seed", [f"properties/{at}" for at in range(WORLDS)])

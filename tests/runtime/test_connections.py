@@ -1,4 +1,4 @@
-"""Which connections are closed, when and for which reason, and which never are?"""
+"""Connections are closed by limits and deadlines, with the right reason, and busy ones never."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def test_a_body_and_an_answer_over_tls(tls: ssl.SSLContext, client: ssl.SS
             assert b"200" in await caller.answer()
 
 
-async def test_who_is_in_its_handshake_makes_room(
+async def test_a_connection_in_its_handshake_makes_room(
     tls: ssl.SSLContext, client: ssl.SSLContext
 ) -> None:
     async with serving(limits(connections=2), tls) as server:
@@ -319,7 +319,7 @@ async def test_an_answer_and_the_first_byte_of_a_request_begin_the_waiting_anew(
         assert b"200" in await first.answer()
 
 
-async def test_who_is_being_answered_makes_no_room() -> None:
+async def test_a_connection_that_is_being_answered_makes_no_room() -> None:
     """A new connection waits, and gets in as soon as one of them is answered."""
     async with serving(limits(connections=2)) as server:
         callers = [await server.one_more(HELD) for _ in range(2)]
@@ -334,7 +334,7 @@ async def test_who_is_being_answered_makes_no_room() -> None:
         assert b"200" in await answering
 
 
-async def test_who_is_slow_with_its_body_makes_room() -> None:
+async def test_a_connection_with_a_slow_body_makes_room() -> None:
     async with serving(limits(connections=1)) as server:
         slow = await server.one_more(BODY + b"x")
         caller = await server.caller(GET)
@@ -342,7 +342,7 @@ async def test_who_is_slow_with_its_body_makes_room() -> None:
         await slow.until_closed()
 
 
-async def test_who_was_answered_without_its_body_makes_room() -> None:
+async def test_a_connection_answered_without_its_body_makes_room() -> None:
     async with serving(limits(connections=1)) as server:
         unknown = b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"
         early = await server.one_more(unknown)
@@ -352,7 +352,7 @@ async def test_who_was_answered_without_its_body_makes_room() -> None:
         assert b"200" in await caller.answer()
 
 
-async def test_who_goes_away_while_it_is_answered_is_gone() -> None:
+async def test_a_connection_closed_while_it_is_answered_is_gone() -> None:
     async with serving(limits(idle=SOON)) as server:
         gone = await server.caller(HELD)
         await eventually(lambda: server.held == 1)

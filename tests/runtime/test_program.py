@@ -1,4 +1,4 @@
-"""Which settings do all programs share, and what do they say of values that cannot be used?"""
+"""The settings of all programs, and their messages about values that cannot be used."""
 
 from __future__ import annotations
 

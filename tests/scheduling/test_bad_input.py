@@ -16,7 +16,7 @@ from scheduling.model.gang import Group, Member, PendingGang, Topology
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, Kind, PodIndex
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, PodKind
 from tests.builders import columns, group, node, require, shape
 from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, minding, term
 
@@ -113,7 +113,7 @@ def test_more_kinds_of_pods_than_can_be_judged_are_unsupported() -> None:
 def test_node_affinity_that_contradicts_itself_or_means_nothing_leaves_no_node(
     terms: tuple[NodeTerm, ...],
 ) -> None:
-    assert reason(group("w", 2, shape(cpu=1, affinity=terms))) == Reason.NO_FEASIBLE_NODE
+    assert reason(group("w", 2, shape(cpu=1, node_affinity=terms))) == Reason.NO_FEASIBLE_NODE
 
 
 def test_nodes_that_offer_nothing_hold_nobody_and_break_nothing() -> None:
@@ -131,7 +131,7 @@ class CountingTable(PodIndex):
 
     asked = 0
 
-    def picks(self, terms: Iterable[PodTerm], kind: Kind) -> bool:
+    def picks(self, terms: Iterable[PodTerm], kind: PodKind) -> bool:
         self.asked += 1
         return super().picks(terms, kind)
 
@@ -191,7 +191,7 @@ def test_a_surplus_alone_whose_search_is_given_up_gets_a_verdict(topology: Topol
     asked = asking(name="more", surplus=(unit,))
     asked = replace(asked, members=members, topology=topology)
     strict = replace(term("w", ZONE), selector=())
-    due = AssumedPods(frozenset({("team", (("app", "z"),))}), "n000", strict=(strict,))
+    due = AssumedPods(frozenset({("team", (("app", "z"),))}), "n000", pinned_spread=(strict,))
     [decision] = run_cycle(
         [asked], WORLD, Settings(search_steps=0), ExistingPods(PodIndex(), [due])
     )
@@ -217,7 +217,7 @@ def test_a_list_of_all_hosts_is_not_searched_for_every_host(operator: str) -> No
     hosts = Searched(f"n{at:03}" for at in range(200))
     Searched.times = 0
     named = NodeTerm((Requirement(HOST, operator, hosts),))
-    found = reason(group("w", 2, shape(cpu=1, affinity=(named,))))
+    found = reason(group("w", 2, shape(cpu=1, node_affinity=(named,))))
     assert found == ("Admitted" if operator == "In" else Reason.NO_FEASIBLE_NODE)
     assert Searched.times == 0
 

@@ -1,4 +1,4 @@
-"""Does the report of a failure say enough of a cluster, and never more than one can read?"""
+"""The report of a failure says enough of a cluster, and never more than one can read."""
 
 from __future__ import annotations
 

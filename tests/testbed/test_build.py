@@ -1,4 +1,4 @@
-"""Is a build named by what goes into it, done once, and never half visible?"""
+"""A build is named by its inputs, done once, and never half visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a person start, look at and stop a cluster that outlives the command?"""
+"""A person can start, look at and stop a cluster that outlives the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what the testbed starts a real control plane, and does nothing of it stay behind?"""
+"""The testbed starts a real control plane, and leaves nothing behind."""
 
 from __future__ import annotations
 

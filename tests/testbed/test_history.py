@@ -1,4 +1,4 @@
-"""Does the check of the history find what is wrong, and nothing else?"""
+"""The check of the history finds each fault, and nothing else."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_pod_on_its_way_out_does_not_make_a_gang_whole() -> None:
     assert check(*CREATED, bound(FIRST, 1.0), bound(SECOND, 2.0), going)
 
 
-def test_gangs_that_nobody_asked_about_are_not_judged() -> None:
+def test_gangs_without_a_size_are_not_judged() -> None:
     others = [gated(0.0, number, "other") for number in range(SIZE)]
     plain = PodEvent(1.0, "ADDED", "team", "plain", "plain", node="node")
     assert not check(*others, bound(others[0], 1.0), plain)

@@ -1,4 +1,4 @@
-"""Does a node come out in the shape that was asked for, also from options and files?"""
+"""A node comes out in the shape that was asked for, also from options and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are a cluster's options completed with what only the cluster knows?"""
+"""A cluster's options are completed with what only the cluster knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are programs ended, frozen and restarted as asked, and outlive nobody?"""
+"""Programs are ended, frozen and restarted as asked, and do not outlive their owner."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_was_released_lives_on(tmp_path: Path) -> None:
     guard.close()
 
 
-def test_the_watchdog_knows_who_is_left() -> None:
+def test_the_watchdog_knows_the_processes_that_are_left() -> None:
     assert left_behind(["1\n", "2\n", "-1\n"]) == {2}
     assert left_behind(["1\n", "release\n", "2\n"]) == set()
     assert left_behind([]) == set()

@@ -1,4 +1,4 @@
-"""Does a recorder see every change, whatever becomes of its connection?"""
+"""A recorder sees every change, whatever becomes of its connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the tests put in the place of the API server? RayClusters and namespaces to be read."""
+"""A stand-in for the API server: RayClusters and namespaces to be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which certificates do the tests of the server use?"""
+"""Certificates for the tests of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reviews do the tests send? What an API server sent, and changes to that.
+"""Reviews that the tests send: recorded ones, and changes to them.
 
 The folder holds the reviews of kube-apiserver 1.36.3 for the pods of KubeRay 1.6.2, as they came
 (with a webhook that asked for all pods, since ours is not sent the last three): the head of a

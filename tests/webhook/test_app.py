@@ -1,4 +1,4 @@
-"""Is every request answered: reviews with reviews, everything else with a 4xx, and in time?"""
+"""Every request is answered in time: reviews with reviews, everything else with a 4xx."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from webhook.settings import Settings
 
 Plain = TestClient[Request, Application]
 PATIENT = Settings(lookup_deadline_seconds=25.0, read_timeout_seconds=25.0)
-"""A busy machine may take its time; what does not come at all is for those who wait for nothing."""
+"""A busy machine may take its time; what does not come at all fails by a limit."""
 HASTY = Settings(lookup_deadline_seconds=0.2, read_timeout_seconds=0.2)
 JSON = {"Content-Type": "application/json"}
 
@@ -196,7 +196,7 @@ async def test_the_message_names_the_object_and_the_reason(start: Start) -> None
     assert "RayCluster demo/raycluster-kuberay: 500: no leader" in message
 
 
-async def test_one_who_waits_does_not_hold_up_the_others(start: Start) -> None:
+async def test_a_waiting_caller_does_not_hold_up_the_others(start: Start) -> None:
     reader = Reads()
     client = await start(Known(None), reader)
     waiting = asyncio.create_task(_review(client, worker()))

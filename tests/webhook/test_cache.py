@@ -1,4 +1,4 @@
-"""Is what is known used only while it is fresh, and the rest read once and in time?"""
+"""Cached marks are used only while they are fresh; all others are read once and in time."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ async def _started(api: FakeApiServer, gets: int) -> None:
         await api.until_asked(gets)
 
 
-async def test_fifty_who_ask_at_once_cost_one_get(api: FakeApiServer, reader: Reader) -> None:
+async def test_fifty_callers_at_once_cost_one_get(api: FakeApiServer, reader: Reader) -> None:
     api.cluster = held = apiserver.Held(apiserver.found(labels=LABELS))
     asking = [asyncio.create_task(reader.read(CLUSTER)) for _ in range(50)]
     await _started(api, 1)
@@ -229,7 +229,9 @@ async def test_a_get_for_an_earlier_cluster_does_not_answer_for_a_later_one(
     assert await earlier is GONE
 
 
-async def test_who_gives_up_does_not_stop_the_others(api: FakeApiServer, reader: Reader) -> None:
+async def test_a_caller_that_gives_up_does_not_stop_the_others(
+    api: FakeApiServer, reader: Reader
+) -> None:
     api.cluster = held = apiserver.Held(apiserver.found(labels=LABELS))
     impatient, patient = (asyncio.create_task(reader.read(CLUSTER)) for _ in range(2))
     await _started(api, 1)

@@ -1,4 +1,4 @@
-"""Does each metric of the webhook move when what it counts happens? One test for each."""
+"""Each metric of the webhook moves when what it counts happens. One test for each."""
 
 from __future__ import annotations
 

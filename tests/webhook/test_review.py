@@ -1,4 +1,4 @@
-"""Is exactly the pod gated that belongs to a gang, once, and is nonsense answered with a 4xx?"""
+"""Exactly the pods of gangs are gated, once, and malformed reviews are answered with a 4xx."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_recorded_pod_is_gated_when_it_is_of_a_gang(name: str, gates: list[str
 
 
 def test_every_recorded_review_is_judged() -> None:
-    """A review that somebody adds to the folder is read without a change here."""
+    """A review that is added to the folder is read without a change here."""
     for path in FOLDER.glob("*.json"):
         assert _answered(orjson.loads(path.read_bytes()))["response"]["allowed"], path.name
 

@@ -1,4 +1,4 @@
-"""Does the whole program come up, answer over TLS, change its certificate, and end cleanly?"""
+"""The whole program starts, answers over TLS, changes its certificate, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def kubeconfig(api: WatchedApiServer, aiohttp_server: AiohttpServer, tmp_p
 
 @pytest.fixture
 def ports() -> Iterator[PortAllocator]:
-    """Ports that nobody else gets, not even for a connection, between here and the server."""
+    """Ports that no other program gets, not even for a connection, between here and the server."""
     with closing(PortAllocator()) as allocator:
         yield allocator
 

@@ -1,4 +1,4 @@
-"""Are wrong settings reported all at once, by variable, value and what is allowed?"""
+"""Wrong settings are reported all at once, by variable, value and what is allowed."""
 
 from __future__ import annotations
 

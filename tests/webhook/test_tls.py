@@ -1,4 +1,4 @@
-"""Does the server change its certificate under way, and keep the good one when a bad one comes?"""
+"""The server changes its certificate while it runs, and keeps the good one when a bad one comes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The plugins of volumes, and what claims mean to the pods that mount them."""
+"""The plugins of volumes, and how claims restrict the pods that mount them."""

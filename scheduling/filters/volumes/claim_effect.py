@@ -1,26 +1,23 @@
-"""What a claim means to the pods that mount it: nodes, drivers, what is not supported."""
+"""How a claim restricts the pods that mount it: nodes, disks, what is not supported."""
 
 from dataclasses import dataclass
 
 from scheduling.filters.volumes.node_volume_limits import ClaimDisk
 from scheduling.model.constraints import VolumeNodeRestriction
 from scheduling.model.plugins import Predicate
-from scheduling.model.pod import Mount, PodShape
+from scheduling.model.pod import Mount
 
 BINDING = Predicate.VOLUME_BINDING
-
-Unit = tuple[str, PodShape]
-"""Pods of one shape in one pod set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What claims mean to the pod that mounts them.
+    """How claims restrict a pod that mounts them.
 
     `single` names the claims that only one pod may have, with the predicate that says so. `shares`
     are the claims that several pods may have before they are bound, with the labels of nodes that
-    say from where their volumes will be reached (None: nobody tells). `named` are those among the
-    disks that count against a limit which are not of this pod alone.
+    say from where their volumes will be reached (None: it is not known). `named` are those among
+    the disks that count against a limit which are not of this pod alone.
     """
 
     reach: tuple[VolumeNodeRestriction, ...] = ()
@@ -31,7 +28,7 @@ class Effect:
     named: frozenset[ClaimDisk] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
-        """Return what both mean together."""
+        """Return the effect of both together."""
         if self is NOTHING or other is NOTHING:
             return other if self is NOTHING else self
         return Effect(
@@ -59,7 +56,7 @@ BIND_IT = "bind the claim first with a pod of its own, or use a class that binds
 
 
 def spoken(mount: Mount) -> str:
-    """Name what a pod mounts as people do."""
+    """Name what a pod mounts for messages."""
     if not mount.claim:
         return f'disk "{mount.owner}"'
     return f'ephemeral volume "{mount.volume}"' if mount.volume else f'volume claim "{mount.claim}"'

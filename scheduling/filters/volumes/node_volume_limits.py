@@ -3,8 +3,8 @@
 Plugin NodeVolumeLimits refuses a pod where the disks of a driver would be more than the node's
 CSINode says. Per driver that has such a limit anywhere nodes have a made-up resource, and a pod
 takes one of it per disk. A disk that several pods of a node share is counted for each of them
-that waits or has its room promised, and once for all that are there: that can refuse, and never
-overcommits. Where nothing else might be in a gang's way, that is no refusal for good
+that waits or is assumed, and once for all that are there: that can refuse, and never overcommits.
+Where nothing else might be in a gang's way, that is no refusal for good
 (`is_short_of_shared`).
 """
 
@@ -42,7 +42,7 @@ def is_attach(resource: str) -> bool:
 
 
 def disk_in_words(resource: str) -> str:
-    """Name the resource as people do."""
+    """Name the resource for messages."""
     return f"attachable {resource.removeprefix(ATTACH)} (NodeVolumeLimits)"
 
 

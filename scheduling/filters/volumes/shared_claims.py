@@ -1,9 +1,9 @@
-"""VolumeRestrictions, and claims that several pods of a gang mount.
+"""VolumeRestrictions: claims for one pod only, and claims that several pods of a gang mount.
 
 A claim that waits for its first consumer has its volume where that goes. If several pods of the
-minimum mount it, those must be where the volume is reached from, whoever of them is first: on nodes
-with equal values of the labels by which the driver tells its volumes apart, or, if nothing is known
-of a driver, on one node (`Sharing`). Nobody else gets room with it before it is bound.
+minimum mount it, those must be where the volume is reached from, whichever of them is first: on
+nodes with equal values of the topology keys of the driver, or, if nothing is known of a driver, on
+one node (`Sharing`). No other gang gets room with it before it is bound.
 """
 
 from collections import Counter, defaultdict
@@ -12,11 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, Effect, Unit, spoken
+from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, Effect, spoken
 from scheduling.filters.volumes.node_volume_limits import attach_row
-from scheduling.model.amounts import sorted_requests
 from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
-from scheduling.model.gang import Group, Member, PendingGang, Sharing
+from scheduling.model.gang import Group, GroupKey, Member, PendingGang, Sharing
+from scheduling.model.node_restrictions import with_volumes
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
 
@@ -25,17 +25,17 @@ Share = tuple[str, tuple[str, ...] | None]
 
 
 class Mounting:
-    """One gang whose pods mount claims, and the claims that are given away already."""
+    """One gang whose pods mount claims, and the claims that assumed pods mount already."""
 
     def __init__(
         self,
         gang: PendingGang,
-        effects: Mapping[Unit, Effect],
-        promised: Set[str],
+        effects: Mapping[GroupKey, Effect],
+        assumed: Set[str],
     ) -> None:
         self._gang = gang
         self._effects = effects
-        self._promised = promised
+        self._assumed = assumed
         self._taken: set[str] = set()
 
     def gang(self) -> PendingGang:
@@ -58,7 +58,7 @@ class Mounting:
         shared = self._shared
         if not shared:
             return None
-        sets = sorted({pod_set for units in shared.values() for pod_set, _ in units})
+        sets = sorted({pod_set for groups in shared.values() for pod_set, _ in groups})
         named = ", ".join(spoken(Mount(name)) for name, _ in sorted(shared, key=repr))
         keys = [each for _, each in shared]
         if None in keys:
@@ -67,15 +67,15 @@ class Mounting:
         return Sharing(tuple(sets), tuple(union), named)
 
     @cached_property
-    def _shared(self) -> Mapping[Share, frozenset[Unit]]:
-        """Return the claims to be shared with the units of the minimum that mount them."""
-        found: defaultdict[Share, set[Unit]] = defaultdict(set)
+    def _shared(self) -> Mapping[Share, frozenset[GroupKey]]:
+        """Return the claims to be shared with the groups of the minimum that mount them."""
+        found: defaultdict[Share, set[GroupKey]] = defaultdict(set)
         pods: Counter[Share] = Counter()
         for group in (group for group in self._gang.minimum if group.shape.volumes):
             for share in self._effect(group).shares:
                 found[share].add((group.pod_set, group.shape))
                 pods[share] += group.count
-        return {share: frozenset(units) for share, units in found.items() if pods[share] > 1}
+        return {share: frozenset(each) for share, each in found.items() if pods[share] > 1}
 
     def _batch(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         """Give shapes their effects, and the claims that only one pod may have to these groups."""
@@ -92,24 +92,17 @@ class Mounting:
     def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
         effect = self._judged(group, pods)
         disks = Counter(map(attach_row, effect.drivers))
-        shape = group.shape
-        return replace(
-            shape,
-            requests=sorted_requests({**dict(shape.requests), **disks}),
-            unsupported=tuple(sorted({*shape.unsupported, *effect.unsupported})),
-            reach=effect.reach,
-            came_as=shape.key,
-        )
+        return with_volumes(group.shape, effect.reach, disks, tuple(sorted(effect.unsupported)))
 
     def _effect(self, group: Group) -> Effect:
         return self._effects.get((group.pod_set, group.shape), UNKNOWN)
 
     def _judged(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> Effect:
-        """Return the effect on a group, with what follows from who else mounts its claims."""
+        """Return the effect on a group, with what follows from other pods that mount its claims."""
         effect = self._effect(group)
         for name, predicate in sorted(effect.single):
             said = spoken(Mount(name))
-            if name in self._taken or name in self._promised:
+            if name in self._taken or name in self._assumed:
                 why = f"{said} is reserved for another pod"
                 effect += Effect((VolumeNodeRestriction(predicate, why, ()),))
             elif pods[name, predicate] > 1 and not self._may_share(name, predicate):
@@ -123,7 +116,7 @@ class Mounting:
 
 
 def _shared(said: str, predicate: Predicate, pods: int) -> Effect:
-    """Say what it means that several pods, to be placed together, want a claim for one."""
+    """Return what follows where several pods, to be placed together, mount a claim for one."""
     if predicate == Predicate.VOLUME_RESTRICTIONS:
         why = f"{said} is ReadWriteOncePod and {pods} pods of the gang mount it"
         return Effect((VolumeNodeRestriction(predicate, why, ()),))

@@ -1,4 +1,4 @@
-"""VolumeBinding: what the claims of a gang's pods leave of the choice of nodes.
+"""VolumeBinding: which nodes the claims of a gang's pods allow.
 
 Follows plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits of
 kube-scheduler 1.36. Each claim is worked out to its effect: terms for nodes
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from scheduling.filters.volumes.claim_effect import BINDING, NOTHING, Effect, Unit, nowhere, spoken
+from scheduling.filters.volumes.claim_effect import BINDING, NOTHING, Effect, nowhere, spoken
 from scheduling.filters.volumes.node_volume_limits import (
     ATTACH,
     ClaimDisk,
@@ -33,7 +33,7 @@ from scheduling.model.constraints import (
     Requirement,
     VolumeNodeRestriction,
 )
-from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.gang import GangKey, GroupKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
@@ -58,25 +58,25 @@ ClaimKey = tuple[str, str]
 
 
 class Volumes:
-    """The table at one moment of a cycle, with the claims of pods that are promised room.
+    """The index at one moment of a cycle, with the claims of assumed pods.
 
-    `reserved` says what is promised of the made-up resources whose names begin in one way, by name
-    and by node.
+    `reserved` says what assumed pods take of the made-up resources whose names begin in one way, by
+    name and by node.
     """
 
     def __init__(
         self,
         table: VolumeIndex,
         reserved: Callable[[str], Mapping[str, Mapping[str, int]]] = lambda _: {},
-        promised: Iterable[ClaimKey] = (),
+        assumed: Iterable[ClaimKey] = (),
     ) -> None:
         self._table = table
         self._reserved = reserved
-        self._promised: defaultdict[str, set[str]] = defaultdict(set)
-        for namespace, claim in promised:
-            self._promised[namespace].add(claim)
+        self._assumed: defaultdict[str, set[str]] = defaultdict(set)
+        for namespace, claim in assumed:
+            self._assumed[namespace].add(claim)
         self._own: dict[tuple[object, ...], Effect] = {}
-        self._known: dict[GangKey, dict[Unit, Effect]] = {}
+        self._known: dict[GangKey, dict[GroupKey, Effect]] = {}
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -103,52 +103,52 @@ class Volumes:
     # ---- gangs
 
     def mounted(self, gang: PendingGang) -> PendingGang:
-        """Return the gang with what its volumes mean in its shapes."""
+        """Return the gang with the restrictions by its volumes in its shapes."""
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
-        return Mounting(gang, self._effects(gang), self._promised[gang.key.namespace]).gang()
+        return Mounting(gang, self._effects(gang), self._assumed[gang.key.namespace]).gang()
 
     def shared_disks(self, gang: PendingGang) -> SharedDisks:
-        """Return the disks that are counted more often than nodes attach them, with their units.
+        """Return the disks that are counted more often than nodes attach them, with their groups.
 
         They are counted for each pod; a node attaches a disk once however many pods mount it, and
         not again if it has it.
         """
         pods: Counter[ClaimDisk] = Counter()
-        units: defaultdict[ClaimDisk, set[tuple[str, str]]] = defaultdict(set)
+        groups: defaultdict[ClaimDisk, set[tuple[str, str]]] = defaultdict(set)
         effects = self._effects(gang)
         for group in gang.groups():
             for disk in effects.get((group.pod_set, group.shape), NOTHING).named:
                 pods[disk] += group.count
-                units[disk].add((group.pod_set, group.shape.key))
+                groups[disk].add((group.pod_set, group.shape.key))
         return {
-            disk: frozenset(units[disk])
+            disk: frozenset(groups[disk])
             for disk, count in pods.items()
             if count > 1 or self._table.is_attached(gang.key.namespace, disk.claim)
         }
 
-    def promise(self, gang: PendingGang, placement: Placement) -> None:
+    def assume(self, gang: PendingGang, placement: Placement) -> None:
         """Count the claims of pods that this cycle gives room to."""
         placed = {(each.pod_set, each.shape) for each in placement.assignments}
-        claims = self._promised[gang.key.namespace]
+        claims = self._assumed[gang.key.namespace]
         for each in gang.members:
             if each.mounts and (each.pod_set, each.shape.key) in placed:
                 claims.update(mount.claim for mount in each.mounts if not mount.volume)
 
-    def _effects(self, gang: PendingGang) -> dict[Unit, Effect]:
-        """Return what the claims of each unit mean; that is the same all through a cycle."""
+    def _effects(self, gang: PendingGang) -> dict[GroupKey, Effect]:
+        """Return the effect of the claims of each group; it is the same all through a cycle."""
         if gang.key not in self._known:
             self._known[gang.key] = self._looked_up(gang)
         return self._known[gang.key]
 
-    def _looked_up(self, gang: PendingGang) -> dict[Unit, Effect]:
-        asked: defaultdict[Unit, dict[tuple[Mount, ...], None]] = defaultdict(dict)
+    def _looked_up(self, gang: PendingGang) -> dict[GroupKey, Effect]:
+        asked: defaultdict[GroupKey, dict[tuple[Mount, ...], None]] = defaultdict(dict)
         for each in gang.members:
             if each.shape.volumes:
                 asked[each.pod_set, each.shape][each.mounts] = None
         return {
-            unit: _common(self._effect(gang.key.namespace, mounts) for mounts in found)
-            for unit, found in asked.items()
+            group: _common(self._effect(gang.key.namespace, mounts) for mounts in found)
+            for group, found in asked.items()
         }
 
     def _effect(self, namespace: str, mounts: Iterable[Mount]) -> Effect:
@@ -179,7 +179,7 @@ class Volumes:
         return effect + self._once(claim, mount)
 
     def _once(self, claim: Claim, mount: Mount) -> Effect:
-        """Say what ReadWriteOncePod means; of ephemeral volumes the plugin does not ask."""
+        """Return the effect of ReadWriteOncePod; the plugin skips ephemeral volumes."""
         if not claim.once or mount.volume:
             return NOTHING
         single = Effect(single=frozenset({(claim.name, Predicate.VOLUME_RESTRICTIONS)}))
@@ -229,7 +229,7 @@ class Volumes:
         return self._own[alike]
 
     def _unbound(self, claim: Claim, mount: Mount) -> Effect:
-        """Judge a claim that kube-scheduler itself has to see to, if anybody."""
+        """Judge a claim that kube-scheduler has to bind, if it can be bound."""
         called = spoken(mount)
         of_class = self._table.find(StorageClass, claim.storage_class)
         if claim.volume or not claim.storage_class:
@@ -242,7 +242,7 @@ class Volumes:
             return nowhere(called, "is not bound")
         if of_class.provisioner == NO_PROVISIONER:
             return self._static(claim, mount)
-        if not _is_made_by_somebody(of_class.provisioner):
+        if not _may_be_provisioned(of_class.provisioner):
             name = f'{called} of provisioner "{of_class.provisioner}" (use a class of a CSI driver)'
             return Effect(unsupported=frozenset({name}))
         reach = tuple(self._provisioned(claim, of_class, called))
@@ -265,7 +265,7 @@ class Volumes:
         return None if keys is None else (*keys, *ZONE_LABELS[2:]) if keys else ()
 
     def _static(self, claim: Claim, mount: Mount) -> Effect:
-        """Judge a claim for which somebody has to make a volume, or has made one.
+        """Judge a claim of a class without provisioner: its volumes are made by hand.
 
         Of one that a volume is kept for it is known where that is, whichever pod comes first. Which
         of the free volumes another one takes kube-scheduler decides when a pod is there.
@@ -318,8 +318,8 @@ class Volumes:
 
 def _offers(storage_class: str, table: VolumeIndex) -> Sequence[Capacity]:
     """Return what storage of a class there is, the least first."""
-    told = (each for each in table.all(Capacity) if each.storage_class == storage_class)
-    return sorted((each for each in told if each.size is not None), key=_size)
+    offered = (each for each in table.all(Capacity) if each.storage_class == storage_class)
+    return sorted((each for each in offered if each.size is not None), key=_size)
 
 
 def _size(capacity: Capacity) -> int:
@@ -335,7 +335,7 @@ def _reached(offers: Iterable[Capacity]) -> NodeTerms | None:
 def _common(of_pods: Iterable[Effect]) -> Effect:
     """Return one effect for all pods of a shape.
 
-    They differ only by their ephemeral volumes: while one of them cannot go anywhere, none can.
+    They differ only by their ephemeral volumes: while one of them fits no node, none does.
     """
     effects = set({id(each): each for each in of_pods}.values())
     hopeless = [each for each in effects if each.is_hopeless]
@@ -392,6 +392,6 @@ def _among(terms: tuple[NodeTerm, ...] | None, names: Requirement) -> Iterator[N
             yield NodeTerm((*term.labels, names))
 
 
-def _is_made_by_somebody(provisioner: str) -> bool:
+def _may_be_provisioned(provisioner: str) -> bool:
     """Say whether a provisioner may exist: of Kubernetes' own only those that drivers took over."""
     return provisioner in IN_TREE_DRIVERS or not (provisioner or _IN_TREE).startswith(_IN_TREE)

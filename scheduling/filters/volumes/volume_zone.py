@@ -1,4 +1,4 @@
-"""Plugin VolumeZone: volumes with labels of zones and regions."""
+"""VolumeZone: which nodes match the labels of zone and region on a bound volume."""
 
 from scheduling.model.constraints import NodeTerm, Requirement
 

@@ -1,1 +1,1 @@
-"""The search for gangs whose own pods constrain each other."""
+"""Placement of gangs whose own pods constrain each other."""

@@ -1,4 +1,4 @@
-"""Is a node on which kube-scheduler refuses a pod left alone for a while, though it looks free?"""
+"""A node on which kube-scheduler refuses a pod is avoided for a while, though it looks free."""
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()
@@ -29,7 +29,7 @@ KEY = GangKey(TEAM, "a")
 
 
 def refused_world(*more: str) -> World:
-    """A gang of three was placed on n1, where kube-scheduler takes nobody; `more` are nodes too."""
+    """A gang of three was placed on n1, where kube-scheduler admits none; `more` are nodes too."""
     world = World(node("n1", cpu=3))
     world.grudges.add("n1")
     world.create(gang_of("a", 2))
@@ -124,7 +124,7 @@ def test_what_the_verdict_knows_itself_needs_no_memory() -> None:
     assert world.bound("a") == {"n1": 3}
 
 
-def test_a_seat_on_a_node_that_refuses_the_replacement_is_given_up_for_another() -> None:
+def test_a_slot_on_a_node_that_refuses_the_replacement_is_given_up_for_another() -> None:
     world = World(node("n1", cpu=2), node("n2", cpu=1))
     world.create(gang_of("a", 2))
     world.settle(seconds=5)

@@ -1,4 +1,4 @@
-"""What is known of a pod of which two watches tell, and answers to our own requests?"""
+"""The cache merges what two watches and the answers to our own requests say of one pod."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What becomes of pods that have no gate though Muster did not release them?
+"""Pods without a gate that Muster did not release are kept, or deleted and placed anew.
 
 Pods of before the opt-in, of a gang that was opted out and in again, and such as lost their gate.
 """
@@ -12,17 +12,13 @@ from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import opt
 from tests.coordinator.world import World, is_gated, name_of
 
 Json = dict[str, Any]
 
 PATIENCE = Patience()
 WHY = "(created before the opt-in, or the gate was removed)"
-
-
-def opt(world: World, value: str, name: str = "a") -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: value}))
 
 
 def say(world: World, **status: object) -> None:
@@ -223,7 +219,7 @@ def test_a_gang_that_is_opted_out_and_in_again_while_it_waits_is_decided_as_a_wh
     assert pod_sets(world, "notReleased") == {"headgroup": 0, "workers": 0}
 
 
-def test_gates_that_somebody_takes_off_are_told_and_the_rest_waits() -> None:
+def test_gates_that_others_take_off_are_told_and_the_rest_waits() -> None:
     world = World(node("n1", cpu=2))
     world.create(gang_of("a", 3))
     world.settle(seconds=30)

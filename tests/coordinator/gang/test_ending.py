@@ -1,4 +1,4 @@
-"""When does the reservation of a gang end whose RayCluster or Gang is deleted?"""
+"""The reservation of a gang ends when its RayCluster or its Gang is deleted."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def terminate(world: World, plural: str = "rayclusters", name: str = "a") -> None:
-    """Delete an object that somebody holds by a finalizer."""
+    """Delete an object that a finalizer holds."""
     obj = world.api.get(Key(plural, TEAM, name))
     world.api.change(obj, lambda obj: obj["metadata"].update(deletionTimestamp="now"))
 
@@ -155,7 +155,7 @@ def test_an_opt_out_releases_no_pod_of_a_ray_cluster_that_is_being_deleted() -> 
 
 
 def test_a_gang_that_is_being_deleted_is_the_record_until_it_is_gone() -> None:
-    """Somebody's finalizer holds it: what it says goes on being true, for extender and all."""
+    """A finalizer of others holds it: what it says goes on being true, for extender and all."""
     world = started()
     terminate(world, "gangs")
     lose(world, "workers")
@@ -172,7 +172,7 @@ def without_garbage_collector(world: World) -> None:
     world.collect_garbage = lambda: None  # type: ignore[method-assign]
 
 
-def test_a_gang_without_its_ray_cluster_is_deleted_where_nobody_else_does() -> None:
+def test_a_gang_without_its_ray_cluster_is_deleted_where_the_garbage_collector_does_not() -> None:
     """`--cascade=orphan` leaves it behind, and the garbage collector may be stuck."""
     world = started()
     without_garbage_collector(world)
@@ -196,7 +196,7 @@ def test_a_gang_that_lost_its_ray_cluster_unseen_is_seen_to_later() -> None:
     assert [name_of(each) for each in world.api.all("gangs")] == ["b"]
 
 
-def test_a_gang_without_its_ray_cluster_that_somebody_holds_gives_its_placement_up() -> None:
+def test_a_gang_without_its_ray_cluster_that_a_finalizer_holds_gives_its_placement_up() -> None:
     world = started()
     without_garbage_collector(world)
     terminate(world, "gangs")

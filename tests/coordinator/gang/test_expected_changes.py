@@ -1,4 +1,4 @@
-"""Is a gang whose pods only go on as decided looked at less often, and never too late?"""
+"""A gang whose pods only go on as decided is looked at less often, and never too late."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +13,7 @@ from coordinator.reconcile.look import Look
 from coordinator.state.agenda import LATER
 from tests.coordinator.api import Json, Outcome, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, node
-from tests.coordinator.test_faults import decided
+from tests.coordinator.deeds import decided
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, key
 
@@ -151,7 +151,7 @@ def test_a_part_that_went_on_is_looked_at_after_a_moment() -> None:
     assert known_bound(world) == 5
 
 
-def test_a_cycle_knows_who_was_bound_a_moment_ago() -> None:
+def test_a_cycle_knows_what_was_bound_a_moment_ago() -> None:
     """Else a pod would be counted where it is and, as promised, where it goes."""
     world = partly_bound()
     world.leader.handle([CycleDue()])

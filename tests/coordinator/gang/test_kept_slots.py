@@ -1,4 +1,4 @@
-"""How long is the slot of a lost pod kept for which no replacement comes?"""
+"""The slot of a lost pod is kept for a bounded time when no replacement comes."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from coordinator.messages.events import SightLost, SightRegained
 from reservation.slots import Slot, SlotKind, Slots
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import slots
 from tests.coordinator.world import World, name_of
 
 Json = dict[str, Any]
@@ -46,11 +47,6 @@ def kept(world: World) -> dict[str, int]:
     """The kept slots of each pod set that the record tells of."""
     sets = world.status("a")["podSets"]
     return {each["name"]: each["kept"] for each in sets if "kept" in each}
-
-
-def slots(world: World) -> int:
-    sets = world.status("a")["placement"]["podSets"]
-    return sum(sum(each["nodes"].values()) for s in sets for each in s["assignments"])
 
 
 def test_the_slots_of_lost_pods_end_when_no_replacement_came_in_time() -> None:
@@ -154,7 +150,7 @@ def test_a_replica_of_several_hosts_keeps_all_of_its_slots_or_none() -> None:
 
 
 def test_a_slot_whose_pod_went_elsewhere_by_itself_is_not_kept() -> None:
-    """Its gate was removed by somebody, and kube-scheduler bound it to another node."""
+    """Its gate was removed by others, and kube-scheduler bound it to another node."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.leader.hear_all()
@@ -241,7 +237,7 @@ def test_a_pod_of_another_shape_does_not_end_the_slot_of_a_pod_that_may_yet_come
 
 
 def replaced_by_held(world: World) -> None:
-    """Have KubeRay replace all workers by pods that somebody else's gate holds too."""
+    """Have KubeRay replace all workers by pods that a gate of others holds too."""
     held = group("workers", 4, schedulingGates=[{"name": "tenant/x"}])
     world.edit("a", workerGroupSpecs=[held])
     lose_workers(world, 4)

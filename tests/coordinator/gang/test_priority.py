@@ -1,4 +1,4 @@
-"""Whose gang goes first, and who can get ahead of others without being allowed to?"""
+"""Gangs are ordered by priority, and a tenant cannot raise its own without permission."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def priority_of(world: World, name: str) -> int:
 
 
 @pytest.mark.parametrize("attack", ["system-node-critical", "high"])
-def test_an_annotation_gets_nobody_ahead_of_others(attack: str) -> None:
+def test_an_annotation_gets_no_gang_ahead_of_others(attack: str) -> None:
     """The attacker comes last and names what it may not use: the others start before it."""
     world = world_of(cpu=3)
     world.create(gang_of("runs", 2))
@@ -98,7 +98,7 @@ def test_only_classes_that_may_be_used_are_proposed(asked: str) -> None:
 
 
 def test_a_pod_of_lower_priority_that_comes_later_puts_its_gang_back() -> None:
-    """Surplus counts: who is above the others is above with all of its pods."""
+    """Surplus counts: a gang is above the others with all of its pods."""
     world = world_of(cpu=3)
     world.create(gang_of("runs", 2))
     world.settle(seconds=2)
@@ -130,7 +130,7 @@ def test_the_order_does_not_depend_on_which_pods_came_first() -> None:
 
 
 def test_without_pods_a_class_raises_nothing_and_is_not_complained_of_yet() -> None:
-    """Nobody knows whether it is above them; one that does not exist is told at once."""
+    """It is not known whether it is above them; one that does not exist is told at once."""
     classes = {"high": PriorityClass(value=1000), "low": PriorityClass(value=-5)}
     for name, allowed, priority in (("high", "", 0), ("high", "high", 1000), ("low", "", -5)):
         asked = Asked(name, TEAM, classes, frozenset([allowed]))

@@ -1,4 +1,4 @@
-"""Does a gang say why KubeRay could not create all of its pods?"""
+"""A gang says why KubeRay could not create all of its pods."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_gang_that_lacks_pods_says_what_was_refused_beside_what_is_missing() -
 
 
 def test_a_running_gang_says_that_the_replacement_of_a_lost_pod_is_refused() -> None:
-    """Its seat is kept, so it asks for nothing; the user must know whom to ask."""
+    """Its slot is kept, so it asks for nothing; the user must know where to ask."""
     world = World(node("n1", cpu=3))
     world.create(gang_of("a", 2))
     world.settle(seconds=60)

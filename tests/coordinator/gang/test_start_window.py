@@ -1,4 +1,4 @@
-"""Are few gangs started at one time, in the order of the queue, and is none held up by others?"""
+"""Few gangs are started at one time, in the order of the queue, and no other is held up."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def full_window() -> Window:
     return window
 
 
-def test_who_comes_when_all_places_are_taken_waits_for_the_next() -> None:
+def test_a_gang_that_comes_when_all_places_are_taken_waits_for_the_next() -> None:
     window = full_window()
     assert not asks(window, 100)
     assert window.call(0.5) == []
@@ -51,7 +51,7 @@ def test_the_line_is_the_queue_whoever_asked_first() -> None:
     assert window.call(0.5) == [key(103), key(101), key(102)]
 
 
-def test_who_comes_while_others_are_called_does_not_pass_the_line() -> None:
+def test_a_gang_that_comes_while_others_are_called_does_not_pass_the_line() -> None:
     window = full_window()
     asks(window, 100)
     window.leave(key(0))
@@ -115,7 +115,7 @@ def test_gangs_that_are_never_bound_are_waited_for_less_and_less() -> None:
 
 
 @given(gaps=st.lists(st.one_of(st.none(), st.floats(0.0, 50.0)), min_size=1, max_size=60))
-def test_nobody_waits_for_ever(gaps: list[float | None]) -> None:
+def test_no_gang_waits_for_ever(gaps: list[float | None]) -> None:
     """Each gang is bound so many seconds after it was let in, or never (None)."""
     window, now = Window(), 0.0
     waiting = {number for number in range(len(gaps)) if not asks(window, number)}
@@ -200,7 +200,7 @@ def test_the_placements_of_the_next_are_written_meanwhile() -> None:
 
 
 def test_gangs_that_are_never_bound_hold_up_the_others_for_a_second() -> None:
-    """As with a volume that is made for a minute; who came before them is released, and no more."""
+    """As with a volume that is made for a minute; the gang before them is released, and no more."""
     world = crowd()
     world.grudges.add("n1")
     world.settle(seconds=SLACK - 0.1)

@@ -1,4 +1,4 @@
-"""Does the log tell each decision, once, with what an operator asks first?"""
+"""The log has each decision once, with its reason and numbers."""
 
 from prometheus_client import REGISTRY
 from structlog.testing import LogCapture
@@ -10,7 +10,7 @@ from kube.api.errors import Forbidden
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
-from tests.coordinator.test_release_waves import apart, in_zones
+from tests.coordinator.deeds import annotate, apart, in_zones
 from tests.coordinator.world import World, name_of
 
 PATIENCE = Patience()
@@ -22,11 +22,6 @@ def lines_of(world: World, what: str = "") -> list[LogDecision]:
 
 def whats(world: World) -> list[str]:
     return [each.what for each in world.leader.logged]
-
-
-def annotate(world: World, name: str, **annotations: str) -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=annotations))
 
 
 # ---- admission and release

@@ -1,4 +1,4 @@
-"""Is the reason told of every pod that keeps its gate, also beside a minimum that runs?"""
+"""Every pod that keeps its gate has a reason, also beside a minimum that runs."""
 
 from functools import partial
 from typing import Any

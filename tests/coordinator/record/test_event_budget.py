@@ -1,4 +1,4 @@
-"""Are Events few, whatever is patched how often, and do they say at any time why a gang waits?"""
+"""Events stay few however often pods are patched, and always say why a gang waits."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,6 +18,7 @@ from coordinator.record.event_budget import (
 from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.deeds import annotate
 from tests.coordinator.world import World, key
 
 FORGOTTEN = 3600.0  # seconds after which an API server forgets an Event, by default
@@ -103,20 +104,15 @@ def times_told(world: World, seconds: float, step: float = 10.0) -> Iterator[flo
             yield world.api.now
 
 
-def patch(world: World, name: str, **annotations: str) -> None:
-    cluster = world.api.get(Key("rayclusters", TEAM, name))
-    world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=annotations))
-
-
 def test_a_storm_of_patches_makes_a_few_events_a_minute_and_the_last_word_is_told() -> None:
     """Each patch changes the reason: with bad annotations and without."""
     world = waiting_world()
     for number in range(200):
         bad = {names.MIN_REPLICAS: f"nobody={number}"} if number % 2 else {}
-        patch(world, "a", **bad)
+        annotate(world, "a", **bad)
         world.settle(seconds=0.6)
     assert BURST <= len(told(world)) <= BURST + 120 / REFILL
-    patch(world, "a", **{names.MIN_REPLICAS: "nobody=last"})
+    annotate(world, "a", **{names.MIN_REPLICAS: "nobody=last"})
     world.settle(seconds=SPACING + REFILL)
     assert '"nobody=last" is not valid' in told(world)[-1]
 

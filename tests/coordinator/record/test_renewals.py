@@ -1,4 +1,4 @@
-"""Are the numbers of all who wait renewed in time, and never too many in one cycle?"""
+"""The numbers of all waiting gangs are renewed in time, and few of them in one cycle."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_all_are_decided_anew_once_in_the_order_of_the_queue() -> None:
     assert found == [*map(frozenset, shares), frozenset()]
 
 
-def test_nobody_waits_for_more_than_so_many_cycles_however_many_there_are() -> None:
+def test_no_gang_waits_for_more_than_so_many_cycles_however_many_there_are() -> None:
     renewals, waiting = Renewals(), keys(50 * AT_ONCE * ROUNDS + 7)
     found = [renewals.due(waiting, at * PAUSE, QUIET) for at in range(ROUNDS)]
     assert frozenset().union(*found) == frozenset(waiting)
@@ -46,7 +46,7 @@ def test_the_next_are_due_soon_while_some_are_left_and_else_when_the_quiet_time_
     assert renewals.due(keys(3), 5.0 + QUIET, QUIET) == frozenset(keys(3))
 
 
-def test_who_comes_in_the_meantime_has_numbers_already_and_is_due_in_the_next_quiet_time() -> None:
+def test_a_gang_that_comes_meanwhile_has_numbers_and_is_due_in_the_next_quiet_time() -> None:
     renewals, waiting = Renewals(), keys(AT_ONCE + 1)
     renewals.due(waiting, 0.0, QUIET)
     assert renewals.due([*keys(3), *waiting], PAUSE, QUIET) == frozenset(waiting[-1:])
@@ -87,7 +87,7 @@ def world(anew: list[int]) -> World:
     return world
 
 
-def test_all_who_wait_have_numbers_of_now_soon_after_their_quiet_time(
+def test_all_waiting_gangs_have_numbers_of_now_soon_after_their_quiet_time(
     world: World, anew: list[int]
 ) -> None:
     world.settle(seconds=2 * GANGS / 10 + 10)  # once to be renewed, once to be written

@@ -1,4 +1,4 @@
-"""How many writes of its own does a gang cost, and how old may be what its user reads?"""
+"""A gang costs few writes, and its status is never older than documented."""
 
 import pytest
 
@@ -211,7 +211,7 @@ def check_positions(world: World, gone: int) -> None:
 
 
 def test_the_longer_a_gang_waits_the_less_often_its_numbers_are_written() -> None:
-    """Somebody's pods come and go each second, for 10 minutes."""
+    """Foreign pods come and go each second, for 10 minutes."""
     world = World(node("n1", cpu=8))
     world.create(gang_of("a", 3, cpu=2), foreign_pod("x", "n1", cpu=4))
     world.settle(seconds=30)

@@ -1,4 +1,4 @@
-"""What does the coordinator keep of what its watches tell?"""
+"""The coordinator keeps of watched objects only what it needs."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""Is there one Event for each reason on each object, changed in its place?"""
+"""There is one Event for each reason on each object, changed in its place."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

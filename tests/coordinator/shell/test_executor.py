@@ -1,4 +1,4 @@
-"""Does the executor ask its term before each send, and not only when it was given the action?"""
+"""The executor checks its term before each request, and not only when it takes the action."""
 
 import asyncio
 from typing import Any, cast
@@ -180,7 +180,7 @@ class Broken:
 
 
 async def test_a_bug_in_an_action_comes_out_of_the_executor() -> None:
-    """Else the pod would count as under way for the rest of the term, and nobody would know."""
+    """Else the pod would count as under way for the rest of the term, and none would tell."""
     executor = Executor(
         cast(Client, Broken()), Term(), lambda _: None, identity="test", concurrency=1
     )

@@ -1,4 +1,4 @@
-"""How often does the loop look at what has come in?"""
+"""The loop handles events in batches, and no more often than its debounce allows."""
 
 import asyncio
 from collections.abc import Iterable

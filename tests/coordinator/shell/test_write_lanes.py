@@ -1,4 +1,4 @@
-"""In which order do writes leave that wait: gang by gang, and nobody held up for ever?"""
+"""Waiting writes leave gang by gang, and none waits for ever."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Is what passed pods take the same as if each were counted by itself, whatever comes and goes?"""
+"""The sums of what passed pods take equal a count of each pod by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from extender.memory import in_flight_room
-from extender.memory.in_flight_room import Passed, Underway
+from extender.memory.in_flight_room import InFlightRoom, PassedPod
 from scheduling.model.amounts import Amounts
 from scheduling.model.node import Node
 from scheduling.state.node_snapshot import NodeAttributes
@@ -26,7 +26,7 @@ def traits_of(names: frozenset[str]) -> NodeAttributes:
     return node_snapshot_of([Node(name, {}, (), False, {"cpu": 1}) for name in names]).traits
 
 
-def everywhere(counted: Underway, resource: str, traits: NodeAttributes) -> Amounts | None:
+def everywhere(counted: InFlightRoom, resource: str, traits: NodeAttributes) -> Amounts | None:
     return counted.taken(resource, traits, np.arange(len(traits.names)))
 
 
@@ -48,7 +48,7 @@ class Counting(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.traits = traits_of(frozenset(NAMES))
-        self.underway, self.plain = Underway(), Plain()
+        self.room, self.plain = InFlightRoom(), Plain()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(in_flight_room, "FEW", 3)  # of ten nodes, one to three are few
         self.patch.setattr(in_flight_room, "LEAST_PLACES", 4)
@@ -67,13 +67,13 @@ class Counting(RuleBasedStateMachine):
         if known:
             uid = f"uid-{number}"
             at = np.array([self.traits.index[name] for name in known], dtype=np.intp)
-            self.underway.remove(uid)
-            self.underway.add(Passed(uid, tuple(amounts.items()), self.traits, at))
+            self.room.remove(uid)
+            self.room.add(PassedPod(uid, tuple(amounts.items()), self.traits, at))
             self.plain.pods[uid] = amounts, known
 
     @rule(number=st.integers(0, 5))
     def pod_is_seen(self, number: int) -> None:
-        self.underway.remove(f"uid-{number}")
+        self.room.remove(f"uid-{number}")
         self.plain.pods.pop(f"uid-{number}", None)
 
     @rule(resource=st.sampled_from(RESOURCES))
@@ -83,10 +83,10 @@ class Counting(RuleBasedStateMachine):
     @invariant()
     def all_pods_gone_leave_nothing(self) -> None:
         if not self.plain.pods:
-            assert all(everywhere(self.underway, each, self.traits) is None for each in RESOURCES)
+            assert all(everywhere(self.room, each, self.traits) is None for each in RESOURCES)
 
     def same(self, resource: str) -> None:
-        taken = everywhere(self.underway, resource, self.traits)
+        taken = everywhere(self.room, resource, self.traits)
         found = taken.tolist() if taken is not None else [0] * len(self.traits.names)
         assert found == [self.plain.taken(resource, name) for name in self.traits.names]
 
@@ -104,7 +104,7 @@ def test_sums_that_are_not_kept_are_made_again(kept: int) -> None:
     traits = traits_of(frozenset("a"))
     at = np.array([0], dtype=np.intp)
     amounts = tuple((f"resource-{i}", i + 1) for i in range(5))
-    counted = Underway.of([Passed(f"uid-{i}", amounts, traits, at) for i in range(2)])
+    counted = InFlightRoom.of([PassedPod(f"uid-{i}", amounts, traits, at) for i in range(2)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_flight_room, "SUMS_KEPT", kept)
         for resource, amount in (*amounts, *reversed(amounts)):
@@ -116,7 +116,7 @@ def test_sums_that_are_not_kept_are_made_again(kept: int) -> None:
 @pytest.mark.parametrize(("nodes", "least"), [(5000, 625), (1, 8)])
 def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: int) -> None:
     traits = traits_of(frozenset(f"node-{i:04}" for i in range(5000)))
-    counted = Underway.of([Passed("uid", (("cpu", 1),), traits, np.arange(nodes))])
+    counted = InFlightRoom.of([PassedPod("uid", (("cpu", 1),), traits, np.arange(nodes))])
     (record,) = counted._records.values()
     assert sum(each.nbytes for each in (record.few, record.bits) if each is not None) == least
     taken = everywhere(counted, "cpu", traits)
@@ -127,7 +127,7 @@ def test_what_a_pod_costs_is_a_bit_for_each_node_or_little(nodes: int, least: in
 def test_a_change_of_nodes_costs_no_look_at_the_pods_and_what_has_gone_is_given_up() -> None:
     names = [f"node-{i:04}" for i in range(1000)]
     first = traits_of(frozenset(names[:100]))
-    counted = Underway.of([Passed("uid", (("cpu", 1),), first, np.arange(50, 100))])
+    counted = InFlightRoom.of([PassedPod("uid", (("cpu", 1),), first, np.arange(50, 100))])
     before = counted._records["uid"]
     for at in range(1, 901):
         traits = traits_of(frozenset(names[at : at + 100]))

@@ -1,4 +1,4 @@
-"""Is a long list of names read, looked up and cut as if each name were looked at by itself?"""
+"""A long list of names is read, looked up and cut as if each name were handled by itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from extender.wire import name_table, node_lists
 from extender.wire.name_table import Names, NameTable, names_in
 from extender.wire.node_lists import NodeList, read_names
 from scheduling.model.amounts import Positions
-from tests.extender.worlds import as_seen, gang, ledger, node, pod
+from tests.extender.worlds import as_watched_pod, gang, ledger, node, pod
 
 LETTERS = 'ab-."\\,[] \x00\x1f\x7fé'
 ANY_NAMES = st.lists(st.text(LETTERS, max_size=20), min_size=1, max_size=12)
@@ -107,10 +107,10 @@ def listed(names: list[str], long: int) -> NodeList:
 
 def filtered(nodes: NodeList) -> Filtered:
     """Of nine nodes a third is reserved and a third is full."""
-    seats = dict.fromkeys(NODES[::3], 1)
+    slots = dict.fromkeys(NODES[::3], 1)
     full = [pod(f"p-{name}", gpu=8, on=name) for name in NODES[1::3]]
-    known = ledger(*map(node, NODES), gang(seats=seats), *full)
-    return filter_nodes(as_seen(pod("new", gpu=1)), nodes, known.snapshot())
+    known = ledger(*map(node, NODES), gang(slots=slots), *full)
+    return filter_nodes(as_watched_pod(pod("new", gpu=1)), nodes, known.snapshot())
 
 
 @given(st.lists(st.sampled_from([*NODES, "gone"]), unique=True))

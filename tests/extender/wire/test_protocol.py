@@ -1,4 +1,4 @@
-"""Is every question of kube-scheduler read, everything else refused, and each answer spelled?"""
+"""Every question of kube-scheduler is read, everything else refused, each answer spelled right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a question with whole nodes the same read node by node, and are others answered meanwhile?"""
+"""A question read node by node is the same as in one piece, and others are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from extender import app
 from extender.app import Extender
 from extender.wire.protocol import BadQuestion, Question, read_question
 from extender.wire.streamed_request import Reading, reading
+from runtime import slicing
 from tests.extender.conftest import Served
 from tests.extender.worlds import GPU, Json, node, pod
 
@@ -118,7 +119,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is large, and long, of a size that suits a test."""
     monkeypatch.setattr(app, "LARGE", 4096)
     monkeypatch.setattr(app, "CHUNK", 1024)
-    monkeypatch.setattr(app, "SLICE", 0.0)
+    monkeypatch.setattr(slicing, "SLICE", 0.0)
 
 
 @contextlib.contextmanager
@@ -194,11 +195,11 @@ async def test_what_is_late_when_it_is_read_changes_nothing(
     monkeypatch.setattr(app, "reading", slowly)
     status, text = await served.post("filter", whole(*map(node, NAMES), node("b")))
     assert (status, text) == (503, "not answered in time\n")
-    assert not len(served.passing)
+    assert not len(served.in_flight_pods)
 
 
 @pytest.mark.usefixtures("small")
-async def test_who_does_not_take_a_long_answer_is_hung_up_on(hasty: Served) -> None:
+async def test_a_caller_that_reads_a_long_answer_too_slowly_is_disconnected(hasty: Served) -> None:
     given_up, sent = asyncio.Event(), Extender._sent
 
     async def noted(*of: Any) -> Any:

@@ -35,7 +35,7 @@ from tests.kube.virtual_time import run_virtually
 STEADY = Timing(lease_duration=60.0, renew_deadline=40.0, retry_period=0.05)
 """No pause of a busy machine ends a term."""
 QUICK = Timing(lease_duration=30.0, renew_deadline=0.5, retry_period=0.05)
-"""A term ends soon, but nobody else may lead for long after it."""
+"""A term ends soon, but no other may begin for long after it."""
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ async def test_a_term_is_clean_after_one_that_said_that_its_requests_are_over(
 
 
 async def test_a_term_after_one_that_died_is_not_clean(fake: FakeApi, client: Client) -> None:
-    """Its Lease says whose it was, until it may be taken."""
+    """Its Lease names its holder, until it may be taken."""
     await lead_once(client, "one", answered=True)
     lease = fake.objects["leases", "ns", "muster"]
     lease["spec"] |= {"holderIdentity": "died", "leaseDurationSeconds": 0}
@@ -238,7 +238,7 @@ async def test_a_lease_deleted_by_hand_ends_the_term_and_starts_no_count_anew(
         assert one.terms[1].epoch == 42
 
 
-async def test_a_lease_deleted_by_hand_is_not_taken_from_who_holds_it(
+async def test_a_lease_deleted_by_hand_is_not_taken_from_its_holder(
     fake: FakeApi, client: Client
 ) -> None:
     held = {"holderIdentity": "other", "leaseDurationSeconds": 1, "leaseTransitions": 3}

@@ -78,7 +78,7 @@ def pod(name: str, uid: str = "u", version: int = 1, value: int = 0) -> Pod:
 
 
 class Mirror:
-    """A sink that does with the events what everybody does, and notes what it was told."""
+    """A sink that applies the events, and notes them."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, Pod] = {}
@@ -190,7 +190,7 @@ async def test_a_server_without_watch_list_is_asked_once(fake: FakeApi, client: 
 async def test_a_resource_that_the_server_does_not_know_is_empty_until_it_does(
     either: FakeApi, client: Client
 ) -> None:
-    """Nobody waits for it, and nobody goes blind over it."""
+    """No program waits for it, or goes blind over it."""
     absent = says(404, "NotFound", "the server could not find the requested resource")
     either.always |= {"list": absent, "watch": absent}
     either.put("pods", "a", value=1)
@@ -642,7 +642,7 @@ async def test_bookmarks_keep_a_quiet_watch_alive_and_move_its_position(
         fake.put("nodes", "other", namespace="")
         await asyncio.sleep(2.5)
         assert fake.count("watch") == 1
-        # Everything before the bookmark is forgotten; who has heard it needs no new list.
+        # Everything before the bookmark is forgotten; a watch that has it needs no new list.
         fake.bookmark_every = 0.0
         fake.compacted = fake.version - 1
         fake.history.clear()
@@ -667,7 +667,7 @@ async def test_a_cut_connection_goes_on_from_where_it_was(either: FakeApi, clien
 async def test_what_a_break_kept_from_us_is_told_before_we_see_again(
     either: FakeApi, client: Client
 ) -> None:
-    """Who decides on what was told while a watch is down decides on stale data."""
+    """A decision while a watch is down would rest on stale data."""
     either.put("pods", "a")
     either.fail("watch", *([] if either.watch_list else [passes]), passes, resets, resets)
     async with watching(client) as running:
@@ -692,7 +692,7 @@ async def test_a_break_that_ends_with_a_list_is_over_at_once(
         assert running.mirror.sight[1] == (True, frozenset("ab"))
 
 
-async def test_who_lists_after_a_break_does_not_count_as_up_to_date_before_the_end(
+async def test_a_relist_after_a_break_counts_as_up_to_date_only_at_its_end(
     fake: FakeApi, client: Client
 ) -> None:
     """Else what is as old as the break would be trusted as soon as the list begins."""
@@ -722,7 +722,7 @@ async def test_who_lists_after_a_break_does_not_count_as_up_to_date_before_the_e
         assert watch.told_until == watch.last_contact
 
 
-async def test_a_watch_whose_time_is_up_leaves_nobody_blind(
+async def test_a_watch_that_ends_by_its_timeout_is_not_blind(
     either: FakeApi, client: Client
 ) -> None:
     """Every watch ends so, every few minutes: it must not stop all decisions each time."""

@@ -1,4 +1,4 @@
-"""What is kept of a pod, and for how long?"""
+"""A pod is reduced to what decisions need, and equal parts are kept once."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder, ray_cluster
 from scheduling.model.pod import PodShape
-from scheduling.state.pod_index import Kind, Stay
+from scheduling.state.pod_index import PodKind, Presence
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BORDER = {f"k{at:02}": "v" * 61 for at in range(64)}  # 64 labels of 64 characters each
 
 
-def kind(labels: dict[str, str]) -> Kind:
+def kind(labels: dict[str, str]) -> PodKind:
     raw = {"metadata": {"namespace": "ns", "labels": labels}, "spec": {}, "status": {}}
     return observe(msgspec.json.decode(orjson.dumps(raw), type=Pod)).kind
 
@@ -65,15 +65,15 @@ PREEMPTING = {
 @pytest.mark.parametrize(
     ("meta", "spec", "status", "expected"),
     [
-        ({}, {"nodeName": "a"}, {}, Stay.BOUND),
-        (ENDING, {"nodeName": "a"}, {}, Stay.LEAVING),
-        ({}, {}, NOMINATED, Stay.NOMINATED),
-        (ENDING, {}, NOMINATED, Stay.NOMINATED),
-        ({}, {}, PREEMPTING, Stay.YIELDING),
+        ({}, {"nodeName": "a"}, {}, Presence.BOUND),
+        (ENDING, {"nodeName": "a"}, {}, Presence.LEAVING),
+        ({}, {}, NOMINATED, Presence.NOMINATED),
+        (ENDING, {}, NOMINATED, Presence.NOMINATED),
+        ({}, {}, PREEMPTING, Presence.NOMINATED_AT_PRIORITY),
     ],
 )
-def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Stay) -> None:
-    """Spread constraints leave out whoever is being deleted."""
+def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected: Presence) -> None:
+    """Spread constraints leave out pods that are being deleted."""
     pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
     assert observe(pod).stay is expected
 
@@ -140,7 +140,7 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
         ),
     ],
 )
-def test_who_holds_the_room_of_a_pod(
+def test_the_holder_of_the_room_of_a_pod(
     owner: dict[str, Any], labels: dict[str, str], expected: Holder
 ) -> None:
     owners = [owner] if owner else []

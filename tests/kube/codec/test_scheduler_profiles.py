@@ -1,4 +1,4 @@
-"""Is a scheduler's profile read as its configuration means it, and refused where it cannot be?"""
+"""A profile is read as kube-scheduler means it, and refused where it cannot be judged."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_the_required_part_of_an_added_affinity_counts_and_the_preferred_does_no
         {},
     ],
 )
-def test_a_profile_whose_constraints_only_score_binds_nobody(args: Json) -> None:
+def test_a_profile_with_constraints_that_only_score_binds_no_pod(args: Json) -> None:
     assert not read(**config("PodTopologySpread", **args)).spreads_by_default
 
 

@@ -1,4 +1,4 @@
-"""What do objects of storage, as an API server tells of them, mean in the words of the core?"""
+"""Objects of storage are read into the facts of the core."""
 
 from typing import Any
 
@@ -110,13 +110,13 @@ def capacity_of(size: str) -> int | None:
     ],
 )
 def test_sizes_beyond_64_bits_are_sizes(text: str, size: int) -> None:
-    """A volume that was left out would be a disk that nobody counts."""
+    """A volume that was left out would be a disk that is not counted."""
     assert (claim_of(text).size, volume_of(text).size) == (size, size)
     assert volume_of(text).handle == "h"
 
 
 @pytest.mark.parametrize("text", ["much", "-1", ""])
-def test_what_has_no_size_that_can_be_read_is_there_and_suits_nobody(text: str) -> None:
+def test_a_volume_without_a_readable_size_is_there_and_fits_no_claim(text: str) -> None:
     assert (claim_of(text).size, volume_of(text).size) == (LARGEST_SIZE, 0)
     assert volume_of(text).handle == "h"
     assert capacity_of(text) is None
@@ -166,7 +166,7 @@ def test_a_volume() -> None:
         ("Failed", False),
     ],
 )
-def test_a_volume_that_nobody_has_may_still_be_bound(phase: str, is_open: bool) -> None:
+def test_an_unclaimed_volume_may_still_be_bound(phase: str, is_open: bool) -> None:
     """kube-scheduler takes none that is not Available, unless it is kept for the claim."""
     made = {"metadata": {"name": "pv"}, "spec": {}, "status": {"phase": phase}}
     assert fact("PersistentVolume", made) == Volume("pv", open=is_open)

@@ -1,4 +1,4 @@
-"""Are the files what the models say, and do the models say what the programs read and write?"""
+"""The CRD files are generated from the models, which match what programs read and write."""
 
 import contextlib
 import re

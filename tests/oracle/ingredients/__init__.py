@@ -1,4 +1,4 @@
-"""Which constraints does the oracle know? One module each; a new one is added to `INGREDIENTS`.
+"""The constraints of the oracle. One module each; a new one is added to `INGREDIENTS`.
 
 An ingredient is an instance of a subclass of `tests.oracle.ingredient.Ingredient`:
 

@@ -7,30 +7,30 @@ from tests.oracle.ingredient import Ingredient, Reach
 from tests.oracle.model import POD_SET, Json, Scene
 from tests.oracle.selectors import selected
 
-_NEAR, _APART = "podAffinity", "podAntiAffinity"
+_AFFINITY, _ANTI_AFFINITY = "podAffinity", "podAntiAffinity"
 
 
 class PodAffinity(Ingredient):
     """Each term wants a pod in the same domain, or the pod begins a series."""
 
     name = "pod affinity"
-    reach = Reach.COMPANY
+    reach = Reach.EXISTING_PODS
     share = 0.6
 
     def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         if draw.happens(0.2):
-            _add_terms(draw, pod["spec"], _NEAR)
+            _add_terms(draw, pod["spec"], _AFFINITY)
 
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         if draw.happens(0.35):
-            _add_terms(draw, pod["spec"], _NEAR)
+            _add_terms(draw, pod["spec"], _AFFINITY)
 
     def may_sleep(self, pod: Json) -> bool:
-        """A selector of namespaces is asked without labels when it is decided whom to wake."""
+        """The queueing hint evaluates a namespaceSelector without the namespace's labels."""
         return not all(
             pod["metadata"]["namespace"] in term.get("namespaces", [])
             or selected(term["namespaceSelector"], {})
-            for term in _terms(pod, _NEAR)
+            for term in _terms(pod, _AFFINITY)
             if "namespaceSelector" in term
         )
 
@@ -38,22 +38,22 @@ class PodAffinity(Ingredient):
         return _is_asked(pod, scene)
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
-        terms = _terms(pod, _NEAR)
+        terms = _terms(pod, _AFFINITY)
         labels = node["metadata"]["labels"]
         if not terms:
             return False
         if any(term["topologyKey"] not in labels for term in terms):
             return True
-        company = [(o, w) for o, w in scene.bound if all(_picks(t, pod, o, scene) for t in terms)]
+        matching = [(o, w) for o, w in scene.bound if all(_picks(t, pod, o, scene) for t in terms)]
         keys = [term["topologyKey"] for term in terms]
-        if all(any(_shares(key, node, where) for _, where in company) for key in keys):
+        if all(any(_shares(key, node, where) for _, where in matching) for key in keys):
             return False
-        counted = any(key in where["metadata"]["labels"] for _, where in company for key in keys)
+        counted = any(key in where["metadata"]["labels"] for _, where in matching for key in keys)
         return counted or not all(_picks(term, pod, pod, scene) for term in terms)
 
 
 class PodAntiAffinity(Ingredient):
-    """Neither the pod minds who is there, nor does who is there mind the pod."""
+    """The pod's anti-affinity against existing pods, and theirs against it."""
 
     name = "pod anti-affinity"
     reach = Reach.ROOM
@@ -61,19 +61,19 @@ class PodAntiAffinity(Ingredient):
 
     def add_to_resident(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         if draw.happens(0.4):
-            _add_terms(draw, pod["spec"], _APART)
+            _add_terms(draw, pod["spec"], _ANTI_AFFINITY)
 
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         if draw.happens(0.5):
-            _add_terms(draw, pod["spec"], _APART)
+            _add_terms(draw, pod["spec"], _ANTI_AFFINITY)
 
     def is_asked(self, pod: Json, scene: Scene) -> bool:
         return _is_asked(pod, scene)
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         for other, where in scene.bound:
-            terms = [(term, pod, other) for term in _terms(pod, _APART)]
-            terms += [(term, other, pod) for term in _terms(other, _APART)]
+            terms = [(term, pod, other) for term in _terms(pod, _ANTI_AFFINITY)]
+            terms += [(term, other, pod) for term in _terms(other, _ANTI_AFFINITY)]
             for term, owner, picked in terms:
                 near = _shares(term["topologyKey"], node, where)
                 if near and _picks(term, owner, picked, scene):
@@ -122,11 +122,11 @@ def _selector(draw: Draw) -> Json:
 
 
 def _is_asked(pod: Json, scene: Scene) -> bool:
-    """Say whether the pod minds anybody, or anybody bound minds it somewhere."""
-    return bool(_terms(pod, _NEAR) or _terms(pod, _APART)) or any(
+    """Say whether the pod has terms, or a bound pod has anti-affinity to it somewhere."""
+    return bool(_terms(pod, _AFFINITY) or _terms(pod, _ANTI_AFFINITY)) or any(
         term["topologyKey"] in where["metadata"]["labels"] and _picks(term, other, pod, scene)
         for other, where in scene.bound
-        for term in _terms(other, _APART)
+        for term in _terms(other, _ANTI_AFFINITY)
     )
 
 

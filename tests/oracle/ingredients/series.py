@@ -1,6 +1,7 @@
-"""Pods that are drawn to any pod of their gang, within zones that not all of it may enter.
+"""Pods with affinity to any pod of their gang, within zones that not all of it may enter.
 
-Who begins such a series must often be bound before the others: what one order of binding decides.
+The first of such a series (first-pod rule) must often be bound before the others: only some orders
+of binding succeed.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ class Series(Ingredient):
     """Affinity to the gang's own pods; `PodAffinity` judges it, and pod sets are held to zones."""
 
     name = "series"
-    reach = Reach.COMPANY
+    reach = Reach.EXISTING_PODS
     share = 0.15
 
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:

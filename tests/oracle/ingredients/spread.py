@@ -15,7 +15,7 @@ class Spread(Ingredient):
     """No domain may hold too many more of the pods that are counted than the one with the least."""
 
     name = "topology spread"
-    reach = Reach.COMPANY
+    reach = Reach.EXISTING_PODS
     hidden_by_pin = True
     share = 0.6
 
@@ -95,11 +95,11 @@ def _has_keys(constraints: Sequence[Json], node: Json) -> bool:
 
 def _is_eligible(constraint: Json, pod: Json, node: Json, scene: Scene) -> bool:
     """Say whether a node makes its domain one, and its pods count."""
-    heeds_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
-    if heeds_affinity and NodeAffinity().refuses(pod, node, scene):
+    honors_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
+    if honors_affinity and NodeAffinity().refuses(pod, node, scene):
         return False
-    heeds_taints = constraint.get("nodeTaintsPolicy", "Ignore") == "Honor"
-    return not heeds_taints or not Taints().refuses(pod, _uncordoned(node), scene)
+    honors_taints = constraint.get("nodeTaintsPolicy", "Ignore") == "Honor"
+    return not honors_taints or not Taints().refuses(pod, _uncordoned(node), scene)
 
 
 def _uncordoned(node: Json) -> Json:

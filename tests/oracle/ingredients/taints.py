@@ -10,7 +10,7 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class Taints(Ingredient):
-    """A node refuses who does not tolerate every taint with NoSchedule or NoExecute."""
+    """A node refuses pods that do not tolerate every taint with NoSchedule or NoExecute."""
 
     name = "taints"
     share = 0.7

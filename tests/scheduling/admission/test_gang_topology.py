@@ -1,4 +1,4 @@
-"""In which domain does a gang go, and what is said where none takes it?"""
+"""A gang goes into the best domain, and a refusal names the one that comes closest."""
 
 from collections.abc import Mapping
 
@@ -260,7 +260,7 @@ def test_messages_stay_within_the_limit() -> None:
 def test_company_is_minded_within_the_domain() -> None:
     """Workers that keep apart find enough nodes in the larger zone only."""
     apart = PodTerm("host", (require("app", "In", "w"),), ("team",))
-    worker = shape(gpu=1, apart=[apart])
+    worker = shape(gpu=1, anti_affinity=[apart])
     nodes = [
         node(f"{zone}{at}", gpu=8, labels={ZONE: zone, "host": f"{zone}{at}"})
         for zone, count in (("a", 2), ("b", 3))

@@ -7,14 +7,14 @@ import pytest
 
 from scheduling.cycle import Settings, run_cycle
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import neighbours
+from scheduling.filters.inter_pod_affinity import gang_constraints
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
-from scheduling.placement.interdependent.exhaustive import is_impossible
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
+from scheduling.placement.interdependent.upper_bounds import is_impossible
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
 from tests.builders import columns, gang, group, node, require, shape
@@ -26,8 +26,10 @@ def term(app: str, key: str = ZONE) -> PodTerm:
     return PodTerm(key, (require("app", "In", app),), ("team",))
 
 
-def minding(near: Iterable[PodTerm] = (), apart: Iterable[PodTerm] = (), cpu: int = 1) -> PodShape:
-    return shape(cpu=cpu, near=near, apart=apart)
+def minding(
+    affinity: Iterable[PodTerm] = (), anti_affinity: Iterable[PodTerm] = (), cpu: int = 1
+) -> PodShape:
+    return shape(cpu=cpu, affinity=affinity, anti_affinity=anti_affinity)
 
 
 def zoned(name: str, zone: str = "", cpu: int = 4) -> Node:
@@ -76,7 +78,7 @@ def zones_of(verdict: Verdict, pod_set: str) -> set[str]:
 
 def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
     """The minimum runs and asks for nothing: there is nothing of it to plan waves for."""
-    worker = minding(near=[term("w")])
+    worker = minding(affinity=[term("w")])
     wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
     [decision] = run_cycle([wanted], ZONES, existing=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Admitted)
@@ -99,7 +101,7 @@ def test_a_pod_that_keeps_ours_away_closes_its_domain() -> None:
 
 def test_ours_keep_away_from_pods_that_stand() -> None:
     """Only within the domain of the key."""
-    worker = minding(apart=[term("web", HOST)])
+    worker = minding(anti_affinity=[term("web", HOST)])
     assert set(nodes_of(decide(group("w", 16, worker), table=standing(a1="web")), "w")) == {
         "a2", "b1", "b2", "c",
     }  # fmt: skip
@@ -107,7 +109,7 @@ def test_ours_keep_away_from_pods_that_stand() -> None:
 
 def test_ours_go_where_the_pods_are_that_they_want() -> None:
     """A node without the label is in no such place."""
-    worker = minding(near=[term("web")])
+    worker = minding(affinity=[term("web")])
     assert zones_of(decide(group("w", 8, worker), table=standing(b1="web")), "w") == {"b"}
     refused = decide(group("w", 1, worker), table=standing(c="web"))
     assert isinstance(refused, Refusal)
@@ -117,13 +119,13 @@ def test_ours_go_where_the_pods_are_that_they_want() -> None:
 
 def test_all_affinity_terms_must_pick_the_same_pod() -> None:
     """One pod for each term is not enough."""
-    worker = minding(near=[term("web"), term("db", HOST)])
+    worker = minding(affinity=[term("web"), term("db", HOST)])
     assert isinstance(decide(group("w", 1, worker), table=standing(a1="web", a2="db")), Refusal)
 
 
 def test_a_key_in_the_placement_does_not_depend_on_who_is_around() -> None:
     """The coordinator finds the seat of a pod by the key of its shape."""
-    worker = minding(apart=[term("web", HOST)])
+    worker = minding(anti_affinity=[term("web", HOST)])
     verdict = decide(group("w", 1, worker), table=standing(a1="web"))
     assert isinstance(verdict, Admitted)
     assert verdict.placement.assignments[0].shape == worker.key
@@ -135,7 +137,11 @@ def test_a_key_in_the_placement_does_not_depend_on_who_is_around() -> None:
 TWO_ZONES = columns(*(zoned(name, name[0]) for name in ("a1", "a2", "b1", "b2")))
 """A zone holds eight pods of one core."""
 
-LEADERS, FOLLOWERS, SERIES = minding(apart=[term("l")]), minding([term("l")]), minding([term("w")])
+LEADERS, FOLLOWERS, SERIES = (
+    minding(anti_affinity=[term("l")]),
+    minding([term("l")]),
+    minding([term("w")]),
+)
 
 
 @pytest.mark.parametrize(
@@ -155,43 +161,43 @@ def test_pods_are_where_their_first_is_and_near_each_of_those_they_follow(
     verdict = decide(*groups, on=TWO_ZONES)
     said = "Admitted" if isinstance(verdict, Admitted) else verdict.reason
     assert said == expected
-    found = neighbours(asking(*groups), ExistingPods(PodIndex()), TWO_ZONES)
-    standing = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
+    found = gang_constraints(asking(*groups), ExistingPods(PodIndex()), TWO_ZONES)
+    earlier = np.zeros((len(groups), len(TWO_ZONES.names)), dtype=np.int64)
     counts = [each.count for each in groups]
-    walk = PartialPlacement(
-        found.shapes, counts, found.internal_constraints, FreeCapacity.of(TWO_ZONES), standing
+    partial = PartialPlacement(
+        found.shapes, counts, found.internal_constraints, FreeCapacity.of(TWO_ZONES), earlier
     )
-    assert is_impossible(walk) is (said != "Admitted")
+    assert is_impossible(partial) is (said != "Admitted")
 
 
 def test_workers_that_keep_apart_get_a_domain_each() -> None:
     """One per host; per zone two, and any number where there is no zone."""
-    apart = minding(apart=[term("w", HOST)])
+    apart = minding(anti_affinity=[term("w", HOST)])
     assert nodes_of(decide(group("w", 5, apart)), "w") == dict.fromkeys(ZONES.names, 1)
     refused = decide(group("w", 6, apart))
     assert isinstance(refused, Refusal)
     assert refused.message.startswith("5 of 6 w fit: required affinity or anti-affinity between")
-    by_zone = decide(group("w", 6, minding(apart=[term("w")])))
+    by_zone = decide(group("w", 6, minding(anti_affinity=[term("w")])))
     assert nodes_of(by_zone, "w")["c"] == 4
 
 
 def test_workers_that_keep_together_share_one_domain() -> None:
     """The first may begin anywhere; a zone that holds them all is found."""
-    together = minding(near=[term("w")])
+    together = minding(affinity=[term("w")])
     assert len(zones_of(decide(group("w", 8, together)), "w")) == 1
     assert isinstance(decide(group("w", 9, together)), Refusal)
 
 
 def test_a_series_goes_on_where_it_stands() -> None:
     """Pods of an earlier gang count, in any zone."""
-    together = minding(near=[term("w")])
+    together = minding(affinity=[term("w")])
     verdict = decide(group("w", 16, together), table=standing(a1="w", b2="w"))
     assert zones_of(verdict, "w") == {"a", "b"}
 
 
 def test_workers_near_their_head() -> None:
     """The head is placed where they all have room."""
-    head, worker = minding(cpu=1), minding(near=[term("head")])
+    head, worker = minding(cpu=1), minding(affinity=[term("head")])
     verdict = decide(group("head", 1, head), group("w", 7, worker))
     assert zones_of(verdict, "w") == zones_of(verdict, "head")
     assert isinstance(decide(group("head", 1, head), group("w", 8, worker)), Refusal)
@@ -201,21 +207,21 @@ def test_head_and_workers_that_all_want_each_other() -> None:
     """Whoever comes first, they end up in one place."""
     whole = PodTerm(ZONE, (require("app", "Exists"),), ("team",))
     verdict = decide(
-        group("head", 1, minding(near=[whole])), group("w", 7, minding(near=[whole], cpu=1))
+        group("head", 1, minding(affinity=[whole])), group("w", 7, minding(affinity=[whole], cpu=1))
     )
     assert zones_of(verdict, "w") == zones_of(verdict, "head")
 
 
 def test_a_head_that_keeps_workers_away() -> None:
     """Workers know nothing of it, it counts both ways."""
-    head = minding(apart=[term("w")])
+    head = minding(anti_affinity=[term("w")])
     verdict = decide(group("head", 1, head), group("w", 12, minding()))
     assert not zones_of(verdict, "head") & zones_of(verdict, "w") - {"c"}
 
 
 def test_surplus_minds_the_minimum() -> None:
     """A unit of the surplus is placed beside what stands, as long as there is a place."""
-    apart = minding(apart=[term("w", HOST)])
+    apart = minding(anti_affinity=[term("w", HOST)])
     unit = (group("w", 1, apart),)
     asked = asking(group("w", 3, apart), surplus=(unit,) * 4)
     [decision] = run_cycle([asked], ZONES)
@@ -226,7 +232,7 @@ def test_surplus_minds_the_minimum() -> None:
 
 def test_gangs_of_one_cycle_mind_each_other() -> None:
     """What the first is promised, the second sees."""
-    loner = minding(apart=[term("w", HOST)])
+    loner = minding(anti_affinity=[term("w", HOST)])
     gangs = [asking(group("w", 3, loner), name="x"), asking(group("w", 3, loner), name="y")]
     one, other = run_cycle(gangs, ZONES)
     assert isinstance(one.verdict, Admitted)
@@ -236,7 +242,7 @@ def test_gangs_of_one_cycle_mind_each_other() -> None:
 def test_who_minds_nobody_is_minded_all_the_same() -> None:
     """A gang without terms must heed those of the gang before it."""
     gangs = [
-        asking(group("w", 5, minding(apart=[term("z")])), name="x"),
+        asking(group("w", 5, minding(anti_affinity=[term("z")])), name="x"),
         asking(group("z", 1, minding()), name="y"),
     ]
     on = columns(zoned("a1", "a"), zoned("a2", "a"))
@@ -247,7 +253,7 @@ def test_who_minds_nobody_is_minded_all_the_same() -> None:
 
 def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     """Which of them goes where would matter, and a placement does not say."""
-    worker = minding(apart=[term("w-0", HOST)])
+    worker = minding(anti_affinity=[term("w-0", HOST)])
     asked = asking(group("w", 2, worker))
     members = tuple(Member("w", worker, (("app", f"w-{at}"),)) for at in range(2))
     torn = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
@@ -270,7 +276,7 @@ def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     ],
 )
 def test_running_out_of_steps_is_never_taken_for_a_no(steps: int, reason: Reason) -> None:
-    groups = [group(name, 4, minding(apart=[term("b", HOST)], cpu=2)) for name in "ab"]
+    groups = [group(name, 4, minding(anti_affinity=[term("b", HOST)], cpu=2)) for name in "ab"]
     verdict = decide(*groups, on=ZONES, steps=steps)
     assert isinstance(verdict, Refusal)
     assert verdict.reason is reason
@@ -279,5 +285,7 @@ def test_running_out_of_steps_is_never_taken_for_a_no(steps: int, reason: Reason
 def test_a_thousand_workers_apart_on_a_thousand_nodes() -> None:
     """One sweep, no search."""
     on = columns(*(zoned(f"n{at:04}", "a") for at in range(1000)))
-    verdict = decide(group("w", 1000, minding(apart=[term("w", HOST)])), on=on, steps=100_000)
+    verdict = decide(
+        group("w", 1000, minding(anti_affinity=[term("w", HOST)])), on=on, steps=100_000
+    )
     assert len(nodes_of(verdict, "w")) == 1000

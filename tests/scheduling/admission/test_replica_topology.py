@@ -171,7 +171,7 @@ def test_many_racks_and_little_time_are_undecided() -> None:
 def test_replicas_mind_company_as_other_pods_do() -> None:
     """One pod per node: a rack of two nodes holds one replica, though it has room for more."""
     apart = PodTerm("host", (require("app", "In", "w"),), ("team",))
-    worker = shape(gpu=1, apart=[apart])
+    worker = shape(gpu=1, anti_affinity=[apart])
     nodes = [
         node(f"{rack}{at}", gpu=8, labels={RACK: rack, "host": f"{rack}{at}"})
         for rack in "ab"

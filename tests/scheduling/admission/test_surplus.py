@@ -121,7 +121,7 @@ def test_surplus_of_which_the_search_was_given_up_is_undecided() -> None:
 
 
 def test_surplus_that_keeps_apart_says_so() -> None:
-    apart = minding(apart=[term("w", HOST)])
+    apart = minding(anti_affinity=[term("w", HOST)])
     asked = asking(group("w", 3, apart), surplus=((group("w", 1, apart),),) * 4)
     found = refusal(asked, ZONES)
     assert found.reason is Reason.NO_FEASIBLE_NODE

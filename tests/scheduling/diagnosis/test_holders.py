@@ -1,4 +1,4 @@
-"""Who is said to hold the room that a gang lacks?"""
+"""Messages name the holders of the room that a gang lacks."""
 
 from dataclasses import replace
 

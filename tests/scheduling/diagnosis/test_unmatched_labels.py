@@ -19,7 +19,7 @@ def said(asked: PodShape, nodes: list[Node] = NODES) -> str:
 
 
 def affine(*terms: NodeTerm) -> PodShape:
-    return shape(affinity=terms)
+    return shape(node_affinity=terms)
 
 
 def term(*labels: Requirement) -> NodeTerm:

@@ -1,4 +1,4 @@
-"""Host ports, counted like room."""
+"""Host ports, counted like any other resource."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_which_ports_get_in_each_others_way(wanted: HostPort, held: HostPort, fi
 
 
 def test_a_pod_may_name_a_port_twice() -> None:
-    """Two containers of one pod do not stand in each other's way for the scheduler."""
+    """Two containers of one pod do not conflict for the scheduler."""
     assert port_amounts([ALL, ALL, ONE]) == {
         "hostPort:TCP:8080": WHOLE,
         "hostPort:TCP:8080:10.0.0.1": 1,
@@ -65,7 +65,7 @@ class Compared(str):
 
 
 def test_what_is_no_port_is_told_without_comparing_each_with_each() -> None:
-    """Anybody may write a pod with thousands of ports."""
+    """A pod may be written with thousands of ports."""
     ports = [(Compared(f"hostPort:TCP:{port}"), WHOLE) for port in range(1_000)]
     asking = PodShape((("cpu", 1_000), *ports, ("pods", 1)))
     assert asking.counted == (("cpu", 1_000), ("pods", 1))
@@ -87,10 +87,10 @@ def test_a_gang_takes_one_node_per_pod_with_the_same_port() -> None:
 
 
 def test_a_refusal_names_the_port() -> None:
-    """Not the amounts that stand for it."""
+    """Not the amounts that it is counted by."""
     worker = shape(cpu=1, ports=[ALL])
-    drawn = columns(node("a"), node("b"))
-    [decision] = run_cycle([gang("g", group("w", 3, worker))], drawn)
+    nodes = columns(node("a"), node("b"))
+    [decision] = run_cycle([gang("g", group("w", 3, worker))], nodes)
     assert isinstance(decision.verdict, Refusal)
     assert decision.verdict.reason is Reason.INSUFFICIENT_RESOURCES
     assert decision.verdict.message == (
@@ -101,8 +101,8 @@ def test_a_refusal_names_the_port() -> None:
 def test_a_refusal_names_the_address() -> None:
     """A port of one address is another than that of all."""
     worker = shape(ports=[ONE])
-    drawn = columns(node("a", pods=9))
-    [decision] = run_cycle([gang("g", group("w", 2, worker))], drawn)
+    nodes = columns(node("a", pods=9))
+    [decision] = run_cycle([gang("g", group("w", 2, worker))], nodes)
     assert isinstance(decision.verdict, Refusal)
     assert "needs host port 8080/TCP on 10.0.0.1 on one node" in decision.verdict.message
 
@@ -117,7 +117,7 @@ def test_two_gangs_of_one_cycle_do_not_share_a_port() -> None:
 
 
 def test_ports_of_waiting_gangs_cost_no_other_gang_its_own() -> None:
-    """Whatever and however many they ask for, and whoever comes first."""
+    """Whatever and however many they ask for, and whichever comes first."""
     table = NodeTable()
     table.put_node(node("a", cpu=4))
     crowd = [

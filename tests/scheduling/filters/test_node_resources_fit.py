@@ -16,7 +16,7 @@ from tests.builders import GPU, columns, node, shape
         pytest.param(shape(cpu="1m"), 10, id="pod slots are a resource"),
         pytest.param(shape(gpu=1), 0, id="a resource without a row fits nowhere"),
         pytest.param(shape(memory=2**63 - 1), 0, id="an absurd request fits nowhere"),
-        pytest.param(PodShape(requests=()), MOST, id="what asks for nothing fits MOST times"),
+        pytest.param(PodShape(own_requests=()), MOST, id="what asks for nothing fits MOST times"),
     ],
 )
 def test_pods_per_node(of: PodShape, expected: int) -> None:

@@ -1,15 +1,18 @@
-"""Gangs whose pods are to be spread over domains."""
+"""Topology spread constraints of gangs: how many pods each domain takes."""
 
+import numpy as np
 import pytest
 
 from scheduling.cycle import Settings, run_cycle
+from scheduling.filters.domain_counts import CountedDomains
+from scheduling.filters.pod_topology_spread import SpreadRule
 from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.builders import columns, group, node, require, shape, taint
 from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, nodes_of, zoned
 
@@ -20,7 +23,7 @@ def spread(
     *apps: str, key: str = ZONE, skew: int = 1, least: int = 1, ignore: bool = False
 ) -> SpreadConstraint:
     counted = PodTerm(key, (require("app", "In", *(apps or ("w",))),), ("team",))
-    return SpreadConstraint(counted, skew, least, heeds_affinity=not ignore)
+    return SpreadConstraint(counted, skew, least, honors_affinity=not ignore)
 
 
 def spreading(*constraints: SpreadConstraint, cpu: int = 1) -> PodShape:
@@ -50,7 +53,7 @@ def refused(verdict: Verdict) -> Refusal:
 
 
 def crowd(**counts: int) -> ExistingPods:
-    """Return workers of others that stand on nodes."""
+    """Return existing workers of others on nodes."""
     table = PodIndex()
     for name, count in counts.items():
         for _ in range(count):
@@ -89,13 +92,13 @@ def test_a_larger_skew_lets_more_pods_pile_up() -> None:
     assert refused(decide(group("w", 8, spreading(spread(skew=3))), on=on))
 
 
-def test_pods_that_stand_are_counted_unless_they_are_being_deleted() -> None:
+def test_existing_pods_are_counted_unless_they_are_being_deleted() -> None:
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     worker = spreading(spread())
     assert by_zone(decide(group("w", 2, worker), company=crowd(a1=2), on=on)) == {"b": 2}
     leaving = PodIndex()
     for _ in range(2):
-        leaving.use(("team", (("app", "w"),)), (), "a1", +1, Stay.LEAVING)
+        leaving.use(("team", (("app", "w"),)), (), "a1", +1, Presence.LEAVING)
     verdict = decide(group("w", 2, worker), company=ExistingPods(leaving), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
@@ -118,19 +121,19 @@ def test_a_cordoned_domain_counts_and_an_unsuitable_one_does_not() -> None:
     assert by_zone(decide(group("w", 2, chosen), on=on)) == {"a": 2}
 
 
-@pytest.mark.parametrize(("heeds", "fit"), [(True, 4), (False, 1)])
-def test_a_tainted_domain_counts_unless_taints_are_heeded(heeds: bool, fit: int) -> None:
+@pytest.mark.parametrize(("honors", "fit"), [(True, 4), (False, 1)])
+def test_a_tainted_domain_counts_unless_taints_are_honored(honors: bool, fit: int) -> None:
     tainted = node("b1", cpu=4, labels={ZONE: "b"}, taints=(taint("busy"),))
     on = columns(zoned("a1", "a"), tainted)
-    worker = spreading(SpreadConstraint(spread().counted, 1, heeds_taints=heeds))
+    worker = spreading(SpreadConstraint(spread().counted, 1, honors_taints=honors))
     assert by_zone(decide(group("w", fit, worker), on=on)) == {"a": fit}
     if fit < 4:
         assert refused(decide(group("w", fit + 1, worker), on=on))
 
 
-def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
+def test_a_cordon_without_its_taint_leaves_a_domain() -> None:
     cordoned = node("b1", cpu=4, labels={ZONE: "b"}, unschedulable=True)
-    worker = spreading(SpreadConstraint(spread().counted, 1, heeds_taints=True))
+    worker = spreading(SpreadConstraint(spread().counted, 1, honors_taints=True))
     assert refused(decide(group("w", 2, worker), on=columns(zoned("a1", "a"), cordoned)))
 
 
@@ -138,7 +141,7 @@ def test_a_cordon_that_no_taint_tells_of_leaves_a_domain() -> None:
 def test_a_nominated_pod_is_in_the_way_and_lifts_nothing(skew: int, fit: int) -> None:
     """With it zone a may hold one more, or none; only what is bound lifts zone b."""
     table = PodIndex()
-    table.use(("team", (("app", "w"),)), (), "a1", +1, Stay.NOMINATED)
+    table.use(("team", (("app", "w"),)), (), "a1", +1, Presence.NOMINATED)
     on = columns(zoned("a1", "a"), zoned("b1", "b", cpu=1 if skew > 1 else 0))
     worker = spreading(spread(skew=skew))
     if fit:
@@ -230,14 +233,14 @@ def test_min_domains_hold_on_each_node_once_pods_are_pinned() -> None:
     assert verdict.message.endswith(named)
 
 
-def test_others_may_pile_up_where_no_pinned_pod_minds_them() -> None:
+def test_others_may_pile_up_where_no_pinned_pod_is_constrained() -> None:
     on = columns(zoned("a1", "a", cpu=1), zoned("b1", "b", cpu=1), zoned("c", cpu=4))
     groups = group("w", 2, spreading(spread("w", "x", least=2))), group("x", 4, shape(cpu=1))
     assert nodes_of(decide(*groups, on=on), "x") == {"c": 4}
 
 
 def test_a_constraint_that_ignores_the_pin_is_kept_in_any_order() -> None:
-    """One per host is right whoever comes first; two per host only after all have one."""
+    """One per host is right whichever comes first; two per host only after all have one."""
     worker = spreading(spread(key=HOST, ignore=True))
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     assert nodes_of(decide(group("w", 2, worker), on=on), "w") == {"a1": 1, "b1": 1}
@@ -246,14 +249,14 @@ def test_a_constraint_that_ignores_the_pin_is_kept_in_any_order() -> None:
     assert verdict.message.endswith("over host with nodeAffinityPolicy Ignore (use Honor)")
 
 
-def test_pods_on_their_way_lift_nothing_where_the_pin_is_ignored() -> None:
+def test_assumed_pods_lift_nothing_where_the_pin_is_ignored() -> None:
     """They may be bound last; each counts in its own zone all the same."""
     kind = frozenset([("team", (("app", "w"),))])
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
-    due = ExistingPods(PodIndex(), [AssumedPods(kind, "a1"), AssumedPods(kind, "b1")])
-    verdict = refused(decide(group("w", 2, spreading(spread(ignore=True))), company=due, on=on))
+    assumed = ExistingPods(PodIndex(), [AssumedPods(kind, "a1"), AssumedPods(kind, "b1")])
+    verdict = refused(decide(group("w", 2, spreading(spread(ignore=True))), company=assumed, on=on))
     assert verdict.reason is Reason.UNSUPPORTED
-    assert by_zone(decide(group("w", 2, spreading(spread())), company=due, on=on)) == {
+    assert by_zone(decide(group("w", 2, spreading(spread())), company=assumed, on=on)) == {
         "a": 1,
         "b": 1,
     }
@@ -265,15 +268,15 @@ def test_a_constraint_that_no_order_satisfies_is_a_plain_no() -> None:
     assert verdict.reason is Reason.NO_FEASIBLE_NODE
 
 
-def test_gangs_wait_for_pods_whose_count_they_would_move() -> None:
+def test_gangs_wait_for_pods_whose_count_they_would_change() -> None:
     """Until they are bound; a gang that they do not count is none of their business."""
     kind = frozenset([("team", (("app", "w"),))])
     counted = spread(ignore=True).counted
-    company = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", strict=(counted,))])
-    verdict = refused(decide(group("w", 1, shape(cpu=1)), company=company))
+    existing_pods = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", pinned_spread=(counted,))])
+    verdict = refused(decide(group("w", 1, shape(cpu=1)), company=existing_pods))
     assert verdict.reason is Reason.UNDECIDED
     assert "waits until released pods are bound" in verdict.message
-    assert isinstance(decide(group("x", 1, shape(cpu=1)), company=company), Admitted)
+    assert isinstance(decide(group("x", 1, shape(cpu=1)), company=existing_pods), Admitted)
 
 
 # ---- size
@@ -288,7 +291,7 @@ def test_a_thousand_workers_on_a_thousand_nodes_take_a_few_looks(key: str) -> No
     assert sorted(by_zone(decision.verdict).values()) == [333, 333, 334]
 
 
-def test_a_gang_that_minds_nothing_is_not_looked_at_for_those_that_do() -> None:
+def test_a_gang_without_constraints_is_not_looked_at_for_those_with_some() -> None:
     """Its pods count all the same."""
     plain = asking(group("w", 2, shape(cpu=4)), name="x")
     picky = asking(group("w", 2, spreading(spread())), name="y")
@@ -299,3 +302,21 @@ def test_a_gang_that_minds_nothing_is_not_looked_at_for_those_that_do() -> None:
         Reason.NO_FEASIBLE_NODE,
         Reason.INSUFFICIENT_RESOURCES,
     )
+
+
+def test_a_rule_bounds_its_pods_by_the_highest_minimum_there_can_be() -> None:
+    """Not by the minimum of now: other pods that it counts can lift it."""
+    rule = SpreadRule(
+        owner=0,
+        constraint=spread(),
+        counted=frozenset({0, 1}),
+        domains=CountedDomains(("a", "b"), np.array([0, 1])),
+        existing=np.array([0, 0]),
+        possible=np.array([0, 0]),
+        nominated=np.array([0, 0]),
+        floor=None,
+        any_order=False,
+    )
+    none = np.zeros((2, 2), dtype=np.int64)
+    assert rule.most(none, {0: np.array([5, 0]), 1: np.array([0, 2])}) == 3
+    assert rule.most(none, {0: np.array([5, 0]), 1: np.array([0, 0])}) == 1

@@ -1,4 +1,4 @@
-"""Whole-gang placement: who fits, and on which nodes."""
+"""Whole-gang placement: what fits, and on which nodes."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def where(nodes: list[Node], *groups: Group) -> dict[str, dict[str, int]]:
     pod_sets = {each.shape: each.pod_set for each in groups}
     return {
         pod_sets[of]: {names[at]: int(n) for at, n in zip(spread.nodes, spread.pods, strict=True)}
-        for (of, _), spread in zip(demand_of(groups), found.spreads, strict=True)
+        for (of, _), spread in zip(demand_of(groups), found.distributions, strict=True)
     }
 
 
@@ -49,7 +49,7 @@ def test_count_fit_leaves_out_nodes_that_are_not_feasible() -> None:
     ("nodes", "groups", "fits"),
     [
         pytest.param([], [], True, id="nothing fits into nothing"),
-        pytest.param([], [group("head", 1, HEAD)], False, id="no node takes nobody"),
+        pytest.param([], [group("head", 1, HEAD)], False, id="no node takes no pod"),
         pytest.param(
             [node("a")], [group("workers", 0, GPU_WORKER)], True, id="a group of none always fits"
         ),
@@ -178,7 +178,7 @@ def test_broken_machines_are_filled_before_whole_ones_are_opened() -> None:
     room = FreeCapacity.of(columns(*nodes, used={"b": {GPU: 6}, "c": {GPU: 5}}))
     found = place(demand_of([group("workers", 4, ONE_GPU)]), room, STEPS)
     assert isinstance(found, Placed)
-    [spread] = found.spreads
+    [spread] = found.distributions
     assert dict(zip(spread.nodes.tolist(), spread.pods.tolist(), strict=True)) == {1: 2, 2: 2}
 
 
@@ -208,4 +208,4 @@ def test_a_head_goes_only_where_the_others_can_bear_it() -> None:
     head, worker = shape(cpu=3), shape(cpu=2)
     placed = place(((head, 1), (worker, 5)), FreeCapacity.of(world), 0)
     assert isinstance(placed, Placed)
-    assert placed.spreads[0].nodes.tolist() == [1]
+    assert placed.distributions[0].nodes.tolist() == [1]

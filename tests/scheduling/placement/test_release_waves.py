@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from scheduling.filters.inter_pod_affinity import Attraction
+from scheduling.filters.inter_pod_affinity import RequiredAffinity
 from scheduling.placement.release_waves import MOST_STEPS, MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, node
@@ -15,12 +15,12 @@ ZONES = columns(*(node(f"n{at}", labels={"zone": f"z{at}", "host": f"n{at}"}) fo
 
 def affinity(
     unit: int, *partners: int, key: str = "zone", is_not_requeued: bool = False
-) -> Attraction:
-    return Attraction(unit, (key,), (frozenset(),), frozenset(partners), is_not_requeued)
+) -> RequiredAffinity:
+    return RequiredAffinity(unit, (key,), (frozenset(),), frozenset(partners), is_not_requeued)
 
 
 def plan(
-    pods: Mapping[tuple[int, int], int], *near: Attraction, on: NodeSnapshot = ZONES
+    pods: Mapping[tuple[int, int], int], *near: RequiredAffinity, on: NodeSnapshot = ZONES
 ) -> dict[tuple[int, int], int] | None:
     """Return the wave of each cell (unit, node); None where there is no plan."""
     placed = np.zeros((1 + max(unit for unit, _ in pods), len(on.names)), dtype=np.int64)
@@ -110,7 +110,7 @@ def test_a_pod_on_a_node_with_one_of_two_keys_bars_a_first_pod() -> None:
     """
     on = columns(node("n0", labels={"zone": "z", "host": "n0"}), node("n1", labels={"zone": "z"}))
     keys = ("zone", "host")
-    near = Attraction(1, keys, (frozenset(), frozenset()), frozenset({0, 1}))
+    near = RequiredAffinity(1, keys, (frozenset(), frozenset()), frozenset({0, 1}))
     assert plan({(0, 1): 1, (1, 0): 1}, near, on=on) == {(1, 0): 0, (0, 1): 1}
 
 

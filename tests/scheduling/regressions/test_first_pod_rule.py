@@ -22,7 +22,7 @@ HOSTS = tuple(f"n{at}" for at in range(5))
 
 def attracted(key: str) -> PodShape:
     """Return a shape with affinity to any pod of a gang."""
-    return shape(cpu=1, near=[PodTerm(key, MEMBERS, ("team",))])
+    return shape(cpu=1, affinity=[PodTerm(key, MEMBERS, ("team",))])
 
 
 def decide(on: NodeSnapshot, *groups: Group, table: PodIndex | None = None) -> Verdict:
@@ -60,7 +60,7 @@ def test_a_pod_on_a_node_with_one_of_two_keys_leaves_no_first_pod() -> None:
         node("n1", cpu=1, labels={"zone": "x"}),
     )
     near = [PodTerm(key, MEMBERS, ("team",)) for key in ("zone", "host")]
-    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, shape(cpu=1, near=near)))
+    verdict = decide(on, group("a", 1, shape(cpu=1)), group("b", 1, shape(cpu=1, affinity=near)))
     assert waves_of(verdict) == {"a": 1, "b": 0}
 
 
@@ -94,7 +94,7 @@ def test_pods_with_affinity_to_each_other_are_partners_of_others_too() -> None:
     """
     on = columns(*(node(name, cpu=2, labels={"host": name, "zone": "x"}) for name in HOSTS[:3]))
     worker = PodTerm("zone", (require("set", "In", "worker"),), ("team",))
-    workers = group("worker", 3, shape(cpu=1, near=[worker]))
+    workers = group("worker", 3, shape(cpu=1, affinity=[worker]))
     head = group("head", 1, attracted("host"))
     assert isinstance(decide(on, head, workers), Admitted)
 
@@ -114,7 +114,7 @@ def test_a_pod_that_is_not_requeued_comes_after_its_partners(known: bool) -> Non
     on = columns(
         *(node(name, cpu=cpu, labels={"host": name}) for name, cpu in (("n0", 4), ("n1", 1)))
     )
-    head, worker = group("head", 1, shape(cpu=2, near=[near])), group("worker", 2, shape(cpu=1))
+    head, worker = group("head", 1, shape(cpu=2, affinity=[near])), group("worker", 2, shape(cpu=1))
     verdict = decide(on, head, worker, table=table)
     assert waves_of(verdict) == {"head": 0 if known else 1, "worker": 0}
 
@@ -126,7 +126,7 @@ def test_a_pod_that_is_not_requeued_waits_for_assumed_partners(known: bool) -> N
     table.put_namespace("team", {"ray": "yes"})
     selector = (require("ray", "In", "yes"),)
     near = PodTerm("host", (), ("team",) if known else (), selector)
-    asked = gang("g", group("worker", 1, shape(cpu=1, near=[near])))
+    asked = gang("g", group("worker", 1, shape(cpu=1, affinity=[near])))
     members = (Member("worker", asked.minimum[0].shape, ()),)
     due = AssumedPods(frozenset({("team", (("app", "other"),))}), "n0")
     on = columns(node("n0", cpu=4, labels={"host": "n0"}))

@@ -183,7 +183,7 @@ def test_a_node_with_an_idle_device_comes_after_one_without_however_many_it_has(
 
 
 def test_points_follow_the_order() -> None:
-    """Sorted by points, nodes stand as the coordinator would fill them."""
+    """Sorted by points, nodes are in the order in which the coordinator would fill them."""
     world = columns(*(node(f"n{at}", cpu=8, gpu=(5 * at) % 8 + 1) for at in range(8)))
     room, nodes = FreeCapacity.of(world), np.arange(8)
     one = shape(cpu=1, gpu=1)

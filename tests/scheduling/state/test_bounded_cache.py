@@ -1,4 +1,4 @@
-"""Is what anybody may write kept in so many bytes, and no longer than it is of use?"""
+"""Caches keep what tenants may write in so many bytes, and no longer than it is of use."""
 
 import gc
 import sys

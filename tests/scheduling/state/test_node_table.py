@@ -1,4 +1,4 @@
-"""The table of nodes and what it draws."""
+"""The table of nodes and its snapshots."""
 
 import sys
 from functools import partial
@@ -15,9 +15,9 @@ from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, node, shape
 
 
-def cell(drawn: NodeSnapshot, what: str, resource: str, name: str) -> int:
-    matrix: np.ndarray = getattr(drawn, what)
-    return int(matrix[drawn.row[resource], drawn.index[name]])
+def cell(snapshot: NodeSnapshot, what: str, resource: str, name: str) -> int:
+    matrix: np.ndarray = getattr(snapshot, what)
+    return int(matrix[snapshot.row[resource], snapshot.index[name]])
 
 
 def table(*names: str) -> NodeTable:
@@ -67,8 +67,8 @@ def test_a_reused_slot_holds_nothing_of_the_node_before() -> None:
     made.use("a", shape(gpu=3).requests, +1)
     made.remove_node("a")
     made.put_node(node("b", cpu=1))
-    drawn = made.snapshot()
-    assert [cell(drawn, what, GPU, "b") for what in ("allocatable", "used")] == [0, 0]
+    snapshot = made.snapshot()
+    assert [cell(snapshot, what, GPU, "b") for what in ("allocatable", "used")] == [0, 0]
 
 
 def test_a_resource_that_a_node_gets_becomes_a_row() -> None:
@@ -77,8 +77,8 @@ def test_a_resource_that_a_node_gets_becomes_a_row() -> None:
     made.use("a", [("example.com/fpga", 1)], +1)
     assert "example.com/fpga" not in made.snapshot().row
     made.put_node(Node("b", {}, (), False, {"example.com/fpga": 4}))
-    drawn = made.snapshot()
-    assert [cell(drawn, "free", "example.com/fpga", name) for name in "ab"] == [-1, 4]
+    snapshot = made.snapshot()
+    assert [cell(snapshot, "free", "example.com/fpga", name) for name in "ab"] == [-1, 4]
 
 
 def test_what_only_pods_name_makes_no_row() -> None:
@@ -89,9 +89,9 @@ def test_what_only_pods_name_makes_no_row() -> None:
     made.use("b", named, +1)
     made.use("c", named, +1)
     made.put_node(node("c", cpu=4))
-    drawn = made.snapshot()
-    assert drawn.resources == before
-    assert not pods_per_node(tuple(named[:1]), drawn.row, drawn.free).any()
+    snapshot = made.snapshot()
+    assert snapshot.resources == before
+    assert not pods_per_node(tuple(named[:1]), snapshot.row, snapshot.free).any()
 
 
 def test_nodes_may_have_more_resources_than_there_are_rows() -> None:
@@ -101,9 +101,9 @@ def test_nodes_may_have_more_resources_than_there_are_rows() -> None:
     made.use("b", [(resource, 3) for resource in named], +1)
     made.put_node(Node("a", {}, (), False, dict.fromkeys(named, 5)))
     made.use("b", [(resource, 1) for resource in named], +1)
-    drawn = made.snapshot()
-    assert [cell(drawn, "free", each, "b") for each in named] == [-4] * 40
-    assert [cell(drawn, "free", each, "a") for each in named] == [5] * 40
+    snapshot = made.snapshot()
+    assert [cell(snapshot, "free", each, "b") for each in named] == [-4] * 40
+    assert [cell(snapshot, "free", each, "a") for each in named] == [5] * 40
 
 
 def test_ports_make_no_row_and_a_snapshot_of_them_never_changes() -> None:
@@ -116,12 +116,12 @@ def test_ports_make_no_row_and_a_snapshot_of_them_never_changes() -> None:
     made.use("b", port, +1)
     made.use("gone", port, +1)
     made.use("a", port, -1)
-    drawn = made.snapshot()
-    assert drawn.resources == before.resources
+    snapshot = made.snapshot()
+    assert snapshot.resources == before.resources
     assert before.ports == {}
     assert taken.ports == {"hostPort:TCP:80": {"a": WHOLE}}
-    assert drawn.ports == made.view().ports == {"hostPort:TCP:80": {"b": WHOLE, "gone": WHOLE}}
-    assert made.snapshot().ports is drawn.ports
+    assert snapshot.ports == made.view().ports == {"hostPort:TCP:80": {"b": WHOLE, "gone": WHOLE}}
+    assert made.snapshot().ports is snapshot.ports
     for name in ("b", "gone"):
         made.use(name, port, -1)
     assert made.snapshot().ports == {}
@@ -196,7 +196,7 @@ def test_the_same_snapshot_is_handed_out_while_nothing_changed() -> None:
 
 
 def test_a_view_follows_pods_and_cannot_be_written() -> None:
-    """It is the arrays themselves: nothing is copied, and nobody writes but the table."""
+    """It is the arrays themselves: nothing is copied, and only the table writes."""
     made = table("b", "a")
     before = made.view()
     made.use("b", shape(cpu=1).requests, +1)
@@ -238,19 +238,19 @@ def test_a_node_may_leave_while_many_others_stay() -> None:
         made.remove_node(name)
     for name in names[1::2]:
         made.use(name, shape(cpu=1).requests, +1)
-    drawn = made.snapshot()
-    assert drawn.names == tuple(names[1::2])
-    assert set(drawn.free[drawn.row["cpu"]]) == {3000}
+    snapshot = made.snapshot()
+    assert snapshot.names == tuple(names[1::2])
+    assert set(snapshot.free[snapshot.row["cpu"]]) == {3000}
 
 
 @pytest.mark.parametrize("what", ["allocatable", "used", "free"])
 def test_matrices_are_int64_with_contiguous_rows(what: str) -> None:
-    """The count of a shape walks along rows."""
+    """The count of a shape goes along rows."""
     matrix = getattr(columns(node("b"), node("a"), used={"a": {"cpu": 1}}), what)
     assert matrix.dtype == np.int64
     assert matrix.flags.c_contiguous
 
 
 def test_no_nodes_are_a_valid_world() -> None:
-    """An empty cluster draws empty columns."""
+    """The snapshot of an empty cluster is empty."""
     assert columns().names == ()

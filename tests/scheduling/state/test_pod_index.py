@@ -1,9 +1,9 @@
-"""Who is where, as far as somebody minds."""
+"""Existing and assumed pods, by the terms that select them."""
 
 import pytest
 
 from scheduling.model.constraints import PodTerm, Requirement
-from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Stay
+from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, Presence
 from tests.builders import require
 
 RAY = ("team", (("app", "ray"),))
@@ -66,48 +66,52 @@ def test_an_answer_follows_pods_and_namespaces_that_come_and_go() -> None:
     assert table.nodes_of(asked) == {"n2"}
 
 
-def test_who_keeps_others_away_is_forgotten_when_gone() -> None:
-    """Only then does nobody mind any more."""
-    table, keeping = PodIndex(), term()
-    table.use(WEB, (keeping,), "n1", +1)
-    table.use(WEB, (keeping,), "n1", +1)
-    table.use(WEB, (keeping,), "n1", -1)
-    assert ExistingPods(table).existing_anti_affinity() == {keeping: {"n1"}}
-    table.use(WEB, (keeping,), "n1", -1)
-    assert not ExistingPods(table).is_minded()
+def test_existing_anti_affinity_ends_with_the_last_pod_that_has_it() -> None:
+    """Only then do they constrain no other pod."""
+    table, avoiding = PodIndex(), term()
+    table.use(WEB, (avoiding,), "n1", +1)
+    table.use(WEB, (avoiding,), "n1", +1)
+    table.use(WEB, (avoiding,), "n1", -1)
+    assert ExistingPods(table).existing_anti_affinity() == {avoiding: {"n1"}}
+    table.use(WEB, (avoiding,), "n1", -1)
+    assert not ExistingPods(table).constrain_others()
 
 
-def test_a_promised_pod_is_company_too() -> None:
-    """What is not bound yet will be; one that may be of two kinds is surely of neither."""
-    company = ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1", (term(),))])
+def test_assumed_pods_count_as_existing() -> None:
+    """What is not bound yet will be; one that may be of two kinds is certain to be of neither."""
+    existing_pods = ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1", (term(),))])
     either = AssumedPods(frozenset((RAY, ("team", ()))), "n2")
-    company.promise([either])
+    existing_pods.assume([either])
     asked = (term(require("app", "Exists")),)
-    assert company.nodes_of(asked) == {"n1", "n2"}
-    assert company.sure_nodes_of(asked) == {"n1"}
-    assert company.existing_anti_affinity() == {term(): {"n1"}}
+    assert existing_pods.nodes_of(asked) == {"n1", "n2"}
+    assert existing_pods.certain_nodes_of(asked) == {"n1"}
+    assert existing_pods.existing_anti_affinity() == {term(): {"n1"}}
 
 
-def test_a_pod_that_may_come_is_shunned_but_nobody_counts_on_it() -> None:
-    table, keeping = PodIndex(), term()
-    table.use(WEB, (keeping,), "n1", +1, Stay.NOMINATED)
-    company, asked = ExistingPods(table), (term(namespaces=("others",)),)
-    assert company.nodes_of(asked) == {"n1"}
-    assert company.sure_nodes_of(asked) == set()
-    assert company.existing_anti_affinity() == {keeping: {"n1"}}
-    table.use(WEB, (keeping,), "n1", -1, Stay.NOMINATED)
-    assert company.nodes_of(asked) == set()
-    assert not company.is_minded()
+def test_a_nominated_pod_counts_for_anti_affinity_and_not_for_affinity() -> None:
+    table, avoiding = PodIndex(), term()
+    table.use(WEB, (avoiding,), "n1", +1, Presence.NOMINATED)
+    existing_pods, asked = ExistingPods(table), (term(namespaces=("others",)),)
+    assert existing_pods.nodes_of(asked) == {"n1"}
+    assert existing_pods.certain_nodes_of(asked) == set()
+    assert existing_pods.existing_anti_affinity() == {avoiding: {"n1"}}
+    table.use(WEB, (avoiding,), "n1", -1, Presence.NOMINATED)
+    assert existing_pods.nodes_of(asked) == set()
+    assert not existing_pods.constrain_others()
 
 
-def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
+def test_spread_counts_bound_assumed_possible_and_nominated_pods() -> None:
     """Pods by number; those being deleted count for affinity alone."""
     table, whole = PodIndex(), term(require("app", "In", "ray"))
-    for node, stay in (("n1", Stay.BOUND), ("n2", Stay.LEAVING), ("n3", Stay.NOMINATED)):
-        table.use(RAY, (), node, +1, stay)
-        table.use(RAY, (), node, +1, stay)
+    for node, presence in (
+        ("n1", Presence.BOUND),
+        ("n2", Presence.LEAVING),
+        ("n3", Presence.NOMINATED),
+    ):
+        table.use(RAY, (), node, +1, presence)
+        table.use(RAY, (), node, +1, presence)
     either = frozenset((RAY, ("team", ())))
-    company = ExistingPods(
+    existing_pods = ExistingPods(
         table,
         [
             AssumedPods(frozenset((RAY,)), "n4", count=3),
@@ -115,18 +119,18 @@ def test_spread_counts_who_stays_who_is_due_and_who_may_come() -> None:
             AssumedPods(either, "n3"),
         ],
     )
-    found = company.headcount(whole, 0)
-    assert (+found.bound, found.due) == ({"n1": 2}, {"n4": 3})
-    assert (found.perhaps, found.nominated) == ({"n3": 1, "n5": 1}, {"n3": 2})
-    assert company.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
-    table.use(RAY, (), "n1", -1, Stay.BOUND)
-    assert company.headcount(whole, 0).bound["n1"] == 1
+    found = existing_pods.spread_counts(whole, 0)
+    assert (+found.bound, found.assumed) == ({"n1": 2}, {"n4": 3})
+    assert (found.possible, found.nominated) == ({"n3": 1, "n5": 1}, {"n3": 2})
+    assert existing_pods.nodes_of((whole,)) == {"n1", "n2", "n3", "n4", "n5"}
+    table.use(RAY, (), "n1", -1, Presence.BOUND)
+    assert existing_pods.spread_counts(whole, 0).bound["n1"] == 1
 
 
-def test_pods_that_would_move_a_count_that_others_wait_on_are_awaited() -> None:
-    strict = AssumedPods(frozenset((RAY,)), "n1", strict=(term(require("app", "Exists")),))
-    company = ExistingPods(PodIndex(), [strict])
-    assert company.is_minded()
-    assert company.is_awaited([WEB, RAY])
-    assert not company.is_awaited([WEB])
-    assert not ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1")]).is_minded()
+def test_pods_that_would_change_the_count_of_a_pinned_spread_must_wait() -> None:
+    assumed = AssumedPods(frozenset((RAY,)), "n1", pinned_spread=(term(require("app", "Exists")),))
+    existing_pods = ExistingPods(PodIndex(), [assumed])
+    assert existing_pods.constrain_others()
+    assert existing_pods.must_wait([WEB, RAY])
+    assert not existing_pods.must_wait([WEB])
+    assert not ExistingPods(PodIndex(), [AssumedPods(frozenset((RAY,)), "n1")]).constrain_others()

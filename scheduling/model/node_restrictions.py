@@ -1,0 +1,62 @@
+"""Adds to a pod shape what one moment says of its nodes; the only module that writes it.
+
+Existing pods, the topology of a gang, volumes and the caller each have a function here. None of
+them changes what the pod says itself, so the key of the shape stays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from scheduling.model.amounts import sorted_requests
+from scheduling.model.constraints import UNRESTRICTED, Requirement, VolumeNodeRestriction
+from scheduling.model.pod import PodShape
+
+
+def beside_existing_pods(shape: PodShape, allowed: tuple[Requirement, ...]) -> PodShape:
+    """Return the shape restricted to label values that existing pods leave to it."""
+    return replace(shape, restrictions=replace(shape.restrictions, existing_pods=allowed))
+
+
+def inside_domain(shape: PodShape, required: tuple[Requirement, ...]) -> PodShape:
+    """Return the shape restricted to one more domain of a label."""
+    if not required:
+        return shape
+    topology = (*shape.restrictions.topology, *required)
+    return replace(shape, restrictions=replace(shape.restrictions, topology=topology))
+
+
+def in_any_domain(shape: PodShape) -> PodShape:
+    """Return the shape without the domains that it is restricted to."""
+    return replace(shape, restrictions=replace(shape.restrictions, topology=()))
+
+
+def with_volumes(
+    shape: PodShape,
+    volumes: tuple[VolumeNodeRestriction, ...],
+    disks: Mapping[str, int],
+    unsupported: tuple[str, ...],
+) -> PodShape:
+    """Return the shape with what its volumes add now, in place of what they added before."""
+    added = replace(
+        shape.restrictions,
+        volumes=volumes,
+        disks=sorted_requests(disks),
+        unsupported_volumes=unsupported,
+    )
+    return replace(shape, restrictions=added)
+
+
+def without_disks(shape: PodShape, taken: Mapping[str, int]) -> PodShape:
+    """Return the shape less some of the disks that it takes of its node."""
+    left = {row: count - taken.get(row, 0) for row, count in shape.restrictions.disks}
+    return replace(shape, restrictions=replace(shape.restrictions, disks=sorted_requests(left)))
+
+
+def avoiding(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:
+    """Return the shape with nodes, sorted, that are ruled out for now."""
+    return replace(shape, restrictions=replace(shape.restrictions, avoided=nodes))
+
+
+def unrestricted(shape: PodShape) -> PodShape:
+    """Return what the pod says itself, without what any moment adds."""
+    return replace(shape, restrictions=UNRESTRICTED)

@@ -1,0 +1,202 @@
+"""Each message about an unsupported constraint says what to do instead.
+
+What is not supported of volumes has its remedies in its own tests.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import coordinator
+import scheduling
+from coordinator.gang.demand import NotReady, demand
+from coordinator.gang.pod_sets import survey
+from kube.codec import pod as pod_codec
+from kube.codec.observed_pod import observe
+from kube.codec.pod import pod_shape
+from kube.codec.scheduler_profiles import STOCK, Profile
+from kube.objects import names
+from kube.objects.core import Pod
+from kube.ray.gang_terms import GangTerms, PodSetTerms
+from scheduling.cycle import run_cycle
+from scheduling.diagnosis import refusals
+from scheduling.diagnosis.refusals import MOST_KINDS
+from scheduling.model.gang import GangKey, Group, Member, Topology
+from scheduling.model.verdict import Reason, Refusal
+from tests.builders import GPU, columns, gang, group, node, shape
+from tests.coordinator.builders import Json, pod_of, ray_cluster, template
+from tests.scheduling.admission.test_interdependent import minding, term
+from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
+
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+SPREADING = "spreading"
+PROFILES = {**STOCK, SPREADING: Profile(SPREADING, spreads_by_default=True)}
+"""Of the stock scheduler, and of one that spreads pods of itself."""
+
+SPECS: dict[str, tuple[Json, str]] = {
+    "schedulerName": ({"schedulerName": "x"}, "use one of the schedulers in the coordinator's"),
+    "host ports": (
+        {"containers": [{"ports": [{"hostPort": at} for at in range(1, 60)]}]},
+        "use fewer",
+    ),
+    "node selection terms": ({"nodeSelector": {str(at): "" for at in range(300)}}, "use fewer"),
+    "terms of affinity": ({"affinity": {"podAffinity": {REQUIRED: [TERM] * 300}}}, "use fewer"),
+    "topologySpreadConstraints": (
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}] * 17},
+        "use fewer",
+    ),
+    "default topology spread": (
+        {"schedulerName": SPREADING},
+        "give the pods topologySpreadConstraints of",
+    ),
+    "resourceClaims": ({"resourceClaims": [{"name": "x"}]}, "ask for the extended resource of"),
+    "schedulingGroup": ({"schedulingGroup": {"podGroupName": "g"}}, "leave it out"),
+    "toleration operator": ({"tolerations": [{"operator": "Lt"}]}, "use Equal or Exists"),
+}
+"""What a pod asks for, and the remedy."""
+
+
+@pytest.mark.parametrize("what", SPECS)
+def test_each_constraint_of_a_pod_that_is_not_modelled_says_what_to_do_instead(what: str) -> None:
+    spec, remedy = SPECS[what]
+    pod = msgspec.convert({"metadata": {"name": "p"}, "spec": {"containers": [], **spec}}, Pod)
+    asked = pod_shape(pod, PROFILES)
+    [said] = asked.unsupported
+    assert what in said
+    assert f"({remedy}" in said
+    message = refused(run_cycle([gang("g", group("w", 1, asked))], columns(node("n"))))
+    assert message == f"not supported by Muster; w: {said}"
+
+
+def refused(decisions: tuple[object, ...]) -> str:
+    [decision] = decisions
+    verdict = getattr(decision, "verdict", decision)
+    assert isinstance(verdict, Refusal)
+    assert verdict.reason is Reason.UNSUPPORTED
+    return verdict.message
+
+
+def too_many_kinds() -> str:
+    many = [group(f"s{at:03}", 1, shape(cpu=f"{at + 1}m")) for at in range(MOST_KINDS + 1)]
+    return refused(run_cycle([gang("g", *many)], columns(node("n"))))
+
+
+def too_many_ports() -> str:
+    many = (shape(ports=[("", "TCP", 100 * at + 1) for at in range(one, 70)]) for one in (0, 1))
+    groups = (group(f"w{at}", 1, each) for at, each in enumerate(many))
+    return refused(run_cycle([gang("g", *groups)], columns(node("n"))))
+
+
+def only_unpinned() -> str:
+    return refused((decide(group("w", 5, spreading(spread(least=2))), on=ZONES),))
+
+
+def only_unpinned_by_policy() -> str:
+    constraint = replace(spread(), honors_affinity=False)
+    return refused((refusals.fits_unpinned([group("w", 1, spreading(constraint))]),))
+
+
+def by_device_class() -> str:
+    world = columns(node("bare"))
+    arrays = world.resources, world.allocatable, world.used
+    world = type(world)(world.traits, *arrays, claimable=frozenset([GPU]))
+    return refused(run_cycle([gang("g", group("w", 1, shape(gpu=1)))], world))
+
+
+def equal_pods_differ() -> str:
+    apart = minding(anti_affinity=[term("w-0")])
+    members = tuple(Member("w", apart, (("app", f"w-{at}"),)) for at in range(2))
+    asked = replace(gang("g", group("w", 2, apart)), members=members)
+    return refused(run_cycle([asked], ZONES))
+
+
+def named_by_the_pod() -> str:
+    named = shape(unsupported=(f"resourceClaims ({SPECS['resourceClaims'][1]})",))
+    return refused((refusals.not_modelled([Group("w", "", named, 1)]),))
+
+
+def without_replica() -> str:
+    cluster = ray_cluster("a")
+    cluster["metadata"]["uid"] = "u"
+    raw = pod_of(cluster, "w", "p", template(), "", [names.GATE])
+    pod = observe(msgspec.convert(raw, Pod))
+    standing = survey(GangTerms("", "", (PodSetTerms("w", 2, 0, 2),)), [pod], None, {})
+    asked = demand(
+        GangKey("team", "a"), 0, 0.0, standing, topology=Topology(("w",), replica="rack")
+    )
+    assert isinstance(asked, NotReady)
+    return asked.message
+
+
+CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
+    "refusals.not_modelled": ((named_by_the_pod, "ask for the extended resource of"),),
+    "refusals.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or use fewer"),),
+    "refusals.too_many_ports": ((too_many_ports, "use fewer"),),
+    "refusals.fits_unpinned": (
+        (only_unpinned, "leave minDomains out"),
+        (only_unpinned_by_policy, "use Honor"),
+    ),
+    "refusals._refusal": ((by_device_class, "add nodes that list them"),),
+    "refusals.equal_pods_differ": (
+        (equal_pods_differ, "select by labels that all pods of a group"),
+    ),
+    "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
+}
+"""By the function that refuses: each message of it, and the remedy."""
+
+OF_VOLUMES = {"domain_refusals.reach_unknown", "refusals.shared_disks_counted"}
+
+
+@pytest.mark.parametrize("where", CASES)
+def test_each_refusal_of_what_is_not_supported_says_what_to_do_instead(where: str) -> None:
+    for say, remedy in CASES[where]:
+        message = say()
+        assert message.startswith("not supported by Muster")
+        assert remedy in message
+
+
+# ---- none is left out
+
+
+def sources(package: object) -> Iterator[Path]:
+    yield from Path(str(getattr(package, "__file__", ""))).parent.rglob("*.py")
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield from (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+
+
+def refuses(function: ast.FunctionDef) -> bool:
+    """Say whether a function makes a Refusal or NotReady with the reason Unsupported."""
+    calls = (each for each in ast.walk(function) if isinstance(each, ast.Call) and each.args)
+    return any(
+        ast.unparse(call.func) in ("Refusal", "NotReady")
+        and ast.unparse(call.args[0]) == "Reason.UNSUPPORTED"
+        for call in calls
+    )
+
+
+def test_there_are_no_other_messages_of_what_is_not_supported() -> None:
+    found = {
+        f"{path.stem}.{function.name}"
+        for package in (scheduling, coordinator)
+        for path in sources(package)
+        for function in functions(path)
+        if refuses(function)
+    }
+    assert found == {*CASES, *OF_VOLUMES}
+    yields = [
+        each
+        for function in functions(Path(pod_codec.__file__))
+        if function.name in ("_not_modelled", "_tolerations")
+        for each in ast.walk(function)
+        if isinstance(each, ast.Yield)
+    ]
+    assert len(yields) == len(SPECS)
