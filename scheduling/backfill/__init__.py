@@ -1,1 +1,1 @@
-"""Backfill: room that a blocked gang is to have later, and who may use it until then."""
+"""Backfill: room that a blocked gang is to have later, and the gangs that may use it until then."""

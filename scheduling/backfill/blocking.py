@@ -34,7 +34,7 @@ STEPS = 200_000
 
 
 class Blocking:
-    """The blocked gangs of one cycle, and who may pass them."""
+    """The blocked gangs of one cycle, and what may pass them."""
 
     def __init__(
         self, queues: Queues, order: QueueOrder, nodes: NodeSnapshot, existing: ExistingPods | None

@@ -84,7 +84,7 @@ class Reservation:
     """What is kept for a blocked gang.
 
     `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    somebody wants to pass. A barred one has no time: nothing may pass.
+    a gang would pass. A barred one has no time: nothing may pass.
     """
 
     gang: PendingGang

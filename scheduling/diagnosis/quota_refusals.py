@@ -22,7 +22,7 @@ def over_quota(tree: QuotaTree, queue: str, demand: Amounts, used: Amounts) -> R
 def _never(tree: QuotaTree, at: int, demand: Amounts) -> list[str]:
     return [
         f"queue {tree.names[at]} can hold at most {_amount(tree, column, tree.most[at])} with all "
-        f"that it may borrow, and the gang needs {_amount(tree, column, demand)} at once"
+        f"that it may borrow, and the gang needs {_plain(tree, column, demand)} at once"
         for column in np.flatnonzero(demand > tree.most[at]).tolist()
     ]
 

@@ -4,14 +4,15 @@ One loop over all queues, with the same answer every time. A gang that its own q
 comes before one that borrows, and the latter before none: the queue `default` has no quota, so all
 its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
 (of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
-holds the smallest share of the cluster. Then priority, arrival and name decide.
+holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that has
+waited too long is decided before those of other queues.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
 behind a blocked gang is.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,8 @@ from scheduling.model.queue import WhenBlocked
 from scheduling.queueing.quota_tree import MOST, QuotaTree
 from scheduling.queueing.waiting import Lane, WaitingGangs, requests_of
 
-Rank = tuple[int, bool, int, int, float, str, str]
+Rank = tuple[bool, int, bool, int, int, float, str, str]
+"""Not aged, setbacks, borrows, share, priority (falling), arrival, namespace, name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,18 @@ class QueueOrder:
     """One cycle's walk over the queues; what it hands out must be taken, blocked or passed over.
 
     `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
-    of each resource.
+    of each resource; `aged` are the gangs that nothing may pass any more.
     """
 
-    def __init__(self, waiting: WaitingGangs, held: Amounts, cluster: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        waiting: WaitingGangs,
+        held: Amounts,
+        cluster: Mapping[str, int],
+        aged: Container[GangKey] = frozenset(),
+    ) -> None:
         self._tree: QuotaTree = waiting.tree
-        self._held = held.copy()
+        self._held, self._aged = held.copy(), aged
         self._cluster = np.maximum(1, self._tree.requests(cluster))
         self._courses = {lane.queue.name: _Course(lane, waiting) for lane in waiting.lanes()}
         self._entries: list[tuple[Rank, int, str]] = []
@@ -149,7 +157,8 @@ class QueueOrder:
         borrows = self._borrows(at, course.demand)
         share = self._share_of_cluster(at) if borrows else int(self._shares[at])
         priority = -course.lane.gangs[course.at].priority
-        return setbacks, borrows, share, priority, created, namespace, name
+        is_young = course.lane.gangs[course.at].key not in self._aged
+        return is_young, setbacks, borrows, share, priority, created, namespace, name
 
     def _borrows(self, at: int, demand: Amounts) -> bool:
         """Say whether a queue would use more than its own quota, or has none."""

@@ -18,7 +18,7 @@ class Holding(NamedTuple):
     """What a gang holds: amounts by node, also of pods that are ending and of slots it keeps.
 
     `ends` is when it is expected to give that back, in seconds on the clock of the cycle; infinite
-    where nobody says.
+    where that is not known.
     """
 
     key: GangKey

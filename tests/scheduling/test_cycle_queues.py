@@ -1,0 +1,201 @@
+"""A cycle with several queues: quota for minimum and surplus, Strict, Backfill, ageing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from scheduling.cycle import next_cycle
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.node import Node
+from scheduling.model.queue import Queue, WhenBlocked
+from scheduling.model.verdict import Admitted, Refusal, Verdict
+from scheduling.queueing.queues import Holding, Queues
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import WaitingGangs
+from tests.builders import GPU, columns, gang, group, node, shape
+
+NODES = (node("n1", gpu=8), node("n2", gpu=8))
+
+
+def asks(
+    name: str,
+    pods: int,
+    *,
+    queue: str = "a",
+    surplus: int = 0,
+    created: float = 0,
+    lasts: float = inf,
+) -> PendingGang:
+    """A gang with pods of one GPU each, and units of surplus of one pod each."""
+    one = shape(gpu=1)
+    more = ((group("workers", 1, one),),) * surplus
+    asked = gang(name, group("workers", pods, one), surplus=more, created=created)
+    return replace(asked, queue=queue, duration=lasts)
+
+
+def holds(name: str, gpus: Mapping[str, int], *, ends: float = inf, queue: str = "a") -> Holding:
+    """A running gang with so many GPUs on each node."""
+    room = tuple((where, ((GPU, count), ("pods", count))) for where, count in gpus.items())
+    return Holding(GangKey("team", name), queue, room, ends)
+
+
+def decide(
+    queues: Iterable[Queue],
+    *pending: PendingGang,
+    running: Iterable[Holding] = (),
+    aged: Iterable[PendingGang] = (),
+    nodes: tuple[Node, ...] = NODES,
+) -> tuple[dict[str, Verdict], list[str]]:
+    """The verdicts by name of the gang, and the blocked gangs that were passed."""
+    tree, runs = QuotaTree(queues), list(running)
+    waiting = WaitingGangs(tree)
+    for each in pending:
+        waiting.put(each)
+    held = np.zeros((len(tree.names), len(tree.resources)), dtype=np.int64)
+    used: dict[str, dict[str, int]] = {}
+    for each_running in runs:
+        for where, amounts in each_running.room:
+            held[tree.index[each_running.queue]] += tree.requests(dict(amounts))
+            taken = used.setdefault(where, {})
+            for resource, amount in amounts:
+                taken[resource] = taken.get(resource, 0) + amount
+    told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, frozenset(each.key for each in aged))
+    decisions, memory = next_cycle(told, columns(*nodes, used=used), None)
+    return {each.key.name: each.verdict for each in decisions}, [key.name for key in memory.passed]
+
+
+def said(verdict: Verdict) -> str:
+    assert isinstance(verdict, Refusal), verdict
+    return f"{verdict.reason}: {verdict.message}"
+
+
+def team(when: WhenBlocked = WhenBlocked.BEST_EFFORT, gpus: int = 99) -> Queue:
+    return Queue("a", quota={GPU: gpus}, when_blocked=when)
+
+
+def test_a_gang_beyond_its_quota_waits_though_there_is_room_and_is_told_the_numbers() -> None:
+    verdicts, _ = decide([team(gpus=6)], asks("g", 4), running=[holds("old", {"n1": 3})])
+    assert said(verdicts["g"]) == (
+        "QuotaExceeded: queue a uses 3 of its quota of 6 nvidia.com/gpu and may take 3 more, and "
+        "the gang needs 4"
+    )
+
+
+def test_a_gang_that_no_quota_will_ever_cover_is_told_so() -> None:
+    verdicts, _ = decide([team(gpus=6)], asks("g", 7))
+    assert said(verdicts["g"]) == (
+        "QuotaExceeded: queue a can hold at most 6 nvidia.com/gpu with all that it may borrow, and "
+        "the gang needs 7 at once"
+    )
+
+
+def test_a_surplus_grows_only_as_far_as_the_quota_and_the_rest_says_why_it_waits() -> None:
+    verdicts, _ = decide([team(gpus=6)], asks("g", 4, surplus=5))
+    admitted = verdicts["g"]
+    assert isinstance(admitted, Admitted)
+    assert admitted.units == (0, 1)
+    assert admitted.left_out is not None
+    assert said(admitted.left_out).startswith("QuotaExceeded: queue a uses 6 of its quota of 6")
+
+
+def test_what_one_gang_takes_is_gone_for_the_next_of_its_queue() -> None:
+    verdicts, _ = decide([team(gpus=6)], asks("g", 4), asks("h", 4, created=1))
+    assert isinstance(verdicts["g"], Admitted)
+    assert "uses 4 of its quota of 6" in said(verdicts["h"])
+
+
+def test_a_strict_queue_does_not_wait_for_a_gang_that_the_nodes_can_never_hold() -> None:
+    """20 GPUs do not fit 16: that is NeverFits, and blocks no other gang."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.STRICT, gpus=99)], asks("absurd", 20), asks("fits", 1, created=1)
+    )
+    assert said(verdicts["absurd"]).startswith("NeverFits")
+    assert isinstance(verdicts["fits"], Admitted)
+
+
+BUSY = (holds("old", {"n1": 8}, ends=100), holds("other", {"n2": 6}, ends=200))
+
+
+def test_strict_lets_nothing_pass_a_gang_that_waits_for_room() -> None:
+    verdicts, passed = decide(
+        [team(WhenBlocked.STRICT)], asks("big", 8), asks("small", 1, created=1), running=BUSY
+    )
+    assert said(verdicts["small"]) == (
+        "QueueBlocked: waits behind team/big: nothing passes a blocked gang in queue a"
+    )
+    assert passed == []
+
+
+def test_best_effort_lets_all_pass_and_counts_it() -> None:
+    verdicts, passed = decide(
+        [team()], asks("big", 8), asks("s", 1, created=1), asks("t", 1, created=2), running=BUSY
+    )
+    assert isinstance(verdicts["s"], Admitted)
+    assert passed == ["big", "big"]
+
+
+def test_backfill_lets_a_gang_pass_that_ends_before_the_blocked_one_starts() -> None:
+    """The blocked gang starts at 100, when a whole node is free again."""
+    wide = group("workers", 1, shape(gpu=8))
+    big = replace(gang("big", wide), queue="a")
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        big,
+        asks("short", 1, created=1, lasts=100),
+        asks("long", 1, created=2, lasts=101),
+        running=BUSY,
+        nodes=NODES,
+    )
+    assert isinstance(verdicts["short"], Admitted)
+    assert isinstance(verdicts["long"], Admitted), "it stands on n2, and n1 is enough"
+
+
+def test_backfill_refuses_what_would_delay_the_blocked_gang_and_says_by_whom_and_when() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("big", 10),
+        asks("long", 2, created=1, lasts=3700),
+        asks("unknown", 2, created=2),
+        running=[holds("old", {"n1": 8}, ends=100), holds("other", {"n2": 6})],
+    )
+    assert said(verdicts["long"]) == (
+        "QueueBlocked: there is room, but team/big is expected to start in 1m40s, and would start "
+        "later for this gang, which runs for 1h1m"
+    )
+    assert said(verdicts["unknown"]).endswith("which names no expected duration")
+
+
+def test_without_known_ends_backfill_lets_all_pass() -> None:
+    running = [holds("old", {"n1": 8}), holds("other", {"n2": 6})]
+    verdicts, passed = decide(
+        [team(WhenBlocked.BACKFILL)], asks("big", 10), asks("s", 2, created=1), running=running
+    )
+    assert isinstance(verdicts["s"], Admitted)
+    assert passed == ["big"]
+
+
+def test_an_aged_gang_holds_its_nodes_against_other_queues_too() -> None:
+    queues = [team(gpus=99), Queue("b", quota={GPU: 16})]
+    big = asks("big", 10)
+    other = asks("other", 1, queue="b", created=1)
+    verdicts, _ = decide(queues, big, other, running=BUSY, aged=[big])
+    assert said(verdicts["other"]) == (
+        "QueueBlocked: there is room, but team/big has waited so long for it that nothing passes it"
+    )
+
+
+def test_quota_that_comes_free_is_kept_for_the_gang_that_waits_for_it() -> None:
+    """The head needs all quota; what would hold some of it for longer does not pass."""
+    running = [holds("old", {"n1": 4}, ends=100)]
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL, gpus=8)],
+        asks("head", 8),
+        asks("short", 2, created=1, lasts=100),
+        asks("long", 2, created=2, lasts=101),
+        running=running,
+    )
+    assert "uses 6 of its quota of 8" in said(verdicts["head"])
+    assert isinstance(verdicts["short"], Admitted)
+    assert said(verdicts["long"]).startswith("QueueBlocked: there is room, but team/head")
