@@ -1,9 +1,9 @@
 """Writes Events to the cluster, and renews them.
 
-There is one object for each reason on each object that it is on, as client-go's recorder has it:
-it is changed when the message changes, and counts how often it was written. Its name follows from
-what it is about, so that another leader goes on with the same. The API group events.k8s.io lets
-nobody change a message, so this is the Event of the core group, which `kubectl describe` reads.
+There is one Event for each reason on each object, as in client-go's recorder: it is changed when
+the message changes, and counts how often it was written. Its name follows from its object and
+reason, so that another leader goes on with the same Event. The message of an Event of events.k8s.io
+cannot be changed, so this is the Event of the core group, which `kubectl describe` reads.
 """
 
 import hashlib

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.tree import ROOT, files
+from tests.packaging.tree import ROOT, files, programs
 
 PRONOUNS = re.compile(r"\b(whom|nobody|somebody|everybody|anybody)\b", re.IGNORECASE)
-CODE = ["scheduling", "runtime", "webhook", "extender", "certs", "testbed", "benchmarks", "demo"]
+CODE = [*programs(), "testbed", "benchmarks", "demo"]
 SPOKEN = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs", "manifests", *CODE)]
 
 
