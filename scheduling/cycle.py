@@ -37,6 +37,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import assumed_pods
 from scheduling.filters.volumes.node_volume_limits import SharedDisks
 from scheduling.filters.volumes.volume_binding import Volumes
+from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import amounts_of
 from scheduling.model.verdict import Admitted, Decision, Refusal
@@ -264,7 +265,6 @@ class _Cycle:
 
     def _held_back(self) -> Iterator[Decision]:
         """Refuse the gangs that were not decided: for want of quota, or behind a blocked one."""
-        used = self._tree.used(self._order.held)
         explained: dict[bytes, Refusal] = {}
         for each in self._order.held_back():
             queue = each.lane.queue.name
@@ -272,15 +272,18 @@ class _Cycle:
             for at, demand in zip(each.positions, each.demands, strict=True):
                 key = demand.tobytes()
                 if behind is None and key not in explained:
-                    explained[key] = over_quota(self._tree, queue, demand, used)
+                    explained[key] = self._over_quota(queue, demand)
                 yield Decision(each.lane.gangs[at].key, behind or explained[key])
             explained.clear()
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""
         at = next(at for at in range(len(gang.surplus)) if at not in units)
-        demand = self._tree.requests(requests_of(gang.surplus[at]))
-        return over_quota(self._tree, gang.queue, demand, self._tree.used(self._order.held))
+        return self._over_quota(gang.queue, self._tree.requests(requests_of(gang.surplus[at])))
+
+    def _over_quota(self, queue: str, demand: Amounts) -> Refusal:
+        used, available = self._order.used(queue), self._order.available(queue)
+        return over_quota(self._tree, queue, demand, used, available)
 
     # ---- refusals of the cycle before
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_queue
@@ -17,17 +18,11 @@ ENDING = "the GangQueue is being deleted: it goes once none of its gangs holds a
 
 
 class QueueRegistry:
-    """All GangQueues by name. Every change makes new values of what is derived from them.
-
-    `rules` are the queues that a gang can name. `faults` says of those that are not active why:
-    their gangs wait. `tree` has the active ones, always with the default queue.
-    """
+    """All GangQueues by name. Every change makes new values of what is derived from them."""
 
     def __init__(self) -> None:
         self.objects: dict[str, GangQueue] = {}
-        self.rules: Mapping[str, Queue] = MappingProxyType({})
-        self.faults: Mapping[str, str] = MappingProxyType({})
-        self.tree = QuotaTree([BUILT_IN])
+        self._derived: Derived | None = None
 
     def put(self, found: GangQueue) -> bool:
         """Take in a GangQueue; say whether that changes any rule."""
@@ -35,33 +30,63 @@ class QueueRegistry:
         self.objects[found.metadata.name] = found
         if before is not None and _rules_of(before) == _rules_of(found):
             return False
-        self._derive()
+        self._derived = None
         return True
 
     def drop(self, name: str) -> bool:
         """Forget a GangQueue; say whether there was one."""
         if self.objects.pop(name, None) is None:
             return False
-        self._derive()
+        self._derived = None
         return True
+
+    @property
+    def rules(self) -> Mapping[str, Queue]:
+        """The queues that a gang can name."""
+        return self._now.rules
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Why queues are not active, by name: their gangs wait."""
+        return self._now.faults
+
+    @property
+    def tree(self) -> QuotaTree:
+        """The quota of the active queues, always with the default one."""
+        return self._now.tree
+
+    @property
+    def _now(self) -> "Derived":
+        """What follows from the objects, worked out when it is asked for first."""
+        if self._derived is None:
+            self._derived = _derive(self.objects)
+        return self._derived
 
     def queue(self, name: str) -> Queue:
         """Return the rules of a queue that gangs wait in."""
         return self.rules.get(name, BUILT_IN)
 
-    def _derive(self) -> None:
-        rules, unreadable = {}, {}
-        for name, found in sorted(self.objects.items()):
-            try:
-                rules[name] = read_queue(found)
-            except InvalidObject as error:
-                rules[name], unreadable[name] = Queue(name, found.spec.parent), str(error)
-        broken = faults(rules, unreadable)
-        ending = {name: ENDING for name, found in self.objects.items() if _is_ending(found)}
-        self.rules = MappingProxyType(rules)
-        self.faults = MappingProxyType({**ending, **broken})
-        working = {name: queue for name, queue in rules.items() if name not in broken}
-        self.tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
+
+class Derived(NamedTuple):
+    """What follows from the GangQueues there are."""
+
+    rules: Mapping[str, Queue]
+    faults: Mapping[str, str]
+    tree: QuotaTree
+
+
+def _derive(objects: Mapping[str, GangQueue]) -> Derived:
+    rules, unreadable = {}, {}
+    for name, found in sorted(objects.items()):
+        try:
+            rules[name] = read_queue(found)
+        except InvalidObject as error:
+            rules[name], unreadable[name] = Queue(name, found.spec.parent), str(error)
+    broken = faults(rules, unreadable)
+    ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
+    working = {name: queue for name, queue in rules.items() if name not in broken}
+    tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
+    return Derived(MappingProxyType(rules), MappingProxyType({**ending, **broken}), tree)
 
 
 def _is_ending(found: GangQueue) -> bool:

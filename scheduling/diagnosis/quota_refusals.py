@@ -11,12 +11,18 @@ from scheduling.model.verdict import Reason, Refusal
 from scheduling.queueing.quota_tree import QuotaTree
 
 
-def over_quota(tree: QuotaTree, queue: str, demand: Amounts, used: Amounts) -> Refusal:
-    """Say which quota does not cover what a gang asks for: row of requests, row of use."""
+def over_quota(
+    tree: QuotaTree, queue: str, demand: Amounts, used: Amounts, available: Amounts
+) -> Refusal:
+    """Say which quota does not cover what a gang asks for.
+
+    Rows over the resources of the tree: `demand` of the gang, `used` and `available` of its queue.
+    """
     at = tree.index[queue]
     if (demand > tree.most[at]).any():
         return Refusal(Reason.QUOTA_EXCEEDED, bounded(_never(tree, at, demand), "; "))
-    return Refusal(Reason.QUOTA_EXCEEDED, bounded(_for_now(tree, at, demand, used), "; "))
+    said = _for_now(tree, at, demand, used, np.maximum(available, 0))
+    return Refusal(Reason.QUOTA_EXCEEDED, bounded(said, "; "))
 
 
 def _never(tree: QuotaTree, at: int, demand: Amounts) -> list[str]:
@@ -27,10 +33,11 @@ def _never(tree: QuotaTree, at: int, demand: Amounts) -> list[str]:
     ]
 
 
-def _for_now(tree: QuotaTree, at: int, demand: Amounts, used: Amounts) -> list[str]:
-    available = np.maximum(tree.available(used)[at], 0)
+def _for_now(
+    tree: QuotaTree, at: int, demand: Amounts, used: Amounts, available: Amounts
+) -> list[str]:
     return [
-        f"queue {tree.names[at]} uses {_plain(tree, column, used[at])} of its quota of "
+        f"queue {tree.names[at]} uses {_plain(tree, column, used)} of its quota of "
         f"{_amount(tree, column, tree.subtree[at])} and may take {_plain(tree, column, available)} "
         f"more, and the gang needs {_plain(tree, column, demand)}"
         for column in np.flatnonzero(demand > available).tolist()

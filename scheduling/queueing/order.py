@@ -112,6 +112,11 @@ class QueueOrder:
         """Return what a queue may still take, by column of the tree."""
         return self._allowance(queue)
 
+    def used(self, queue: str) -> Amounts:
+        """Return what a queue uses, by column of the tree."""
+        row: Amounts = self._used[self._tree.index[queue]]
+        return row
+
     def units_within_quota(self, gang: PendingGang) -> Sequence[int]:
         """Return the positions of the units of a surplus that the quota covers, in their order."""
         if not self._tree.resources:

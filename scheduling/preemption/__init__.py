@@ -1,1 +1,0 @@
-"""Preemption: which running pods make room for a waiting gang."""
