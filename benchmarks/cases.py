@@ -53,6 +53,7 @@ CASES = {
     "philly": Case(
         "Which gangs does the packing rule keep out as gangs come and go?", 1, traces.measure_philly
     ),
+    "queueing": Case("How long do gangs wait behind a blocked one?", 1, traces.measure_queueing),
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
