@@ -1,0 +1,71 @@
+"""The GangQueues that were seen: what gangs can name, which are active, and the tree of those."""
+
+from typing import Any
+
+import msgspec
+
+from coordinator.queues.registry import ENDING, QueueRegistry
+from kube.objects.queue import GangQueue
+from scheduling.model.queue import DEFAULT_QUEUE
+
+GPU = "nvidia.com/gpu"
+
+
+def seen(name: str, *, ending: bool = False, **spec: Any) -> GangQueue:
+    meta = {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z" if ending else None}
+    return msgspec.convert({"metadata": meta, "spec": spec}, GangQueue)
+
+
+def registry(*queues: GangQueue) -> QueueRegistry:
+    found = QueueRegistry()
+    for each in queues:
+        found.put(each)
+    return found
+
+
+def test_without_any_gangqueue_there_is_the_default_one() -> None:
+    assert registry().tree.names == (DEFAULT_QUEUE,)
+    assert registry().rules == {}
+
+
+def test_a_gangqueue_named_default_replaces_the_built_in_one() -> None:
+    found = registry(seen(DEFAULT_QUEUE, quota={GPU: 8}))
+    assert found.tree.names == (DEFAULT_QUEUE,)
+    assert found.queue(DEFAULT_QUEUE).quota == {GPU: 8}
+
+
+def test_a_queue_that_does_not_work_is_no_part_of_the_tree_and_says_why() -> None:
+    found = registry(seen("a", parent="nowhere"), seen("b", parent="a"), seen("c"))
+    assert set(found.tree.names) == {DEFAULT_QUEUE, "c"}
+    assert found.faults["a"] == "spec.parent: there is no GangQueue 'nowhere'"
+    assert "a" in found.rules, "gangs may name it, and wait"
+
+
+def test_a_quantity_that_cannot_be_read_stops_its_queue_and_those_below() -> None:
+    found = registry(seen("a", quota={GPU: "many"}), seen("b", parent="a"), seen("c"))
+    assert found.faults["a"].startswith('spec.quota[nvidia.com/gpu]: "many" is not valid')
+    assert found.faults["b"] == "spec.parent: queue 'a' above it is not active"
+    assert "c" in found.tree.names
+
+
+def test_a_queue_that_is_being_deleted_admits_nothing_and_still_counts_for_its_parent() -> None:
+    found = registry(seen("all", quota={GPU: 8}), seen("a", ending=True, parent="all"))
+    assert found.faults == {"a": ENDING}
+    assert "a" in found.tree.names
+
+
+def test_only_a_change_of_rules_is_news() -> None:
+    found = registry(seen("a", quota={GPU: 8}))
+    tree = found.tree
+    assert not found.put(seen("a", quota={GPU: 8}))
+    assert found.tree is tree
+    assert found.put(seen("a", quota={GPU: 9}))
+    assert found.tree is not tree
+    assert found.put(seen("a", quota={GPU: 9}, ending=True))
+
+
+def test_a_queue_that_is_gone_is_forgotten() -> None:
+    found = registry(seen("a"))
+    assert found.drop("a")
+    assert not found.drop("a")
+    assert found.rules == {}
