@@ -267,13 +267,13 @@ class _Cycle:
         """Refuse the gangs that were not decided: for want of quota, or behind a blocked one."""
         explained: dict[bytes, Refusal] = {}
         for each in self._order.held_back():
-            queue = each.lane.queue.name
+            queue = each.line.queue.name
             behind = None if each.behind is None else waits_behind(each.behind, queue)
             for at, demand in zip(each.positions, each.demands, strict=True):
                 key = demand.tobytes()
                 if behind is None and key not in explained:
                     explained[key] = self._over_quota(queue, demand)
-                yield Decision(each.lane.gangs[at].key, behind or explained[key])
+                yield Decision(each.line.gangs[at].key, behind or explained[key])
             explained.clear()
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:

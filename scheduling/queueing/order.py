@@ -21,7 +21,7 @@ from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
 from scheduling.queueing.quota_tree import MOST, QuotaTree
-from scheduling.queueing.waiting import Lane, WaitingGangs, requests_of
+from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
 Rank = tuple[bool, int, bool, int, int, float, str, str]
 """Not aged, setbacks, borrows, share, priority (falling), arrival, namespace, name."""
@@ -35,7 +35,7 @@ class HeldBack:
     where they wait for quota.
     """
 
-    lane: Lane
+    line: Line
     positions: tuple[int, ...]
     demands: Amounts
     behind: GangKey | None = None
@@ -58,25 +58,25 @@ class QueueOrder:
         self._tree: QuotaTree = waiting.tree
         self._held, self._aged = held.copy(), aged
         self._cluster = np.maximum(1, self._tree.requests(cluster))
-        self._courses = {lane.queue.name: _Course(lane, waiting) for lane in waiting.lanes()}
+        self._progress = {line.queue.name: _Progress(line, waiting) for line in waiting.lines()}
         self._entries: list[tuple[Rank, int, str]] = []
         self._next_demands = np.zeros_like(held)
         self._count()
-        for name, course in self._courses.items():
-            course.begin(self._allowance(name), self._tree.most[self._tree.index[name]])
+        for name, progress in self._progress.items():
+            progress.begin(self._allowance(name), self._tree.most[self._tree.index[name]])
             self._enter(name)
 
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield the gangs that may be decided, each when those before it are."""
         while self._entries:
             rank, at, name = heapq.heappop(self._entries)
-            course = self._courses[name]
-            if course.is_at(at):
-                now = self._rank(course)
+            progress = self._progress[name]
+            if progress.is_at(at):
+                now = self._rank(progress)
                 if now > rank:  # the share has grown since: perhaps another queue is before it
                     heapq.heappush(self._entries, (now, at, name))
                     continue
-                yield course.step()
+                yield progress.step()
                 self._enter(name)
 
     def take(self, gang: PendingGang, amounts: Mapping[str, int]) -> None:
@@ -92,19 +92,19 @@ class QueueOrder:
 
         In a Strict queue those behind it wait; in one that backfills the short ones go first.
         """
-        course = self._courses[gang.queue]
-        match course.lane.queue.when_blocked:
+        progress = self._progress[gang.queue]
+        match progress.line.queue.when_blocked:
             case WhenBlocked.STRICT:
-                course.stop_behind(gang)
+                progress.stop_behind(gang)
             case WhenBlocked.BACKFILL:
-                course.put_short_first()
+                progress.put_short_first()
 
     def _enter(self, name: str) -> None:
         """Let the next gang of a queue that its quota covers take part; none if there is none."""
-        course, row = self._courses[name], self._tree.index[name]
-        if course.find(self._allowance(name)):
-            self._next_demands[row] = course.demand
-            heapq.heappush(self._entries, (self._rank(course), course.at, name))
+        progress, row = self._progress[name], self._tree.index[name]
+        if progress.find(self._allowance(name)):
+            self._next_demands[row] = progress.demand
+            heapq.heappush(self._entries, (self._rank(progress), progress.at, name))
         else:
             self._next_demands[row] = 0
 
@@ -137,14 +137,14 @@ class QueueOrder:
 
     def over_quota(self) -> Iterator[PendingGang]:
         """Yield the first gang of each queue that waits for quota when the cycle begins."""
-        for course in self._courses.values():
-            if course.first_blocked is not None:
-                yield course.lane.gangs[course.first_blocked]
+        for progress in self._progress.values():
+            if progress.first_blocked is not None:
+                yield progress.line.gangs[progress.first_blocked]
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not decided, with the reason, once all others are."""
-        for course in self._courses.values():
-            yield from course.held_back()
+        for progress in self._progress.values():
+            yield from progress.held_back()
 
     def _count(self) -> None:
         self._used = self._tree.used(self._held)
@@ -155,14 +155,14 @@ class QueueOrder:
         row: Amounts = self._available[self._tree.index[name]]
         return row
 
-    def _rank(self, course: "_Course") -> Rank:
+    def _rank(self, progress: "_Progress") -> Rank:
         """Return what orders the next gang of a queue among those of the others."""
-        at = self._tree.index[course.lane.queue.name]
-        setbacks, _, created, namespace, name = course.lane.places[course.at]
-        borrows = self._borrows(at, course.demand)
+        at = self._tree.index[progress.line.queue.name]
+        setbacks, _, created, namespace, name = progress.line.places[progress.at]
+        borrows = self._borrows(at, progress.demand)
         share = self._share_of_cluster(at) if borrows else int(self._shares[at])
-        priority = -course.lane.gangs[course.at].priority
-        is_young = course.lane.gangs[course.at].key not in self._aged
+        priority = -progress.line.gangs[progress.at].priority
+        is_young = progress.line.gangs[progress.at].key not in self._aged
         return is_young, setbacks, borrows, share, priority, created, namespace, name
 
     def _borrows(self, at: int, demand: Amounts) -> bool:
@@ -176,16 +176,16 @@ class QueueOrder:
         return int((holds * 10**6 // self._cluster).max(initial=0))
 
 
-class _Course:
-    """How far one lane has come: the gangs that its quota let through when the cycle began."""
+class _Progress:
+    """How far one line has come: the gangs that its quota let through when the cycle began."""
 
-    def __init__(self, lane: Lane, waiting: WaitingGangs) -> None:
-        self.lane = lane
-        self._demands = waiting.requests(lane)
+    def __init__(self, line: Line, waiting: WaitingGangs) -> None:
+        self.line = line
+        self._demands = waiting.requests(line)
         self._open: Positions = np.zeros(0, dtype=np.intp)
         self._next = 0
-        self._given = np.zeros(len(lane.gangs), dtype=np.bool_)
-        self._end = len(lane.gangs)
+        self._given = np.zeros(len(line.gangs), dtype=np.bool_)
+        self._end = len(line.gangs)
         self.first_blocked: int | None = None
         self._is_short_first = False
 
@@ -204,7 +204,7 @@ class _Course:
 
     @property
     def _is_strict(self) -> bool:
-        return self.lane.queue.when_blocked is WhenBlocked.STRICT
+        return self.line.queue.when_blocked is WhenBlocked.STRICT
 
     @property
     def at(self) -> int:
@@ -236,7 +236,7 @@ class _Course:
         at = self.at
         self._given[at] = True
         self._next += 1
-        return self.lane.gangs[at]
+        return self.line.gangs[at]
 
     def put_short_first(self) -> None:
         """Order those that may pass a blocked gang: priority, then the shorter one, once.
@@ -247,21 +247,21 @@ class _Course:
         if self._is_short_first:
             return
         self._is_short_first = True
-        gangs = self.lane.gangs
+        gangs = self.line.gangs
         rest = self._open[self._next :].tolist()
         rest.sort(key=lambda at: (-gangs[at].priority, gangs[at].duration, at))
         self._open = np.concatenate([self._open[: self._next], np.array(rest, dtype=np.intp)])
 
     def stop_behind(self, gang: PendingGang) -> None:
         """Let all that are behind a gang wait."""
-        self._end = min(self._end, self.lane.position(gang))
+        self._end = min(self._end, self.line.position(gang))
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
         positions = np.flatnonzero(~self._given)
         quota, behind = positions[positions <= self._end], positions[positions > self._end]
         if len(quota):
-            yield HeldBack(self.lane, tuple(quota.tolist()), self._demands[quota])
+            yield HeldBack(self.line, tuple(quota.tolist()), self._demands[quota])
         if len(behind):
-            first = self.lane.gangs[self._end].key
-            yield HeldBack(self.lane, tuple(behind.tolist()), self._demands[behind], first)
+            first = self.line.gangs[self._end].key
+            yield HeldBack(self.line, tuple(behind.tolist()), self._demands[behind], first)

@@ -38,7 +38,7 @@ def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
 
 
 @dataclass(slots=True)
-class Lane:
+class Line:
     """The waiting gangs of one queue; `rows` are those of their requests, in the same order."""
 
     queue: Queue
@@ -66,12 +66,12 @@ class Lane:
 
 
 class WaitingGangs:
-    """All lanes, and one row of requests for each gang that waits."""
+    """All lines, and one row of requests for each gang that waits."""
 
     def __init__(self, tree: QuotaTree) -> None:
         self.tree = tree
-        self._lanes = {each.name: Lane(each) for each in tree.queues}
-        self._where: dict[GangKey, tuple[Lane, PendingGang]] = {}
+        self._lines = {each.name: Line(each) for each in tree.queues}
+        self._where: dict[GangKey, tuple[Line, PendingGang]] = {}
         self._free: list[int] = []
         self._requests: Amounts = np.zeros((0, len(tree.resources)), dtype=np.int64)
 
@@ -81,8 +81,8 @@ class WaitingGangs:
 
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield all gangs, queue by queue, each in its order."""
-        for lane in self._lanes.values():
-            yield from lane.gangs
+        for line in self._lines.values():
+            yield from line.gangs
 
     def keys(self) -> Set[GangKey]:
         """Return the gangs that wait."""
@@ -94,31 +94,31 @@ class WaitingGangs:
             if self._where[gang.key][1] is gang:
                 return
             self.drop(gang.key)
-        lane, row = self._lanes[gang.queue], self._new_row()
+        line, row = self._lines[gang.queue], self._new_row()
         if self.tree.resources:
             self._requests[row] = self.tree.requests(requests_of(gang.minimum))
-        lane.put(gang, row)
-        self._where[gang.key] = lane, gang
+        line.put(gang, row)
+        self._where[gang.key] = line, gang
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang, if it waits."""
         if key in self._where:
-            lane, gang = self._where.pop(key)
-            self._free.append(lane.drop(gang))
+            line, gang = self._where.pop(key)
+            self._free.append(line.drop(gang))
 
-    def lanes(self) -> Iterator[Lane]:
+    def lines(self) -> Iterator[Line]:
         """Yield the queues in which gangs wait, in the order of the tree."""
-        return (lane for lane in self._lanes.values() if lane.gangs)
+        return (line for line in self._lines.values() if line.gangs)
 
-    def requests(self, lane: Lane) -> Amounts:
-        """Return what the gangs of a lane ask for at once: gangs x resources, in order."""
-        rows: Positions = np.array(lane.rows, dtype=np.intp)
+    def requests(self, line: Line) -> Amounts:
+        """Return what the gangs of a line ask for at once: gangs x resources, in order."""
+        rows: Positions = np.array(line.rows, dtype=np.intp)
         return self._requests[rows]
 
     def position(self, key: GangKey) -> int:
         """Return how many gangs of its queue are before this one."""
-        lane, gang = self._where[key]
-        return lane.position(gang)
+        line, gang = self._where[key]
+        return line.position(gang)
 
     def _new_row(self) -> int:
         if not self._free:

@@ -52,7 +52,7 @@ class Cycle:
 
     def held_back(self) -> dict[str, GangKey | None]:
         return {
-            each.lane.gangs[at].key.name: each.behind
+            each.line.gangs[at].key.name: each.behind
             for each in self.order.held_back()
             for at in each.positions
         }
