@@ -98,7 +98,7 @@ def test_a_node_is_taken_once_it_declares_what_a_pod_needs(plot: Plot) -> None:
     container = workers["template"]["spec"]["containers"][0]
     container |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     plot.create(gang("restarts", workers))
-    said = "does not declare a feature that it needs"
+    said = "does not declare a feature that the pod needs"
     plot.wait_phase("restarts", "Queued", "NoFeasibleNode", said)
     plot.patch_node_status("node", {"declaredFeatures": ["RestartAllContainersOnContainerExits"]})
     plot.wait_running("restarts", 3)

@@ -40,7 +40,7 @@ def test_workers_wait_for_room_in_the_zone_that_holds_least(plot: Plot) -> None:
     """The refusal names it; once it has room the gang starts, as even as it was asked to be."""
     add_zones(plot, a1=1, b1=9)
     plot.create(gang("spread", group(replicas=4, topologySpreadConstraints=[spread(plot)])))
-    said = "a holds 1, so that none may hold over 2"
+    said = "a holds 1, so no zone-"
     plot.wait_phase("spread", "Queued", "NoFeasibleNode", said)
     add_zones(plot, a2=9)
     plot.wait_running("spread", 5)

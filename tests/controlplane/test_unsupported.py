@@ -68,7 +68,7 @@ def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
     }
     workers = group(replicas=2, affinity={"podAntiAffinity": {REQUIRED: [term]}})
     plot.create(gang("apart", workers))
-    plot.wait_phase("apart", "Queued", "NoFeasibleNode", "affinity between the pods")
+    plot.wait_phase("apart", "Queued", "NoFeasibleNode", "between the gang's own pods")
     plot.add_equal_nodes(1, 6)
     plot.wait_running("apart", 3)
 

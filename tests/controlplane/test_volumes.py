@@ -104,7 +104,7 @@ def test_a_claim_on_local_disks_is_named_until_one_is_kept_for_it(plot: Plot) ->
     plot.create({**asked, "spec": {**asked["spec"], "storageClassName": storage_class}})
     plot.create(gang("trainer", group(replicas=3, volumes=[DATA])))
     plot.wait_message(
-        "trainer", "no provisioner (use a class that has one, or bind the claim before)"
+        "trainer", "no provisioner (use a class that has one, or bind the claim first)"
     )
     assert all(is_held(pod) for pod in plot.pods("trainer"))
     add_local_disk(plot, "data", storage_class, "two")
