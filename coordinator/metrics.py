@@ -1,6 +1,6 @@
 """The metrics of the coordinator.
 
-No label carries a pod or a gang: their number is unbounded.
+No label carries a pod or a gang: their number is unbounded. Queues are made by admins.
 """
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -26,6 +26,15 @@ AVOIDED = Gauge(
     "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"
 )
 KEPT = Gauge("muster_kept_slots", "Slots that are kept for lost pods of gangs")
+QUEUE_PENDING = Gauge("muster_queue_pending", "Gangs that wait in a queue", ["queue"])
+QUEUE_USAGE = Gauge(
+    "muster_queue_usage", "What a queue uses of its quota, in base units", ["queue", "resource"]
+)
+QUEUE_QUOTA = Gauge(
+    "muster_queue_quota",
+    "Quota of a queue and what those below lend it, in base units",
+    ["queue", "resource"],
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

@@ -23,6 +23,8 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
+from coordinator.queues.census import Counted, waits
+from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
@@ -66,6 +68,7 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
+        actions += report(self, moment)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
 
@@ -162,6 +165,8 @@ class CoordinatorState(Known):
             queue = view.understood.terms.queue if view.understood.terms else queue
         pods = self.cache.pods_of(key)
         self.agenda.cycle_wanted |= self.quota.note(key, queue, pods, reserved)
+        waits_in = queue if view is not None and waits(view) else ""
+        self.reports.census.note(key, Counted(waits_in, self.quota.gangs.get(key)))
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

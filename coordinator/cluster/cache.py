@@ -7,7 +7,7 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
 
@@ -143,6 +143,10 @@ class ClusterCache:
     def pods_of(self, key: GangKey) -> Collection[ObservedPod]:
         """The pods of all RayClusters of this name, earlier ones as well."""
         return self._members.get(key, {}).values()
+
+    def keys_of_pods(self) -> Set[GangKey]:
+        """The gangs by name that any pods are of, also of RayClusters that are gone."""
+        return self._members.keys()
 
     def count(self, key: GangKey) -> int:
         """How many pods of RayClusters of this name there are."""

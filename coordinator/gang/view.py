@@ -59,6 +59,8 @@ class Understood:
     terms: GangTerms | None = None
     problem: str = ""
     priority: int = 0
+    has_quota: bool = False
+    """Its queue holds it to a quota."""
     provisioned: bool = False
     """KubeRay says that all pods were ready once, and said so before Muster deleted any."""
     terminating: bool = False

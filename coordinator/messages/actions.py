@@ -135,7 +135,27 @@ class LogDecision:
     started: bool = False
 
 
-Action = (
+@dataclass(frozen=True, slots=True)
+class WriteQueueStatus:
+    """Write the whole status of a GangQueue."""
+
+    name: str
+    uid: str
+    resource_version: str
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteQueueFinalizers:
+    """Hold a GangQueue back from its deletion, or let it go: `finalizers` are all that it has."""
+
+    name: str
+    uid: str
+    resource_version: str
+    finalizers: tuple[str, ...]
+
+
+GangAction = (
     CreateGang
     | PatchGangSpec
     | WriteGangStatus
@@ -146,9 +166,11 @@ Action = (
     | EmitEvent
     | LogDecision
 )
+QueueAction = WriteQueueStatus | WriteQueueFinalizers
+Action = GangAction | QueueAction
 
 
-def gang_of(action: Action) -> GangKey:
+def gang_of(action: GangAction) -> GangKey:
     """Name the gang that an action is about."""
     match action:
         case ReleasePod() | FencePod() | DeletePod() | LogDecision():

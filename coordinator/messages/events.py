@@ -219,6 +219,18 @@ class WriteEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueWriteEnded:
+    """The write of a GangQueue ended; None: done, else what the API server said.
+
+    `outdated`: the object is another one than was read; its watch tells of it.
+    """
+
+    name: str
+    error: str | None
+    outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PodPatchEnded:
     """A release, fence or delete of a pod ended.
 
@@ -262,5 +274,6 @@ Event = (
     | CycleDue
     | TimePassed
     | WriteEnded
+    | QueueWriteEnded
     | PodPatchEnded
 )

@@ -66,6 +66,14 @@ class QueueRegistry:
         """Return the rules of a queue that gangs wait in."""
         return self.rules.get(name, BUILT_IN)
 
+    def has_quota(self, name: str) -> bool:
+        """Say whether the gangs of a queue are held to any quota; also those of one with a fault.
+
+        A resource is limited where the queue, one above it or one below it names it.
+        """
+        at = self.tree.index.get(name)
+        return at is None or bool(self.tree.limited[at].any())
+
 
 class Derived(NamedTuple):
     """What follows from the GangQueues there are."""

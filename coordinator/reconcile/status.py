@@ -21,6 +21,7 @@ from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
 from reservation.slots import is_released
 from scheduling.model.placement import Placement
+from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
 from scheduling.state.bounded_cache import while_alive
 
@@ -219,10 +220,20 @@ def _usual(view: GangView, said: Explained) -> list[_Condition]:
     admitted = said.phase in (ADMITTED, RUNNING)
     return [
         _reached("Gathered", Reason.GATHERED if gathered else None, said),
-        _Condition("QuotaReserved", "True", Reason.NOT_REQUIRED, "the default queue has no quota"),
+        _quota_reserved(view, said, admitted=admitted),
         _reached("Admitted", Reason.ADMITTED if admitted else None, said),
         _reached("Ready", Reason.RUNNING if said.reason == Reason.RUNNING else None, said),
     ]
+
+
+def _quota_reserved(view: GangView, said: Explained, *, admitted: bool) -> _Condition:
+    """A gang takes its quota together with its room, so it waits for either with one reason."""
+    kind, terms = "QuotaReserved", view.understood.terms
+    if view.understood.has_quota:
+        return _reached(kind, Reason.ADMITTED if admitted else None, said)
+    queue = terms.queue if terms is not None else DEFAULT_QUEUE
+    spelled = "the default queue" if queue == DEFAULT_QUEUE else f"queue {queue}"
+    return _Condition(kind, "True", Reason.NOT_REQUIRED, f"{spelled} has no quota")
 
 
 def _reached(kind: str, reason: Reason | None, said: Explained) -> _Condition:

@@ -39,6 +39,7 @@ def understand(look: Look) -> Done:
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
     found.terms = terms
+    found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = was_provisioned(look.cluster) and said_before
     found.terminating = is_terminating(look.cluster)

@@ -27,6 +27,7 @@ from kube.api.leader_election import Election, Term, Timing
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
     DEVICE_CLASSES,
+    GANG_QUEUES,
     GANGS,
     NAMESPACES,
     NODES,
@@ -52,6 +53,7 @@ from kube.codec.storage import WATCHES, ObservedFact
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
 from kube.ray.ray_cluster import essential
 from runtime.slicing import settle_heap
@@ -149,6 +151,9 @@ class Coordinator:
                 PRIORITY_CLASSES,
                 PriorityClass,
                 _sink(feed, "priorityclasses", _priority_event),
+            ),
+            "gangqueues": Reflector(
+                client, GANG_QUEUES, GangQueue, _sink(feed, "gangqueues", _queue_event)
             ),
             "deviceclasses": Reflector(
                 client,
@@ -361,6 +366,16 @@ def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
             return happened.PriorityClassSeen(priority_class)
         case Deleted(obj=priority_class):
             return happened.PriorityClassGone(priority_class.metadata.name)
+        case _:
+            return None
+
+
+def _queue_event(told: WatchEvent[GangQueue]) -> Event | None:
+    match told:
+        case Changed(obj=queue):
+            return happened.QueueSeen(queue)
+        case Deleted(obj=queue):
+            return happened.QueueGone(queue.metadata.name)
         case _:
             return None
 

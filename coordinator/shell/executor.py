@@ -27,6 +27,8 @@ from coordinator.messages.actions import (
     Regarding,
     ReleasePod,
     WriteGangStatus,
+    WriteQueueFinalizers,
+    WriteQueueStatus,
 )
 from coordinator.messages.events import (
     Event,
@@ -35,6 +37,7 @@ from coordinator.messages.events import (
     PodGone,
     PodPatchEnded,
     PodSeen,
+    QueueWriteEnded,
     Teller,
     WriteEnded,
 )
@@ -44,11 +47,12 @@ from coordinator.shell.event_recorder import Recorder
 from coordinator.shell.write_lanes import Lanes
 from kube.api.client import Client
 from kube.api.errors import ApiError, Conflict, Invalid, KubeError, NotFound, is_of_what_goes
-from kube.api.resources import GANGS, PODS
+from kube.api.resources import GANG_QUEUES, GANGS, PODS
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod_patches import Operation, fence_patch, release_patch, unpinned_release_patch
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
+from kube.objects.queue import GangQueue
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
@@ -70,9 +74,9 @@ class Executor:
     """Carries out the actions of one term with at most `concurrency` requests under way.
 
     They go gang by gang (`Lanes`), so that one that was begun is finished before the next. What
-    only informs (Events, a status that decides nothing) lets the rest pass, for a second at most.
-    Events on the Gang and on the head pod, which say what that on the RayCluster says, come after
-    everything else, of each only the newest.
+    only informs (Events, a status that decides nothing, what is written to GangQueues) lets the
+    rest pass, for a second at most. Events on the Gang and on the head pod, which say what that on
+    the RayCluster says, come after everything else, of each only the newest.
     """
 
     def __init__(
@@ -110,6 +114,8 @@ class Executor:
                 case EmitEvent(regarding=Regarding() as regarding):
                     self._echoes[regarding, action.reason] = action
                 case EmitEvent() | WriteGangStatus(decides=False):
+                    self._courtesy.append((now + COURTESY, action))
+                case WriteQueueStatus() | WriteQueueFinalizers():
                     self._courtesy.append((now + COURTESY, action))
                 case _:
                     self._urgent.add(action, now)
@@ -316,6 +322,41 @@ class Executor:
         return [PodPatchEnded(action.gang, action.uid, None)]
 
     @_do.register
+    async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:
+        path = GANG_QUEUES.path(None, action.name, "status")
+        operations = [*_unchanged(action), {"op": "add", "path": "/status", "value": action.status}]
+        return await self._write_queue(action.name, "queue_status", path, operations)
+
+    @_do.register
+    async def _write_queue_finalizers(self, action: WriteQueueFinalizers) -> list[Event]:
+        change: Operation = {
+            "op": "add",
+            "path": "/metadata/finalizers",
+            "value": list(action.finalizers),
+        }
+        path = GANG_QUEUES.path(None, action.name)
+        operations = [*_unchanged(action), change]
+        return await self._write_queue(action.name, "queue_finalizers", path, operations)
+
+    async def _write_queue(
+        self, name: str, what: str, path: str, operations: list[Operation]
+    ) -> list[Event]:
+        """Patch a GangQueue; what became of it is told by its watch alone.
+
+        One of unknown outcome leaves no doubt about the term: no pod is released on it.
+        """
+        try:
+            await self._client.json_patch(path, operations, as_=GangQueue)
+        except KubeError as error:
+            WRITES.labels(what, _outcome(error)).inc()
+            if not is_of_what_goes(error):
+                log.info("queue write failed", queue=name, what=what, error=str(error))
+            outdated = isinstance(error, Invalid | Conflict | NotFound)
+            return [QueueWriteEnded(name, str(error), outdated)]
+        WRITES.labels(what, "done").inc()
+        return [QueueWriteEnded(name, None)]
+
+    @_do.register
     async def _emit(self, action: EmitEvent) -> list[Event]:
         try:
             await self._recorder.write(action)
@@ -329,7 +370,9 @@ class Executor:
         return []
 
 
-def _unchanged(action: PatchGangSpec | WriteGangStatus) -> list[Operation]:
+def _unchanged(
+    action: PatchGangSpec | WriteGangStatus | WriteQueueStatus | WriteQueueFinalizers,
+) -> list[Operation]:
     return [
         {"op": "test", "path": "/metadata/uid", "value": action.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": action.resource_version},

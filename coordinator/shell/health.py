@@ -6,7 +6,9 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from coordinator import metrics
+from coordinator.queues.status import in_base_units, usage_of
 from coordinator.shell.app import Coordinator
+from coordinator.state_machine import CoordinatorState
 
 STALLED = 30.0  # seconds without a step of the loop; it takes one each second when idle
 
@@ -58,3 +60,19 @@ def _refresh(coordinator: Coordinator) -> None:
         metrics.GANGS.labels(view.record.written.get("phase", "New")).inc()
         if view.waits_for_room:
             metrics.WAITING.labels(view.record.written.get("reason", "New")).inc()
+    _refresh_queues(coordinator.loop.state)
+
+
+def _refresh_queues(state: CoordinatorState) -> None:
+    """Of the queues that have an object: what waits in them, what they use, and their quota."""
+    for gauge in (metrics.QUEUE_PENDING, metrics.QUEUE_USAGE, metrics.QUEUE_QUOTA):
+        gauge.clear()
+    tree = state.queues.tree
+    usage = usage_of(tree, state.quota.held(tree))
+    for name in state.queues.objects:
+        metrics.QUEUE_PENDING.labels(name).set(state.reports.census.pending[name])
+        if name in tree.index:
+            for resource, amount in usage.of(name, usage.used).items():
+                metrics.QUEUE_USAGE.labels(name, resource).set(in_base_units(resource, amount))
+            for resource, amount in usage.of(name, tree.subtree).items():
+                metrics.QUEUE_QUOTA.labels(name, resource).set(in_base_units(resource, amount))

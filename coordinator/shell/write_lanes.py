@@ -9,7 +9,7 @@ gang that never comes to rest cannot hold up the others.
 import heapq
 from collections import deque
 
-from coordinator.messages.actions import Action, gang_of
+from coordinator.messages.actions import GangAction, gang_of
 from scheduling.model.gang import GangKey
 
 KEPT = 30.0
@@ -20,7 +20,7 @@ class Lanes:
     """The waiting writes: one lane for each gang, served in the order in which they began."""
 
     def __init__(self) -> None:
-        self._lanes: dict[GangKey, deque[Action]] = {}
+        self._lanes: dict[GangKey, deque[GangAction]] = {}
         self._places: dict[GangKey, tuple[float, int]] = {}
         self._order: list[tuple[int, GangKey]] = []
         self._begun = 0
@@ -28,7 +28,7 @@ class Lanes:
     def __bool__(self) -> bool:
         return bool(self._lanes)
 
-    def add(self, action: Action, now: float) -> None:
+    def add(self, action: GangAction, now: float) -> None:
         """Put an action at the end of its gang's lane; `now` in seconds of any steady clock."""
         key = gang_of(action)
         lane = self._lanes.get(key)
@@ -37,7 +37,7 @@ class Lanes:
             heapq.heappush(self._order, (self._place(key, now), key))
         lane.append(action)
 
-    def pop(self, now: float) -> Action:
+    def pop(self, now: float) -> GangAction:
         """Take the next action out; IndexError where none waits."""
         _, key = self._order[0]
         lane = self._lanes[key]

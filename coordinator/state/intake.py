@@ -31,6 +31,7 @@ from coordinator.messages.events import (
     PriorityClassSeen,
     QueueGone,
     QueueSeen,
+    QueueWriteEnded,
     SightLost,
     SightRegained,
     TermEnded,
@@ -147,19 +148,26 @@ def _priority_class_gone(event: PriorityClassGone, known: Known, moment: Moment)
 
 
 def _queue_seen(event: QueueSeen, known: Known, moment: Moment) -> None:
+    known.reports.census.changed.add(event.queue.metadata.name)
     if known.queues.put(event.queue):
         _queues_changed(known)
 
 
 def _queue_gone(event: QueueGone, known: Known, moment: Moment) -> None:
+    known.reports.forget(event.name)
     if known.queues.drop(event.name):
         _queues_changed(known)
+
+
+def _queue_write_ended(event: QueueWriteEnded, known: Known, moment: Moment) -> None:
+    known.reports.ended(event.name, moment.now, event.error, outdated=event.outdated)
 
 
 def _queues_changed(known: Known) -> None:
     """Have all gangs look for their queue again, and decide by the new rules."""
     known.agenda.dirty |= set(known.views)
     known.agenda.cycle_wanted = True
+    known.reports.census.changed |= known.queues.objects.keys()
 
 
 def _device_class_seen(event: DeviceClassSeen, known: Known, moment: Moment) -> None:
@@ -221,6 +229,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodPatchEnded: pod_intake.patch_ended,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
+    QueueWriteEnded: _queue_write_ended,
     NodeSeen: _node_seen,
     NodeGone: _node_gone,
     ClusterSeen: _cluster_seen,

@@ -13,6 +13,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import BUILT_IN, QueueRegistry
+from coordinator.queues.reports import QueueReports
 from coordinator.record.renewals import Renewals
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
@@ -70,6 +71,7 @@ class Known:
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
+    reports: QueueReports = field(default_factory=QueueReports)
     agenda: Agenda = field(default_factory=Agenda)
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)
@@ -94,3 +96,5 @@ class Known:
         yield from self.agenda.wake_at.values()
         alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
         yield from (at for at in alone if at is not None)
+        if self.reports.next_at is not None and not self.blind:
+            yield self.reports.next_at

@@ -11,6 +11,8 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     gated = frozenset(pod.uid for pod in known.cache.pods.values() if pod.gated)
     known.term = Term(event.epoch, frozenset() if event.clean else gated)
     known.agenda.dirty = set(known.cache.clusters) | set(known.cache.gangs)
+    known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
+    known.reports.census.changed |= known.queues.objects.keys()
     known.agenda.cycle_wanted = True
 
 
@@ -26,6 +28,7 @@ def forget_term(known: Known) -> None:
     known.term = Term()
     known.agenda.forget_term()
     known.unknown_keys.forget_told()
+    known.reports.forget_term()
     known.cycles.memory = None
 
 

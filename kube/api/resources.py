@@ -14,6 +14,9 @@ DEVICE_CLASSES = Resource(
 )
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
+GANG_QUEUES = Resource(
+    group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False
+)
 CLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", namespaced=True)
 VOLUMES = Resource(group="", version="v1", plural="persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Resource(

@@ -27,11 +27,15 @@ _GANG_COLUMNS: list[Json] = [
     _AGE,
     {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
 ]
+_ACTIVE = '.status.conditions[?(@.type=="Active")]'
 _QUEUE_COLUMNS: list[Json] = [
     {"name": "Parent", "type": "string", "jsonPath": ".spec.parent"},
+    {"name": "Usage", "type": "string", "jsonPath": ".status.summary"},
     {"name": "Pending", "type": "integer", "jsonPath": ".status.pending"},
     {"name": "Admitted", "type": "integer", "jsonPath": ".status.admitted"},
+    {"name": "Active", "type": "string", "jsonPath": f"{_ACTIVE}.status"},
     _AGE,
+    {"name": "Message", "type": "string", "jsonPath": f"{_ACTIVE}.message", "priority": 1},
 ]
 
 

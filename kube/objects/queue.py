@@ -135,11 +135,25 @@ class GangQueueStatus(Part, frozen=True):
     """What the queue holds now."""
 
     pending: Annotated[int, Allows("Gangs that wait.", **COUNT)] = 0
-    admitted: Annotated[int, Allows("Gangs that are placed.", **COUNT)] = 0
-    usage: OrNull[Quantities] = {}
-    reserved: OrNull[Quantities] = {}
-    borrowed: OrNull[Quantities] = {}
+    admitted: Annotated[int, Allows("Gangs that hold anything.", **COUNT)] = 0
+    usage: Annotated[
+        OrNull[Quantities],
+        Allows("What its gangs hold, and what the queues below it use of its quota."),
+    ] = {}
+    reserved: Annotated[
+        OrNull[Quantities], Allows("What its own gangs hold for pods that are not bound yet.")
+    ] = {}
+    borrowed: Annotated[
+        OrNull[Quantities], Allows("Usage beyond the quota of the queue and those below it.")
+    ] = {}
+    summary: Annotated[str, Allows("Usage and quota of its resources, devices first.")] = ""
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
+
+
+class QueueMeta(ObjectMeta, frozen=True):
+    """What a GangQueue says about itself, with what holds it when it is deleted."""
+
+    finalizers: OrNull[tuple[str, ...]] = ()
 
 
 class GangQueue(Slim, frozen=True):
@@ -147,6 +161,6 @@ class GangQueue(Slim, frozen=True):
 
     schema_extra: ClassVar[dict[str, Any]] = rules(_PARENT_RULE)
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: QueueMeta = QueueMeta()
     spec: GangQueueSpec = GangQueueSpec()
     status: GangQueueStatus = GangQueueStatus()

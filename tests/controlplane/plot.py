@@ -26,6 +26,7 @@ PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
+QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
 PLENTY = "512Gi"
 
 _GROUPS = {
@@ -40,6 +41,8 @@ _GROUPS = {
     "RayService": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
 }
+
+_QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
 
 T = TypeVar("T")
 
@@ -102,6 +105,26 @@ class Plot:
         usual = {"provisioner": "disk.example", "volumeBindingMode": "WaitForFirstConsumer"}
         self.cluster.api.create(STORAGE_CLASSES, {"metadata": metadata, **usual, **fields})
         return full_name
+
+    def add_queue(self, name: str, **spec: object) -> None:
+        """Add a GangQueue that goes with the plot, and that is open to its namespace alone."""
+        here = {"matchLabels": {"kubernetes.io/metadata.name": self.name}}
+        metadata = {"name": self.queue(name), "labels": self.selector}
+        body = {"metadata": metadata, "spec": {"namespaceSelector": here, **spec}}
+        self.cluster.api.create(QUEUES, {**_QUEUE, **body})
+
+    def delete_queue(self, name: str) -> None:
+        """Delete a GangQueue of the plot; it goes when its gangs hold nothing."""
+        self._call("DELETE", f"{QUEUES}/{self.queue(name)}")
+
+    def wait_no_queue(self, name: str) -> None:
+        """Wait until a GangQueue of the plot is gone."""
+        path = f"{QUEUES}/{self.queue(name)}"
+        self.wait(lambda: not self.cluster.api.exists(path), f"GangQueue {name} to be gone")
+
+    def queue(self, name: str) -> str:
+        """The full name of one of the plot's queues."""
+        return f"{self.name}-{name}"
 
     def node(self, name: str) -> str:
         """The full name of one of the plot's nodes."""
@@ -334,7 +357,7 @@ def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
     yield plot
     with cluster.api.session() as session:
         session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
-        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES):
+        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES, QUEUES):
             session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")
 
 

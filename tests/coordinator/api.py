@@ -34,6 +34,7 @@ PLURALS = {
     "DeviceClass": "deviceclasses",
     "RayCluster": "rayclusters",
     "Gang": "gangs",
+    "GangQueue": "gangqueues",
     "Event": "events",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PersistentVolume": "persistentvolumes",
@@ -44,6 +45,7 @@ PLURALS = {
     "VolumeAttachment": "volumeattachments",
 }
 WATCHED = tuple(plural for plural in PLURALS.values() if plural != "events")
+OURS = ("gangs", "gangqueues")
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
     r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
@@ -131,7 +133,11 @@ class Api:
             asked = jsonpatch.apply_patch(old, operations)
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
             raise Invalid(422, "Invalid", f"the patch does not apply: {error}") from error
-        return self._update(key, old, asked, subresource)
+        new = self._update(key, old, asked, subresource)
+        meta = new["metadata"]
+        if key.plural == "gangqueues" and "deletionTimestamp" in meta and not meta["finalizers"]:
+            self.remove(key)
+        return new
 
     def change(self, obj: Json, change: Callable[[Json], object], subresource: str = "") -> Json:
         """Change the newest version of an object, as somebody who retries until it is done."""
@@ -171,10 +177,10 @@ class Api:
 
     def _update(self, key: Key, old: Json, asked: Json, subresource: str) -> Json:
         status = asked.get("status")
-        if key.plural == "gangs" and subresource == "status":
+        if key.plural in OURS and subresource == "status":
             _check_epoch(old, status or {})
             new = {**old, "status": status}
-        elif key.plural == "gangs":
+        elif key.plural in OURS:
             new = {**asked, "status": old.get("status") or {}}
         else:
             new = asked

@@ -27,8 +27,10 @@ from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import ServerError
 from kube.api.leader_election import Term
+from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
+from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.shell.test_executor import GANG, Refusing, turns
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
@@ -96,6 +98,48 @@ async def test_muster_gangs_waiting_moves() -> None:
     await scrape_world(world)
     assert value("muster_gangs_waiting") == 1
     assert value("muster_gangs_waiting", reason="InsufficientResources") == 1
+
+
+def a_queue_with_quota() -> World:
+    """One gang runs, another waits; the parent lends nothing and has no gangs."""
+    world = World(node("n1", cpu=100), queue("all", cpu=1), queue("red", cpu=4, parent="all"))
+    world.create(gang_in("red", "a", 3), gang_in("red", "b", 3))
+    world.settle(seconds=5)
+    return world
+
+
+async def test_muster_queue_pending_moves() -> None:
+    world = a_queue_with_quota()
+    await scrape_world(world)
+    assert value("muster_queue_pending", queue="red") == 1
+    assert value("muster_queue_pending", queue="all") == 0
+    world.delete("rayclusters", "b")
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert value("muster_queue_pending", queue="red") == 0
+
+
+async def test_muster_queue_usage_moves() -> None:
+    world = a_queue_with_quota()
+    await scrape_world(world)
+    assert value("muster_queue_usage", queue="red", resource="cpu") == 4
+    assert value("muster_queue_usage", queue="all", resource="cpu") == 4
+    world.delete("rayclusters", "a")
+    world.delete("rayclusters", "b")
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert value("muster_queue_usage", queue="red", resource="cpu") == 0
+
+
+async def test_muster_queue_quota_moves() -> None:
+    world = a_queue_with_quota()
+    await scrape_world(world)
+    assert value("muster_queue_quota", queue="red", resource="cpu") == 4
+    assert value("muster_queue_quota", queue="all", resource="cpu") == 5
+    world.api.delete(Key("gangqueues", "", "all"))
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert value("muster_queue_quota") == 0, "a queue that is not active has no place in the tree"
 
 
 async def test_muster_kept_slots_moves() -> None:

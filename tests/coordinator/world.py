@@ -32,6 +32,7 @@ from coordinator.shell.app import (
     _node_event,
     _pod_event,
     _priority_event,
+    _queue_event,
 )
 from coordinator.shell.executor import Executor
 from coordinator.state_machine import CoordinatorState
@@ -48,6 +49,7 @@ from kube.codec.storage import WATCHES
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
 from kube.objects import names
+from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
 from kube.ray.ray_cluster import essential, opt_in
 from scheduling.filters.feasibility import feasible
@@ -72,6 +74,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "namespaces": (core_objects.Namespace, _namespace_event),
     "priorityclasses": (core_objects.PriorityClass, _priority_event),
     "deviceclasses": (core_objects.DeviceClass, _device_class_event),
+    "gangqueues": (queue_objects.GangQueue, _queue_event),
     "rayclusters": (ray_objects.RayCluster, _cluster_event),
     "gangs": (gang_objects.Gang, _gang_event),
 }

@@ -288,6 +288,9 @@ USED: dict[str, Rights] = {
         # failed write; the status has its own right
         ("muster.dev", "gangs"): {"get", "list", "watch", "create", "patch", "delete"},
         ("muster.dev", "gangs/status"): {"patch"},
+        # coordinator/shell/app.py: list and watch; coordinator/shell/executor.py: the finalizer
+        ("muster.dev", "gangqueues"): {"list", "watch", "patch"},
+        ("muster.dev", "gangqueues/status"): {"patch"},
         # coordinator/shell/event_recorder.py
         ("", "events"): {"create", "patch"},
         # kube/api/leader_election.py

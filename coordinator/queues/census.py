@@ -1,0 +1,64 @@
+"""Counts the gangs of each queue: how many wait, how many hold anything, and what those hold."""
+
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.view import GangView
+from coordinator.queues.ledger import Held
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.verdict import Reason
+
+
+class Counted(NamedTuple):
+    """How one gang counts: the queue that it waits in, if it waits, and what it holds."""
+
+    waits_in: str = ""
+    held: Held | None = None
+
+
+NOT_COUNTED = Counted()
+
+
+def waits(view: GangView) -> bool:
+    """Say whether a gang waits in its queue: complete and without its place."""
+    asked = view.queueing.asked
+    inactive = isinstance(asked, NotReady) and asked.reason == Reason.QUEUE_INACTIVE
+    return view.waits_for_room and (inactive or isinstance(asked, PendingGang))
+
+
+class Census:
+    """The counts by queue, kept up gang by gang; `changed` are the queues whose counts moved."""
+
+    def __init__(self) -> None:
+        self.pending: Counter[str] = Counter()
+        self.admitted: Counter[str] = Counter()
+        self.held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.reserved: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.changed: set[str] = set()
+        self._gangs: dict[GangKey, Counted] = {}
+
+    def note(self, key: GangKey, now: Counted) -> None:
+        """Count a gang anew."""
+        before = self._gangs.get(key, NOT_COUNTED)
+        if now == before:
+            return
+        self._add(before, -1)
+        self._add(now, +1)
+        if now == NOT_COUNTED:
+            del self._gangs[key]
+        else:
+            self._gangs[key] = now
+
+    def _add(self, gang: Counted, sign: int) -> None:
+        if gang.waits_in:
+            self.pending[gang.waits_in] += sign
+            self.changed.add(gang.waits_in)
+        if gang.held is not None:
+            queue, amounts, reserved = gang.held
+            self.admitted[queue] += sign
+            for resource, amount in amounts.items():
+                self.held[queue][resource] += sign * amount
+            for resource, amount in reserved.items():
+                self.reserved[queue][resource] += sign * amount
+            self.changed.add(queue)

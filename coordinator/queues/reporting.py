@@ -1,0 +1,111 @@
+"""Asks for the writes to GangQueues that are missing: their status, and the finalizer.
+
+A queue is looked at when its counts, its rules or its object changed, a moment later, so that a
+gang that starts is told of once. What is written is worked out at that time.
+"""
+
+from collections.abc import Iterator
+
+from coordinator.messages.actions import QueueAction, WriteQueueFinalizers, WriteQueueStatus
+from coordinator.messages.clock import Moment
+from coordinator.queues.reports import QueueWrite
+from coordinator.queues.status import Usage, above, recorded, status_of, usage_of
+from coordinator.state.known import Known
+from kube.objects.names import QUEUE_FINALIZER
+from kube.objects.queue import GangQueue
+
+SETTLE = 1.0
+"""Seconds after a change until a queue is looked at."""
+
+
+def report(known: Known, moment: Moment) -> list[QueueAction]:
+    """Return the writes that are due and within the budget."""
+    _mark(known, moment.now)
+    reports = known.reports
+    if known.blind or reports.next_at is None or reports.next_at > moment.now:
+        return []
+    return list(_writes(known, moment))
+
+
+def _mark(known: Known, now: float) -> None:
+    """Plan a look at the queues that changed, and at those above, which count their use as well."""
+    reports, registry = known.reports, known.queues
+    changed = reports.census.changed
+    counted_above = {each for name in changed for each in above(name, registry)}
+    for name in changed | counted_above:
+        if name in registry.objects:
+            soon = max(now + SETTLE, reports.budget.again_at(name))
+            soon = now if _is_ending(registry.objects[name]) else soon
+            reports.due[name] = min(reports.due.get(name, soon), soon)
+    changed.clear()
+
+
+def _writes(known: Known, moment: Moment) -> Iterator[QueueAction]:
+    reports, tree = known.reports, known.queues.tree
+    usage = usage_of(tree, known.quota.held(tree))
+    for _, name in sorted((at, name) for name, at in reports.due.items() if at <= moment.now):
+        if reports.budget.free_at > moment.now:
+            return
+        del reports.due[name]
+        found = known.queues.objects[name]
+        action = _write(known, found, usage, moment)
+        if action is not None:
+            yield action
+
+
+def _write(known: Known, found: GangQueue, usage: Usage, moment: Moment) -> QueueAction | None:
+    """Return the write that a queue lacks; where it must wait, a later look is planned."""
+    reports, meta = known.reports, found.metadata
+    write = reports.write_of(meta.name)
+    if write.under_way or write.outdated == meta.resource_version:
+        return None  # the end of the write, or the watch, has it looked at again
+    if write.attempts.not_before > moment.now:
+        reports.due[meta.name] = write.attempts.not_before
+        return None
+    finalizers = _finalizers(found, held=reports.census.admitted[meta.name])
+    if finalizers != meta.finalizers:
+        reports.budget.spend(moment.now)
+        asked = WriteQueueFinalizers(meta.name, meta.uid, meta.resource_version, finalizers)
+        return _send(write, asked)
+    return _write_status(known, found, usage, moment)
+
+
+def _finalizers(found: GangQueue, held: int) -> tuple[str, ...]:
+    """Return the finalizers that a queue should have: ours from its first gang on.
+
+    It is taken off only with the last gang of a queue that is being deleted.
+    """
+    finalizers = found.metadata.finalizers
+    if _is_ending(found) and not held:
+        return tuple(each for each in finalizers if each != QUEUE_FINALIZER)
+    if held and QUEUE_FINALIZER not in finalizers and not _is_ending(found):
+        return (*finalizers, QUEUE_FINALIZER)
+    return finalizers
+
+
+def _write_status(
+    known: Known, found: GangQueue, usage: Usage, moment: Moment
+) -> QueueAction | None:
+    reports, meta = known.reports, found.metadata
+    status = status_of(found, known.queues, reports.census, usage, moment.stamp)
+    if status == recorded(found):
+        return None
+    again = reports.budget.again_at(meta.name)
+    if again > moment.now:
+        reports.due[meta.name] = again
+        return None
+    reports.budget.spend(moment.now, meta.name)
+    asked = WriteQueueStatus(meta.name, meta.uid, meta.resource_version, status)
+    return _send(reports.write_of(meta.name), asked)
+
+
+def _send(write: QueueWrite, action: QueueAction) -> QueueAction | None:
+    """Note that a write is under way; not one that the API server took and made nothing of."""
+    if write.sent == action:
+        return None
+    write.under_way, write.sent = True, action
+    return action
+
+
+def _is_ending(found: GangQueue) -> bool:
+    return found.metadata.deletion_timestamp is not None

@@ -1,0 +1,168 @@
+"""Works out the status of a GangQueue, as its admins read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from coordinator.queues.census import Census
+from coordinator.queues.registry import ENDING, QueueRegistry
+from coordinator.record.status import pruned
+from kube.codec.fields import quantity
+from kube.objects.queue import GangQueue
+from scheduling.diagnosis.wording import written
+from scheduling.model.amounts import CPU, Amounts, is_device
+from scheduling.queueing.quota_tree import MOST, QuotaTree
+
+Status = dict[str, Any]
+
+ACTIVE = "Active"
+SHOWN = 3
+"""How many resources the summary names."""
+
+
+class QueueReason(StrEnum):
+    """Why a queue admits gangs, or why it admits none."""
+
+    ACTIVE = "Active"
+    TERMINATING = "Terminating"
+    MISSING_PARENT = "MissingParent"
+    PARENT_CYCLE = "ParentCycle"
+    PARENT_NOT_ACTIVE = "ParentNotActive"
+    INVALID_SPEC = "InvalidSpec"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Usage:
+    """What the queues of a tree use at one moment: queues x resources."""
+
+    tree: QuotaTree
+    used: Amounts
+    borrowed: Amounts
+
+    def of(self, name: str, amounts: Amounts) -> dict[str, int]:
+        """Return the amounts of one queue, of the resources that it is limited in."""
+        at, tree = self.tree.index[name], self.tree
+        columns = np.flatnonzero(tree.limited[at]).tolist()
+        return {tree.resources[each]: int(amounts[at, each]) for each in columns}
+
+
+def usage_of(tree: QuotaTree, held: Amounts) -> Usage:
+    """Work out what the queues use of what their gangs hold."""
+    used = tree.used(held)
+    return Usage(tree, used, tree.borrowed(used))
+
+
+def status_of(
+    found: GangQueue, registry: QueueRegistry, census: Census, usage: Usage, stamp: str
+) -> Status:
+    """Return the whole status; `stamp` (RFC 3339) dates the condition where it changed."""
+    name, tree = found.metadata.name, usage.tree
+    used, borrowed = _amounts(name, registry, census, usage)
+    reserved = {each: census.reserved[name][each] for each in used}
+    quota = usage.of(name, tree.subtree) if name in tree.index else {}
+    status = {
+        "pending": census.pending[name],
+        "admitted": census.admitted[name],
+        "usage": _quantities(used),
+        "reserved": _quantities(reserved),
+        "borrowed": _quantities(borrowed),
+        "summary": summary(used, quota),
+        "conditions": [_active(found, registry, stamp)],
+    }
+    return _pruned(status)
+
+
+def recorded(found: GangQueue) -> Status:
+    """Return the status that a GangQueue holds, in the form that `status_of` makes."""
+    return _pruned(msgspec.to_builtins(found.status))
+
+
+def summary(used: Mapping[str, int], quota: Mapping[str, int]) -> str:
+    """Say how much of its quota a queue uses, devices first: "nvidia.com/gpu 12/16, cpu 4/8"."""
+    named = sorted(used, key=lambda each: (not is_device(each), each))
+    said = [_share(each, used[each], quota.get(each)) for each in named[:SHOWN]]
+    more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
+    return ", ".join(said + more)
+
+
+def in_base_units(resource: str, amount: int) -> float:
+    """Return an amount as metrics have it: CPU in cores, all else as it is counted."""
+    return amount / 1000 if resource == CPU else float(amount)
+
+
+def reason_of(name: str, registry: QueueRegistry) -> QueueReason:
+    """Return why the queue is active, or is not."""
+    fault = registry.faults.get(name)
+    if fault is None:
+        return QueueReason.ACTIVE
+    if fault == ENDING:
+        return QueueReason.TERMINATING
+    if not fault.startswith("spec.parent:"):
+        return QueueReason.INVALID_SPEC
+    if registry.rules[name].parent not in registry.rules:
+        return QueueReason.MISSING_PARENT
+    if name in above(name, registry):
+        return QueueReason.PARENT_CYCLE
+    return QueueReason.PARENT_NOT_ACTIVE
+
+
+def above(name: str, registry: QueueRegistry) -> list[str]:
+    """Return the queues above one, nearest first; in a circle of parents also the queue itself."""
+    way: list[str] = []
+    at = registry.queue(name).parent
+    while at in registry.rules and at not in way:
+        way.append(at)
+        at = registry.rules[at].parent
+    return way
+
+
+def _amounts(
+    name: str, registry: QueueRegistry, census: Census, usage: Usage
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return usage and what of it is borrowed, of the resources that are limited.
+
+    A queue that is not active has no place in the tree: its usage is what its own gangs hold.
+    """
+    if name in usage.tree.index:
+        return usage.of(name, usage.used), usage.of(name, usage.borrowed)
+    named = sorted(set(registry.queue(name).named_resources()))
+    return {each: census.held[name][each] for each in named}, {}
+
+
+def _quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: quantity(resource, amount) for resource, amount in amounts.items()}
+
+
+def _share(resource: str, used: int, quota: int | None) -> str:
+    said = f"{resource} {written(resource, used, up=1)}"
+    return said if quota is None else f"{said}/{_limit(resource, quota)}"
+
+
+def _limit(resource: str, quota: int) -> str:
+    return "unlimited" if quota >= MOST else written(resource, quota, up=0)
+
+
+def _active(found: GangQueue, registry: QueueRegistry, stamp: str) -> Status:
+    name = found.metadata.name
+    reason = reason_of(name, registry)
+    status = "True" if reason is QueueReason.ACTIVE else "False"
+    before = [each for each in found.status.conditions if each.type == ACTIVE]
+    same = bool(before) and before[0].status == status
+    return {
+        "type": ACTIVE,
+        "status": status,
+        "reason": reason.value,
+        "message": registry.faults.get(name, ""),
+        "lastTransitionTime": before[0].last_transition_time if same else stamp,
+        "observedGeneration": found.metadata.generation,
+    }
+
+
+def _pruned(status: Any) -> Status:
+    """Leave out what is empty, but keep counts of nothing: a queue without gangs says so."""
+    kept: Status = pruned(status)
+    return {**dict.fromkeys(("pending", "admitted"), 0), **kept}

@@ -1,0 +1,373 @@
+"""Gangs in queues with quota, and what the objects of the queues say."""
+
+from typing import Any, cast
+
+import pytest
+
+from coordinator.messages.actions import (
+    Action,
+    WriteGangStatus,
+    WriteQueueFinalizers,
+    WriteQueueStatus,
+)
+from coordinator.messages.events import SightLost, SightRegained
+from coordinator.queues.write_budget import EACH, MOST, WINDOW
+from kube.objects import names
+from tests.coordinator.api import Key, Outcome
+from tests.coordinator.builders import OPTED_IN, Json, gang_of, node
+from tests.coordinator.world import World
+
+QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
+FINALIZER = "muster.dev/admitted-gangs"
+
+
+def queue(name: str, cpu: int | None = None, **spec: object) -> Json:
+    """A GangQueue that is open to every namespace."""
+    rules = {"namespaceSelector": {}, **spec}
+    if cpu is not None:
+        rules["quota"] = {"cpu": str(cpu)}
+    return {"kind": "GangQueue", "metadata": {"name": name}, "spec": rules}
+
+
+def gang_in(queue_name: str, name: str, workers: int, **more: Any) -> Json:
+    """A Ray cluster of 1 CPU for the head and for each worker, in a queue."""
+    return gang_of(name, workers, labels={**OPTED_IN, names.QUEUE: queue_name}, **more)
+
+
+def found(world: World, name: str) -> Json:
+    return world.api.get(Key("gangqueues", "", name))
+
+
+def status_of(world: World, name: str) -> Json:
+    return cast(Json, found(world, name)["status"])
+
+
+def active(world: World, name: str) -> tuple[str, str, str]:
+    (condition,) = status_of(world, name)["conditions"]
+    assert condition["type"] == "Active"
+    return condition["status"], condition["reason"], condition.get("message", "")
+
+
+def change(world: World, name: str, **spec: object) -> None:
+    world.api.change(found(world, name), lambda obj: obj["spec"].update(spec))
+
+
+def reserved(world: World, name: str) -> tuple[str, str]:
+    """The condition QuotaReserved of a gang: its status and reason."""
+    conditions = {each["type"]: each for each in world.status(name)["conditions"]}
+    return conditions["QuotaReserved"]["status"], conditions["QuotaReserved"]["reason"]
+
+
+def phases(world: World, *gangs: str) -> list[str]:
+    return [world.status(each)["phase"] for each in gangs]
+
+
+def queue_writes(actions: list[Action], name: str = "") -> list[WriteQueueStatus]:
+    writes = [each for each in actions if isinstance(each, WriteQueueStatus)]
+    return [each for each in writes if name in ("", each.name)]
+
+
+# ---- gangs
+
+
+def test_quota_holds_a_gang_back_until_another_one_ends() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "b", 2))
+    world.settle(seconds=10)
+
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert world.status("b")["reason"] == "QuotaExceeded"
+    assert world.status("b")["message"] == (
+        "queue team uses 4 of its quota of 4 cpu and may take 0 more, and the gang needs 3"
+    )
+    assert reserved(world, "a") == ("True", "Admitted")
+    assert reserved(world, "b") == ("False", "QuotaExceeded")
+
+    world.delete("rayclusters", "a")
+    world.settle(seconds=10)
+    assert phases(world, "b") == ["Running"]
+    assert reserved(world, "b") == ("True", "Admitted")
+
+
+def test_a_quota_that_is_raised_lets_a_waiting_gang_in() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=2))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert world.status("a")["reason"] == "QuotaExceeded"
+
+    change(world, "team", quota={"cpu": "4"})
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Running"]
+
+
+def test_a_quota_that_is_lowered_ends_nothing() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    change(world, "team", quota={"cpu": "1"})
+    world.settle(seconds=60)
+
+    assert phases(world, "a") == ["Running"]
+    assert world.bound("a") == {"n1": 4}
+    assert status_of(world, "team")["summary"] == "cpu 4/1"
+    assert status_of(world, "team")["borrowed"] == {"cpu": "3000m"}
+
+
+def test_gangs_of_a_queue_without_its_parent_wait_until_that_comes() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4, parent="all"))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+
+    message = "spec.parent: there is no GangQueue 'all'"
+    assert active(world, "team") == ("False", "MissingParent", message)
+    assert status_of(world, "team")["pending"] == 1
+    assert world.status("a")["reason"] == "QueueInactive"
+    assert world.status("a")["message"] == f"GangQueue team is not active: {message}"
+    assert reserved(world, "a") == ("False", "QueueInactive")
+
+    world.create(queue("all", cpu=0))
+    world.settle(seconds=10)
+    assert active(world, "team") == ("True", "Active", "")
+    assert phases(world, "a") == ["Running"]
+    assert status_of(world, "team")["admitted"] == 1
+
+
+def test_a_queue_whose_rules_name_no_quota_requires_none() -> None:
+    world = World(node("n1", cpu=100), queue("team"))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    conditions = {each["type"]: each for each in world.status("a")["conditions"]}
+    assert conditions["QuotaReserved"]["reason"] == "NotRequired"
+    assert conditions["QuotaReserved"]["message"] == "queue team has no quota"
+
+
+def test_quota_costs_a_gang_no_more_status_writes() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=60)
+    assert sum(isinstance(each, WriteGangStatus) for each in world.leader.log) == 2
+
+
+def test_nothing_is_decided_while_the_watch_of_queues_is_down() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.leader.handle([SightLost("gangqueues")])
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert not world.leader.releases()
+    assert not queue_writes(world.leader.log)
+
+    world.leader.handle([SightRegained("gangqueues")])
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Running"]
+    assert status_of(world, "team")["admitted"] == 1
+
+
+# ---- what the object of a queue says
+
+
+def test_a_queue_says_what_waits_in_it_and_what_it_holds() -> None:
+    world = World(
+        node("n1", cpu=100),
+        queue("all"),
+        queue("red", cpu=4, parent="all"),
+        queue("blue", cpu=4, parent="all"),
+    )
+    world.create(gang_in("red", "a", 5), gang_in("red", "b", 5))
+    world.settle(seconds=20)
+
+    red = status_of(world, "red")
+    assert (red["pending"], red["admitted"]) == (1, 1)
+    assert red["usage"] == {"cpu": "6000m"}
+    assert red["borrowed"] == {"cpu": "2000m"}
+    assert red["reserved"] == {"cpu": "0m"}
+    assert red["summary"] == "cpu 6/4"
+    assert status_of(world, "all")["summary"] == "cpu 6/8"
+    assert (status_of(world, "all")["pending"], status_of(world, "all")["admitted"]) == (0, 0)
+    assert status_of(world, "blue")["summary"] == "cpu 0/4"
+    assert active(world, "red") == ("True", "Active", "")
+
+
+def test_room_of_pods_that_are_not_bound_is_reserved() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.grudges.add("n1")
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert status_of(world, "team")["reserved"] == {"cpu": "4000m"}
+    assert status_of(world, "team")["usage"] == {"cpu": "4000m"}
+    world.grudges.clear()
+    world.settle(seconds=60)
+    assert status_of(world, "team")["reserved"] == {"cpu": "0m"}
+
+
+def test_a_condition_keeps_the_time_of_its_change_and_names_the_generation() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    world.settle(seconds=10)
+    (before,) = status_of(world, "team")["conditions"]
+    change(world, "team", quota={"cpu": "5"})
+    world.settle(seconds=10)
+    (after,) = status_of(world, "team")["conditions"]
+    assert (before["observedGeneration"], after["observedGeneration"]) == (1, 2)
+    assert after["lastTransitionTime"] == before["lastTransitionTime"]
+
+    change(world, "team", parent="none")
+    world.settle(seconds=10)
+    (inactive,) = status_of(world, "team")["conditions"]
+    assert inactive["lastTransitionTime"] > before["lastTransitionTime"]
+
+
+def test_the_built_in_queue_is_not_written() -> None:
+    world = World(node("n1"))
+    world.create(gang_of("a", 3))
+    world.settle(seconds=60)
+    assert phases(world, "a") == ["Running"]
+    assert not [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
+
+
+# ---- writes
+
+
+def test_a_queue_that_does_not_change_is_written_once() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    world.settle(seconds=300)
+    assert len(queue_writes(world.leader.log)) == 1
+
+
+def test_a_queue_is_written_at_most_once_in_some_seconds() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=50))
+    for at in range(10):
+        world.create(gang_in("team", f"gang-{at}", 1))
+        world.settle(seconds=1)
+    assert 1 < len(queue_writes(world.leader.log)) <= 1 + 10 / EACH
+    world.settle(seconds=EACH)
+    assert status_of(world, "team")["admitted"] == 10
+
+
+def test_few_queues_are_written_within_a_second() -> None:
+    """Each write takes its turn, and none is forgotten."""
+    many = [queue(f"team-{at:02}", cpu=4) for at in range(4 * MOST)]
+    world = World(node("n1"), *many)
+    written = []
+    for _ in range(6):
+        before = len(queue_writes(world.leader.log))
+        world.settle(seconds=WINDOW)
+        written.append(len(queue_writes(world.leader.log)) - before)
+    assert max(written) <= 2 * MOST
+    assert sum(written) == len(many)
+    assert sum(written[:2]) < len(many)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNSENT, Outcome.LOST, Outcome.BROKEN])
+def test_a_failed_write_is_tried_again(outcome: Outcome) -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    until_queue_write(world)
+    world.leader.act(outcome=outcome)
+    world.settle(seconds=30)
+    assert active(world, "team") == ("True", "Active", "")
+    assert len(queue_writes(world.leader.log)) <= 2
+
+
+def test_after_a_conflict_the_watch_is_waited_for() -> None:
+    """A write on a version that is too old would fail again and again."""
+    world = World(node("n1"), queue("team", cpu=4))
+    until_queue_write(world)
+    world.api.change(found(world, "team"), lambda obj: obj["metadata"].update(labels={"a": "b"}))
+    world.leader.act()
+    for _ in range(20):
+        world.api.now += 10
+        world.leader.tick()
+    assert len(queue_writes(world.leader.log)) == 1
+    world.settle(seconds=30)
+    assert len(queue_writes(world.leader.log)) == 2
+    assert active(world, "team") == ("True", "Active", "")
+
+
+def until_queue_write(world: World) -> None:
+    """Go on until the leader is about to write the status of a queue."""
+    leader = world.leader
+    leader.hear_all()
+    while not queue_writes(leader.todo):
+        world.api.now += 1
+        leader.tick()
+    assert len(leader.todo) == 1
+
+
+def test_only_the_leader_writes_and_another_one_goes_on() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert not queue_writes(world.replicas[1].log)
+
+    world.elect(1)
+    world.settle(seconds=30)
+    assert not queue_writes(world.replicas[1].log), "it says the same"
+    world.create(gang_in("team", "b", 3))
+    world.settle(seconds=30)
+    assert status_of(world, "team")["pending"] == 1
+    assert status_of(world, "team")["admitted"] == 1
+
+
+def test_a_replica_that_does_not_lead_asks_for_no_time() -> None:
+    world = World(node("n1"), queue("team", cpu=4), replicas=2)
+    other = world.replicas[1]
+    other.hear_all()
+    assert other.state.next_wake is None
+
+
+def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
+    """They hold quota as they hold nodes until they are gone."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    for pod in world.pods("a"):
+        world.api.hold(pod, "example.com/slow")
+    hold_pods(world)
+    world.delete("rayclusters", "a")
+    world.elect(1)
+    assert world.replicas[1].state.quota.gangs
+
+
+def hold_pods(world: World) -> None:
+    """Have no kubelet end a pod."""
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+
+
+# ---- deletion
+
+
+def test_a_queue_goes_only_with_its_last_gang() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert found(world, "team")["metadata"]["finalizers"] == [FINALIZER]
+
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.create(gang_in("team", "b", 0))
+    world.settle(seconds=10)
+    said = "the GangQueue is being deleted: it goes once none of its gangs holds anything"
+    assert active(world, "team") == ("False", "Terminating", said)
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert world.status("b")["reason"] == "QueueInactive"
+
+    world.delete("rayclusters", "a")
+    world.settle(seconds=10)
+    assert not list(world.api.all("gangqueues"))
+
+
+def test_a_queue_without_gangs_goes_at_once() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    world.settle(seconds=10)
+    assert "finalizers" not in found(world, "team")["metadata"]
+
+
+def test_finalizers_of_others_stay() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.api.hold(found(world, "team"), "example.com/theirs")
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs", FINALIZER]
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.delete("rayclusters", "a")
+    world.settle(seconds=10)
+    assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs"]
