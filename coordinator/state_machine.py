@@ -23,6 +23,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
+from coordinator.queues.asking import question_of
 from coordinator.queues.census import Counted, waits
 from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
@@ -33,7 +34,7 @@ from coordinator.reconcile.understanding import opt_in_of
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
-from coordinator.state.deciding import NO_PLACEMENT, decide, question_of
+from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.intake import take
 from coordinator.state.known import Known
 from kube.codec.fields import created_at
@@ -148,6 +149,7 @@ class CoordinatorState(Known):
 
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
         """Bring a gang forward; keys without a meaning are told of any RayCluster."""
+        self.cycles.looked_at.add(key)
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
         self._count_held(key)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduling.admission.gang import admit, why_left_out
-from scheduling.admission.pods import has_inter_pod_constraints, surroundings
+from scheduling.admission.pods import surroundings
 from scheduling.admission.question import Accepted, Outcome, Question, Untried
 from scheduling.admission.refusal_memory import (
     CERTAIN,
@@ -120,9 +120,9 @@ class _Cycle:
     ) -> tuple[tuple[Decision, ...], Memory]:
         """Decide all, each in the room and quota that those before it leave."""
         waiting = self._queues.waiting
-        self._is_constrained = _any_constrained(waiting, self._existing)
+        self._is_constrained = waiting.any_constrained or self._existing.constrain_others()
         is_as_left = memory is not None and _is_as_left(memory, nodes)
-        if _any_mounts(waiting):
+        if waiting.any_mounts:
             nodes = self._volumes.with_rows(nodes)
         room = self._recall(memory, nodes)
         existing = self._existing if self._is_constrained else None
@@ -265,16 +265,18 @@ class _Cycle:
 
     def _held_back(self) -> Iterator[Decision]:
         """Refuse the gangs that were not decided: for want of quota, or behind a blocked one."""
-        explained: dict[bytes, Refusal] = {}
         for each in self._order.held_back():
-            queue = each.line.queue.name
-            behind = None if each.behind is None else waits_behind(each.behind, queue)
+            queue, gangs = each.line.queue.name, each.line.gangs
+            if each.behind is not None:
+                behind = waits_behind(each.behind, queue)
+                yield from (Decision(gangs[at].key, behind) for at in each.positions)
+                continue
+            explained: dict[bytes, Refusal] = {}  # many gangs ask for the same
             for at, demand in zip(each.positions, each.demands, strict=True):
-                key = demand.tobytes()
-                if behind is None and key not in explained:
-                    explained[key] = self._over_quota(queue, demand)
-                yield Decision(each.line.gangs[at].key, behind or explained[key])
-            explained.clear()
+                asked = demand.tobytes()
+                if asked not in explained:
+                    explained[asked] = self._over_quota(queue, demand)
+                yield Decision(gangs[at].key, explained[asked])
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""
@@ -313,7 +315,7 @@ class _Cycle:
         existing = self._existing
         if not self._is_constrained:
             return None
-        if not (has_inter_pod_constraints(gang) or existing.constrain_others()):
+        if not (gang.has_inter_pod_constraints or existing.constrain_others()):
             return None
         return surroundings(gang, existing, room.columns)
 
@@ -328,12 +330,3 @@ def _with_units(gang: PendingGang, units: Sequence[int]) -> PendingGang:
 def _is_as_left(memory: Memory, nodes: NodeSnapshot) -> bool:
     """Say whether every gang of the last cycle was judged in the room that these nodes leave."""
     return memory.room.columns is nodes and not memory.took
-
-
-def _any_mounts(pending: Iterable[PendingGang]) -> bool:
-    return any(group.shape.volumes for gang in pending for group in gang.groups())
-
-
-def _any_constrained(pending: Iterable[PendingGang], existing: ExistingPods) -> bool:
-    """Say whether any pod, waiting or existing, has inter-pod constraints."""
-    return existing.constrain_others() or any(has_inter_pod_constraints(gang) for gang in pending)

@@ -1,10 +1,11 @@
 """Tells a cycle of the queues: the gangs that wait in them, what is held, and when that may end."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 
 import numpy as np
 
+from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.state.known import Known
@@ -14,17 +15,47 @@ from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
 
 
-def line_up(known: Known, pending: Iterable[PendingGang]) -> None:
-    """Have these gangs wait in their queues, and no others."""
+def question_of(view: GangView) -> PendingGang | None:
+    """What the gang asks of a cycle, once there is a record that can hold the answer."""
+    asked = view.queueing.asked
+    if view.record.gang is None or not isinstance(asked, PendingGang):
+        return None
+    return asked
+
+
+def line_up(known: Known) -> None:
+    """Have the gangs wait in their queues that ask for room now, and no others.
+
+    Only those are looked at that were looked at since the last time; all where the queues changed,
+    and while pods avoid nodes, which ones being a matter of the moment.
+    """
     cycles, tree = known.cycles, known.queues.tree
+    avoided = _avoided(known)
     if cycles.waiting.tree is not tree:
         cycles.waiting = WaitingGangs(tree)
-    asked = {each.key: each for each in pending if each.queue in tree.index}
-    for key in cycles.waiting.keys() - asked.keys():
+        cycles.looked_at |= known.views.keys()
+    if avoided or cycles.avoided:
+        cycles.looked_at |= known.views.keys()
+    cycles.avoided = avoided
+    for key in cycles.looked_at:
+        _line_up(known, key)
+    cycles.looked_at.clear()
+
+
+def _line_up(known: Known, key: GangKey) -> None:
+    view, cycles = known.views.get(key), known.cycles
+    asked = question_of(view) if view is not None else None
+    if asked is None or asked.queue not in cycles.waiting.tree.index:
         cycles.waiting.drop(key)
         cycles.passes.pop(key, None)
-    for gang in asked.values():
-        cycles.waiting.put(gang)
+    else:
+        cycles.waiting.put(avoiding(asked, cycles.avoided.get(key.namespace, {})))
+
+
+def _avoided(known: Known) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Return the nodes that kube-scheduler refused of late, by namespace and shape."""
+    refusals = known.term.refusals
+    return {namespace: refusals.nodes(namespace) for namespace in refusals.namespaces}
 
 
 def queues_of(known: Known, moment: Moment) -> Queues:
@@ -36,7 +67,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         _cluster(known) if waiting.tree.resources else {},
         moment.wall,
         lambda: _holdings(known, moment),
-        _aged(known, moment),
+        _Aged(known, moment.wall),
     )
 
 
@@ -47,16 +78,19 @@ def _cluster(known: Known) -> Mapping[str, int]:
     return dict(zip(nodes.resources, totals.tolist(), strict=True))
 
 
-def _aged(known: Known, moment: Moment) -> frozenset[GangKey]:
-    """Return the gangs that waited so long, or were passed so often, that nothing may pass them."""
-    rules = {queue.name: queue for queue in known.cycles.waiting.tree.queues}
-    passes = known.cycles.passes
-    return frozenset(
-        gang.key
-        for gang in known.cycles.waiting
-        if moment.wall - gang.created >= rules[gang.queue].longest_wait
-        or passes[gang.key] >= rules[gang.queue].most_passes
-    )
+class _Aged:
+    """The gangs that waited so long, or were passed so often, that nothing may pass them."""
+
+    def __init__(self, known: Known, now: float) -> None:
+        self._waiting, self._passes, self._now = known.cycles.waiting, known.cycles.passes, now
+
+    def __contains__(self, key: object) -> bool:
+        gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
+        if gang is None:
+            return False
+        rules = self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
+        waited = self._now - gang.created
+        return waited >= rules.longest_wait or self._passes[gang.key] >= rules.most_passes
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
-from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
@@ -13,7 +12,7 @@ from reservation.edits import merged
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
-from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.state.holder_index import Holders
@@ -26,20 +25,11 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     """Decide; returns the gangs in the order of the queue, in which they are to be written."""
     agenda = known.agenda
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
-    asked = (question_of(view) for view in known.views.values())
-    line_up(known, _avoiding(known, (each for each in asked if each is not None)))
+    line_up(known)
     decisions = _decisions(known, moment)
     waiting = _note_answers(known, decisions, moment)
     known.cycles.quiet = quiet_delay(waiting)
     return [decision.key for decision in decisions]
-
-
-def question_of(view: GangView) -> PendingGang | None:
-    """What the gang asks of a cycle, once there is a record that can hold the answer."""
-    asked = view.queueing.asked
-    if view.record.gang is None or not isinstance(asked, PendingGang):
-        return None
-    return asked
 
 
 def existing_pods(known: Known) -> ExistingPods:
@@ -49,13 +39,6 @@ def existing_pods(known: Known) -> ExistingPods:
     on_their_way = (view for view in known.views.values() if view.reservation.reserved.room)
     assumed = (pod for view in on_their_way for pod in assumed_pods(view))
     return ExistingPods(known.cache.pod_index, assumed)
-
-
-def _avoiding(known: Known, asked: Iterable[PendingGang]) -> list[PendingGang]:
-    """Tell the gangs' pods which nodes kube-scheduler refused of late."""
-    refusals = known.term.refusals
-    nodes = {namespace: refusals.nodes(namespace) for namespace in refusals.namespaces}
-    return [avoiding(each, nodes.get(each.key.namespace, {})) for each in asked]
 
 
 def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
@@ -105,9 +88,9 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
             if known.views[view.key].queueing.left_out is None:
                 known.cycles.waiting.drop(view.key)
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
+    before = known.cycles.waiting.positions()
     for view, verdict in refused:
-        position = 1 + known.cycles.waiting.position(view.key)
-        _refused(known, view, verdict, position, moment)
+        _refused(known, view, verdict, 1 + before[view.key], moment)
     growing = sum(view.queueing.left_out is not None for view, _ in answers)
     return len(refused) + growing
 

@@ -1,7 +1,7 @@
 """Holds everything the coordinator knows: what was observed, and what the leader decided."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
@@ -47,7 +47,8 @@ class Cycles:
 
     `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
     many placements were decided. `waiting` are the gangs that the last one was asked about,
-    `passes` counts how often a blocked gang was passed.
+    `passes` counts how often a blocked gang was passed. `looked_at` are the gangs that may ask for
+    something else since then, `avoided` the nodes that pods avoided, by namespace and shape.
     """
 
     memory: Memory | None = None
@@ -56,6 +57,8 @@ class Cycles:
     admissions: int = 0
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
     passes: Counter[GangKey] = field(default_factory=Counter)
+    looked_at: set[GangKey] = field(default_factory=set)
+    avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
 from coordinator.state.known import Known, Term
+from scheduling.queueing.waiting import WaitingGangs
 
 
 def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
@@ -30,6 +31,7 @@ def forget_term(known: Known) -> None:
     known.unknown_keys.forget_told()
     known.reports.forget_term()
     known.cycles.memory = None
+    known.cycles.waiting = WaitingGangs(known.queues.tree)
 
 
 def lose_sight(event: SightLost, known: Known, moment: Moment) -> None:

@@ -58,11 +58,6 @@ def surroundings(gang: PendingGang, existing: ExistingPods, nodes: NodeSnapshot)
         return AwaitsBinding()
 
 
-def has_inter_pod_constraints(gang: PendingGang) -> bool:
-    """Say whether pods of the gang have affinity, anti-affinity or spread constraints."""
-    return _has_affinity(gang) or any(group.shape.spread for group in gang.groups())
-
-
 def _has_affinity(gang: PendingGang) -> bool:
     return any(group.shape.affinity or group.shape.anti_affinity for group in gang.groups())
 
@@ -87,7 +82,7 @@ def _is_constrained(gang: PendingGang, existing: ExistingPods, room: FreeCapacit
     """Say whether inter-pod constraints matter; spread constraints do where there is room."""
     if existing.constrain_others() or _has_affinity(gang):
         return True
-    return has_inter_pod_constraints(gang) and not cannot_fit(demand_of(gang.minimum), room)
+    return gang.has_inter_pod_constraints and not cannot_fit(demand_of(gang.minimum), room)
 
 
 class IndependentPods:

@@ -113,6 +113,19 @@ class PendingGang:
     queue: str = DEFAULT_QUEUE
     duration: float = inf
 
+    @property
+    def has_inter_pod_constraints(self) -> bool:
+        """Say whether pods of the gang have affinity, anti-affinity or spread constraints."""
+        return any(
+            group.shape.affinity or group.shape.anti_affinity or group.shape.spread
+            for group in self.groups()
+        )
+
+    @property
+    def mounts_volumes(self) -> bool:
+        """Say whether pods of the gang mount claims."""
+        return any(group.shape.volumes for group in self.groups())
+
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""
         yield from self.minimum

@@ -73,6 +73,8 @@ class WaitingGangs:
         self._lines = {each.name: Line(each) for each in tree.queues}
         self._where: dict[GangKey, tuple[Line, PendingGang]] = {}
         self._free: list[int] = []
+        self._constrained: set[GangKey] = set()
+        self._mounting: set[GangKey] = set()
         self._requests: Amounts = np.zeros((0, len(tree.resources)), dtype=np.int64)
 
     def __len__(self) -> int:
@@ -88,6 +90,11 @@ class WaitingGangs:
         """Return the gangs that wait."""
         return self._where.keys()
 
+    def gang(self, key: GangKey) -> PendingGang | None:
+        """Return the gang as it waits; None where it does not."""
+        found = self._where.get(key)
+        return None if found is None else found[1]
+
     def put(self, gang: PendingGang) -> None:
         """Let a gang wait, or wait with other demands; its queue must be one of the tree."""
         if gang.key in self._where:
@@ -99,12 +106,33 @@ class WaitingGangs:
             self._requests[row] = self.tree.requests(requests_of(gang.minimum))
         line.put(gang, row)
         self._where[gang.key] = line, gang
+        if gang.has_inter_pod_constraints:
+            self._constrained.add(gang.key)
+        if gang.mounts_volumes:
+            self._mounting.add(gang.key)
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang, if it waits."""
         if key in self._where:
             line, gang = self._where.pop(key)
             self._free.append(line.drop(gang))
+            self._constrained.discard(key)
+            self._mounting.discard(key)
+
+    @property
+    def any_constrained(self) -> bool:
+        """Say whether any gang that waits has inter-pod constraints."""
+        return bool(self._constrained)
+
+    @property
+    def any_mounts(self) -> bool:
+        """Say whether any gang that waits mounts claims."""
+        return bool(self._mounting)
+
+    def positions(self) -> Mapping[GangKey, int]:
+        """Return how many gangs of its queue are before each gang."""
+        lines = self._lines.values()
+        return {gang.key: at for line in lines for at, gang in enumerate(line.gangs)}
 
     def lines(self) -> Iterator[Line]:
         """Yield the queues in which gangs wait, in the order of the tree."""
@@ -114,11 +142,6 @@ class WaitingGangs:
         """Return what the gangs of a line ask for at once: gangs x resources, in order."""
         rows: Positions = np.array(line.rows, dtype=np.intp)
         return self._requests[rows]
-
-    def position(self, key: GangKey) -> int:
-        """Return how many gangs of its queue are before this one."""
-        line, gang = self._where[key]
-        return line.position(gang)
 
     def _new_row(self) -> int:
         if not self._free:
