@@ -12,7 +12,7 @@ none. The numbers in a kept refusal are those of the cycle that gave it; where p
 constraints, so is its reason.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduling.admission.gang import admit, why_left_out
@@ -42,7 +42,7 @@ from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import amounts_of
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.placement.independent import cannot_fit, demand_of
-from scheduling.queueing.order import QueueOrder
+from scheduling.queueing.order import HeldBack, QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.holder_index import Holders
@@ -85,8 +85,9 @@ def next_cycle(
     """Decide every gang, but anew only those whose verdict may differ from the cycle before.
 
     Decisions are in the order in which they were made; those of gangs that wait for quota or behind
-    another come last. `existing` are the pods on nodes and those assumed there; they are asked only
-    where some pod has inter-pod constraints, `volumes` only where some pod mounts a claim.
+    another come last, and are left out where they are those of the cycle before. `existing` are
+    the pods on nodes and those assumed there; they are asked only where some pod has inter-pod
+    constraints, `volumes` only where some pod mounts a claim.
     """
     existing, volumes = existing or ExistingPods(PodIndex()), volumes or Volumes(VolumeIndex())
     cycle = _Cycle(queues, existing, holders, volumes, settings or Settings())
@@ -114,6 +115,7 @@ class _Cycle:
         self._refused: dict[GangKey, Kept] = {}
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
+        self._held: dict[str, Hashable] = {}
 
     def run(
         self, nodes: NodeSnapshot, memory: Memory | None
@@ -131,7 +133,7 @@ class _Cycle:
         for gang in self._order:
             verdict, room = self._decide(gang, room)
             decisions.append(Decision(gang.key, verdict))
-        decisions += self._held_back()
+        decisions += self._held_back(memory.held_back if memory else {})
         is_same_room = is_as_left and not self._is_constrained and not self._took_room
         old = self._kept & memory.old if memory and is_same_room else self._kept
         found = Memory(
@@ -142,6 +144,7 @@ class _Cycle:
             frozenset(old),
             self._took_room,
             tuple(self._blocking.passed),
+            self._held,
         )
         return tuple(decisions), found
 
@@ -263,20 +266,35 @@ class _Cycle:
 
     # ---- quota
 
-    def _held_back(self) -> Iterator[Decision]:
-        """Refuse the gangs that were not decided: for want of quota, or behind a blocked one."""
+    def _held_back(self, before: Mapping[str, Hashable]) -> Iterator[Decision]:
+        """Refuse the gangs that were not decided, but those that have the same refusal already."""
         for each in self._order.held_back():
-            queue, gangs = each.line.queue.name, each.line.gangs
-            if each.behind is not None:
-                behind = waits_behind(each.behind, queue)
-                yield from (Decision(gangs[at].key, behind) for at in each.positions)
-                continue
-            explained: dict[bytes, Refusal] = {}  # many gangs ask for the same
-            for at, demand in zip(each.positions, each.demands, strict=True):
-                asked = demand.tobytes()
-                if asked not in explained:
-                    explained[asked] = self._over_quota(queue, demand)
-                yield Decision(gangs[at].key, explained[asked])
+            state = self._state_of(each)
+            place = f"{each.line.queue.name}/{each.behind or ''}"
+            self._held[place] = state
+            if before.get(place) != state:
+                yield from self._refused_undecided(each)
+
+    def _state_of(self, held_back: HeldBack) -> Hashable:
+        """Return all that the refusals of undecided gangs of a queue follow from."""
+        line, behind = held_back.line, held_back.behind
+        numbers = [self._order.used(line.queue.name), self._order.available(line.queue.name)]
+        rows = b"".join(each.tobytes() for each in numbers)
+        return id(line), line.changes, held_back.positions, behind, b"" if behind else rows
+
+    def _refused_undecided(self, held_back: HeldBack) -> Iterator[Decision]:
+        """Refuse for want of quota, or behind a blocked gang."""
+        queue, gangs = held_back.line.queue.name, held_back.line.gangs
+        if held_back.behind is not None:
+            behind = waits_behind(held_back.behind, queue)
+            yield from (Decision(gangs[at].key, behind) for at in held_back.positions)
+            return
+        explained: dict[bytes, Refusal] = {}  # many gangs ask for the same
+        for at, demand in zip(held_back.positions, held_back.demands, strict=True):
+            asked = demand.tobytes()
+            if asked not in explained:
+                explained[asked] = self._over_quota(queue, demand)
+            yield Decision(gangs[at].key, explained[asked])
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""

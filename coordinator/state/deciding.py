@@ -88,11 +88,10 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
             if known.views[view.key].queueing.left_out is None:
                 known.cycles.waiting.drop(view.key)
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
-    before = known.cycles.waiting.positions()
+    before = known.cycles.waiting.positions() if refused else {}
     for view, verdict in refused:
         _refused(known, view, verdict, 1 + before[view.key], moment)
-    growing = sum(view.queueing.left_out is not None for view, _ in answers)
-    return len(refused) + growing
+    return len(known.cycles.waiting)
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:

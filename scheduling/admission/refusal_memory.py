@@ -5,8 +5,8 @@ its place in the order. So a refusal stands while the first two are equal and no
 room that one of the gang's pods could use.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from scheduling.admission.pods import Surroundings
 from scheduling.diagnosis.never_fits import never
@@ -56,7 +56,9 @@ class Memory:
     `left_out` are the gangs with surplus that waits, and why. `kept` is how many of these refusals
     were taken over from the cycle before, `old` which of them may have other numbers by now. `took`
     says that a gang was given room: if that is free again in the next cycle, more is left than the
-    refusals say.
+    refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
+    `held_back` has by queue all that the refusals of undecided gangs follow from: where it is the
+    same they stand.
     """
 
     room: FreeCapacity
@@ -66,6 +68,7 @@ class Memory:
     old: frozenset[GangKey] = frozenset()
     took: bool = False
     passed: tuple[GangKey, ...] = ()
+    held_back: Mapping[str, Hashable] = field(default_factory=dict)
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

@@ -223,13 +223,21 @@ class _Progress:
 
     def find(self, allowance: Amounts) -> bool:
         """Go on to the next gang that the quota covers; say whether there is one."""
-        while self._next < len(self._open) and self.at < self._end:
-            if bool((self.demand <= np.maximum(allowance, 0)).all()):
-                return True
-            if self._is_strict:
-                self._end = self.at
-            self._next += 1
-        return False
+        if self._next >= len(self._open) or self.at >= self._end:
+            return False
+        if bool((self.demand <= np.maximum(allowance, 0)).all()):
+            return True
+        if self._is_strict:
+            self._end = self.at
+            return False
+        self._drop_uncovered(allowance)
+        return self._next < len(self._open)
+
+    def _drop_uncovered(self, allowance: Amounts) -> None:
+        """Leave out the gangs that the quota no longer covers: within a cycle it only shrinks."""
+        rest = self._open[self._next :]
+        covered = (self._demands[rest] <= np.maximum(allowance, 0)).all(axis=1)
+        self._open = np.concatenate([self._open[: self._next], rest[covered]])
 
     def step(self) -> PendingGang:
         """Hand out the next gang."""

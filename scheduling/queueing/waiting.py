@@ -39,17 +39,22 @@ def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
 
 @dataclass(slots=True)
 class Line:
-    """The waiting gangs of one queue; `rows` are those of their requests, in the same order."""
+    """The waiting gangs of one queue; `rows` are those of their requests, in the same order.
+
+    `changes` counts how often a gang came or went.
+    """
 
     queue: Queue
     places: list[Place] = field(default_factory=list)
     gangs: list[PendingGang] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
+    changes: int = 0
 
     def put(self, gang: PendingGang, row: int) -> None:
         """Let a gang wait at its place."""
         place = place_of(gang, self.queue.ordering)
         at = bisect_left(self.places, place)
+        self.changes += 1
         self.places.insert(at, place)
         self.gangs.insert(at, gang)
         self.rows.insert(at, row)
@@ -57,6 +62,7 @@ class Line:
     def drop(self, gang: PendingGang) -> int:
         """Take a gang out; return its row."""
         at = self.position(gang)
+        self.changes += 1
         del self.places[at], self.gangs[at]
         return self.rows.pop(at)
 

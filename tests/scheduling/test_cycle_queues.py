@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 
+from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.node import Node
@@ -199,3 +200,25 @@ def test_quota_that_comes_free_is_kept_for_the_gang_that_waits_for_it() -> None:
     assert "uses 6 of its quota of 8" in said(verdicts["head"])
     assert isinstance(verdicts["short"], Admitted)
     assert said(verdicts["long"]).startswith("QueueBlocked: there is room, but team/head")
+
+
+def test_gangs_that_wait_for_the_same_quota_as_before_are_not_told_again() -> None:
+    tree = QuotaTree([team(gpus=4)])
+    waiting = WaitingGangs(tree)
+    for at in range(3):
+        waiting.put(asks(f"g{at}", 5 - at, created=at))
+
+    def cycle(held: int, memory: Memory | None) -> tuple[list[str], Memory]:
+        told = Queues(waiting, np.array([tree.requests({GPU: held})], dtype=np.int64))
+        decisions, later = next_cycle(told, columns(*NODES), memory)
+        return [each.key.name for each in decisions], later
+
+    names, memory = cycle(3, None)
+    assert names == ["g0", "g1", "g2"]
+    names, memory = cycle(3, memory)
+    assert names == []
+    names, memory = cycle(2, memory)
+    assert names == ["g0", "g1", "g2"], "other numbers"
+    waiting.drop(GangKey("team", "g1"))
+    names, memory = cycle(2, memory)
+    assert names == ["g0", "g2"], "another place"
