@@ -7,6 +7,7 @@ scheduler that binds pinned pods, and the kubelet.
 """
 
 import heapq
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,26 +107,47 @@ class Simulation:
             self._end_next()
         return list(self.courses.values())
 
+    def come(self, jobs: Iterable[Job]) -> None:
+        """Let the jobs come, all of them before anything is decided, and start those that fit."""
+        for job in jobs:
+            self.now = job.arrives
+            self._act(self._handle(self._arrival(job)))
+        self._tell([])
+
+    def end_one(self) -> float:
+        """End a running gang; return how many seconds the cycle took that followed."""
+        self._act(self._handle(self._end()))
+        began = time.perf_counter()
+        actions = self._handle([CycleDue()])
+        took = time.perf_counter() - began
+        self._act(actions)
+        return took
+
     # ---- what happens around the coordinator
 
     def _arrive(self, job: Job) -> None:
-        key = GangKey(NAMESPACE, job.name)
-        cluster = _cluster(job, self.now)
-        course = self.courses[key] = Course(job, self.now)
+        self._tell(self._arrival(job))
+
+    def _arrival(self, job: Job) -> list[Event]:
+        course = self.courses[GangKey(NAMESPACE, job.name)] = Course(job, self.now)
         for pod in _pods(job):
             course.raw[pod.metadata.uid] = pod
             course.pods[pod.metadata.uid] = observe(pod)
-        self._tell([ClusterSeen(cluster), *map(PodSeen, course.pods.values())])
+        return [ClusterSeen(_cluster(job, self.now)), *map(PodSeen, course.pods.values())]
 
     def _end_next(self) -> None:
-        self.now, _, key = heapq.heappop(self._ends)
+        self.now = self._ends[0][0]
+        self._tell(self._end())
+
+    def _end(self) -> list[Event]:
+        _, _, key = heapq.heappop(self._ends)
         course = self.courses[key]
         course.ended = self.now
         gone: list[Event] = [ClusterGone(key, f"uid-{key.name}")]
         gone += [PodGone(NAMESPACE, pod.name, uid) for uid, pod in course.pods.items()]
         if self._gangs.pop(key, None) is not None:
             gone.append(GangGone(key))
-        self._tell(gone)
+        return gone
 
     def _bind(self, key: GangKey, uid: str, node: str) -> Iterator[Event]:
         course = self.courses[key]
@@ -151,12 +173,15 @@ class Simulation:
 
     def _tell(self, events: Sequence[Event]) -> None:
         """Tell events, carry out what follows, and let it decide, until it rests."""
-        actions = deque(self._handle(events))
-        while actions or self.state.cycle_wanted:
-            if not actions:
-                actions.extend(self._handle([CycleDue()]))
-            else:
-                actions.extend(self._handle(list(self._carry_out(actions.popleft()))))
+        self._act(self._handle(events))
+        while self.state.cycle_wanted:
+            self._act(self._handle([CycleDue()]))
+
+    def _act(self, actions: Iterable[Action]) -> None:
+        """Carry out actions, and those that follow from them."""
+        left = deque(actions)
+        while left:
+            left.extend(self._handle(list(self._carry_out(left.popleft()))))
 
     def _handle(self, events: Sequence[Event]) -> list[Action]:
         wall = BEGIN + self.now

@@ -1,0 +1,70 @@
+"""Measures a cycle with 1,000 queues in a tree of depth 4 and 20,000 gangs that wait.
+
+The floor is one numpy pass that holds what each gang asks for against what its queue may take.
+"""
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from benchmarks.measure import Outcome, Row, judged
+from benchmarks.simulation import GPU, Job, Simulation, gpu_node
+from kube.objects import names
+from kube.objects.queue import GangQueue
+
+QUEUES, BELOW, NODES, GANGS = 1000, 10, 1000, 20_000
+AIM = 50.0
+"""Milliseconds for a cycle after one gang ends."""
+
+SEED = 1
+
+
+def tree() -> Iterator[GangQueue]:
+    """Yield the queues: one at the top, each with ten below it, of 8 GPUs each."""
+    yield msgspec.convert({"metadata": {"name": "q0"}, "spec": {"quota": {}}}, GangQueue)
+    for at in range(1, QUEUES):
+        spec = {
+            "parent": f"q{(at - 1) // BELOW}",
+            "quota": {GPU: 8, "cpu": "64"},
+            "namespaceSelector": {},
+        }
+        yield msgspec.convert({"metadata": {"name": f"q{at}"}, "spec": spec}, GangQueue)
+
+
+def jobs(count: int) -> Iterator[Job]:
+    """Yield gangs that take a node each and never end, in queues by chance."""
+    chance = random.Random(SEED)
+    for at in range(count):
+        labels = {names.QUEUE: f"q{chance.randrange(1, QUEUES)}"}
+        requests = {"cpu": "8", "memory": "64Gi", GPU: "8"}
+        yield Job(f"g{at:05}", float(at), 1e12, 1, requests, labels)
+
+
+def measure(runs: int) -> Outcome:
+    """Fill the nodes, let the rest wait, then end one gang after the other."""
+    simulation = Simulation((gpu_node(f"node-{at:04}", 8) for at in range(NODES)), tree())
+    simulation.come(jobs(GANGS))
+    ours = tuple(simulation.end_one() * 1000 for _ in range(runs))
+    row = Row("a cycle after one gang ends, floor one numpy pass", "ms", ours, _passes(runs))
+    met = f"p50 ≤ {AIM:g} ms"
+    waiting = len(simulation.state.cycles.waiting)
+    return Outcome(
+        [judged(row, met, lambda found: statistics.median(found.ours) <= AIM)],
+        notes=[f"{waiting} gangs wait in {QUEUES} queues"],
+    )
+
+
+def _passes(runs: int) -> tuple[float, ...]:
+    """Return how long numpy takes to compare all gangs with their queues, in milliseconds."""
+    asked, may = np.full((GANGS, 2), 8), np.zeros((QUEUES, 2), dtype=np.int64)
+    queue_of = np.arange(GANGS) % QUEUES
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        (asked <= may[queue_of]).all(axis=1)
+        times.append((time.perf_counter() - began) * 1000)
+    return tuple(times)
