@@ -390,6 +390,7 @@ def test_only_the_leader_writes_and_another_one_goes_on() -> None:
     world.settle(seconds=10)
     assert not queue_writes(world.replicas[1].log)
 
+    world.leader.resign()
     world.elect(1)
     world.settle(seconds=30)
     assert not queue_writes(world.replicas[1].log), "it says the same"
@@ -425,10 +426,12 @@ def test_gangs_that_ended_under_another_leader_are_counted_no_more() -> None:
     world.settle(seconds=10)
     world.create(gang_in("team", "b", 3))
     world.settle(seconds=10)
+    world.leader.resign()
     world.elect(1)
     world.delete("rayclusters", "a")
     world.delete("rayclusters", "b")
     world.settle(seconds=20)
+    world.replicas[1].resign()
     world.elect(0)
     world.settle(seconds=20)
     assert not world.leader.state.quota.gangs

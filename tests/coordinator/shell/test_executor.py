@@ -170,7 +170,10 @@ async def test_what_is_written_to_queues_lets_the_rest_pass() -> None:
     executor = Executor(
         cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
     )
-    told = [WriteQueueStatus("team", "uid", "1", {}), WriteQueueFinalizers("team", "uid", "1", ())]
+    told: list[Action] = [
+        WriteQueueStatus("team", "uid", "1", {}),
+        WriteQueueFinalizers("team", "uid", "1", ()),
+    ]
     executor.submit([DeletePod(GANG, "team", "first", "first", "1"), *told])
     executor.submit([DeletePod(GANG, "team", "second", "second", "1")])
     for _ in range(10):
