@@ -276,13 +276,17 @@ def test_few_queues_are_written_within_a_second() -> None:
     many = [queue(f"team-{at:02}", cpu=4) for at in range(4 * MOST)]
     world = World(node("n1"), *many)
     written = []
-    for _ in range(6):
-        before = len(queue_writes(world.leader.log))
+
+    def writes() -> list[Action]:
+        return [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
+
+    for _ in range(12):
+        before = len(writes())
         world.settle(seconds=WINDOW)
-        written.append(len(queue_writes(world.leader.log)) - before)
-    assert max(written) <= 2 * MOST
-    assert sum(written) == len(many)
-    assert sum(written[:2]) < len(many)
+        written.append(len(writes()) - before)
+    assert max(written) <= 2 * MOST, "a span of a second may have the ends of two"
+    assert sum(written) == 2 * len(many)
+    assert sum(written[:4]) <= 5 * MOST
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSENT, Outcome.LOST, Outcome.BROKEN])
@@ -379,6 +383,8 @@ def until_queue_write(world: World) -> None:
     leader = world.leader
     leader.hear_all()
     while not queue_writes(leader.todo):
+        leader.act_all()
+        leader.hear_all()
         world.api.now += 1
         leader.tick()
     assert len(leader.todo) == 1
@@ -501,7 +507,10 @@ def test_the_finalizer_is_not_put_on_a_queue_that_is_being_deleted() -> None:
 def test_a_queue_without_gangs_goes_at_once() -> None:
     world = World(node("n1"), queue("team", cpu=4))
     world.settle(seconds=10)
-    assert "finalizers" not in found(world, "team")["metadata"]
+    assert found(world, "team")["metadata"]["finalizers"] == [FINALIZER]
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.settle()
+    assert not list(world.api.all("gangqueues"))
 
 
 def test_finalizers_of_others_stay() -> None:
