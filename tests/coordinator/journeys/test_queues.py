@@ -14,7 +14,7 @@ from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from kube.objects import names
 from tests.coordinator.api import Api, Key, Outcome
-from tests.coordinator.builders import OPTED_IN, Json, gang_of, node
+from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, node
 from tests.coordinator.world import World
 
 QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
@@ -504,6 +504,25 @@ def test_the_finalizer_is_not_put_on_a_queue_that_is_being_deleted() -> None:
     world.api.hold(found(world, "team"), "example.com/theirs")
     world.settle(seconds=10)
     assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs"]
+
+
+def test_a_gang_that_was_opted_out_holds_no_quota() -> None:
+    """It runs on, as any Ray cluster without Muster, and its queue can be deleted."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "b", 3))
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=20)
+    assert world.bound("a") == {"n1": 4}
+    assert phases(world, "b") == ["Running"]
+
+    world.delete("rayclusters", "b")
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.settle(seconds=10)
+    assert not list(world.api.all("gangqueues"))
+    assert world.bound("a") == {"n1": 4}
 
 
 def test_a_queue_without_gangs_goes_at_once() -> None:
