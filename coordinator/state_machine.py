@@ -165,10 +165,18 @@ class CoordinatorState(Known):
         if view is not None:
             reserved = view.reservation.reserved
             queue = view.understood.terms.queue if view.understood.terms else queue
-        pods = self.cache.pods_of(key)
+        pods = self.cache.pods_of(key) if self._holds_quota(key) else ()
         self.agenda.cycle_wanted |= self.quota.note(key, queue, pods, reserved)
         waits_in = queue if view is not None and waits(view) else ""
         self.reports.census.note(key, Counted(waits_in, self.quota.gangs.get(key)))
+
+    def _holds_quota(self, key: GangKey) -> bool:
+        """Whether pods of this name count for a queue: not those of a RayCluster that is no gang.
+
+        Pods that outlive the RayCluster of a gang do.
+        """
+        cluster = self.cache.clusters.get(key)
+        return cluster is None or self._concerns_us(key, cluster)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

@@ -71,16 +71,16 @@ def _write(known: Known, found: GangQueue, usage: Usage, moment: Moment) -> Queu
 
 
 def _finalizers(found: GangQueue, held: int) -> tuple[str, ...]:
-    """Return the finalizers that a queue should have: ours from its first gang on.
+    """Return the finalizers that a queue should have: ours until it is deleted and holds nothing.
 
-    It is taken off only with the last gang of a queue that is being deleted.
+    It is there before the first gang is, so that no queue goes while one is being admitted.
     """
     finalizers = found.metadata.finalizers
-    if _is_ending(found) and not held:
-        return tuple(each for each in finalizers if each != QUEUE_FINALIZER)
-    if held and QUEUE_FINALIZER not in finalizers and not _is_ending(found):
-        return (*finalizers, QUEUE_FINALIZER)
-    return finalizers
+    if not _is_ending(found):
+        return finalizers if QUEUE_FINALIZER in finalizers else (*finalizers, QUEUE_FINALIZER)
+    if held:
+        return finalizers
+    return tuple(each for each in finalizers if each != QUEUE_FINALIZER)
 
 
 def _write_status(

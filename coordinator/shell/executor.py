@@ -341,14 +341,11 @@ class Executor:
     async def _write_queue(
         self, name: str, what: str, path: str, operations: list[Operation]
     ) -> list[Event]:
-        """Patch a GangQueue; what became of it is told by its watch alone.
-
-        One of unknown outcome leaves no doubt about the term: no pod is released on it.
-        """
+        """Patch a GangQueue; what became of it is told by its watch alone."""
         try:
             await self._client.json_patch(path, operations, as_=GangQueue)
         except KubeError as error:
-            WRITES.labels(what, _outcome(error)).inc()
+            self._failed(what, error)
             if not is_of_what_goes(error):
                 log.info("queue write failed", queue=name, what=what, error=str(error))
             outdated = isinstance(error, Invalid | Conflict | NotFound)

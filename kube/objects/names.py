@@ -15,7 +15,7 @@ TOPOLOGY_REQUIRED = "muster.dev/topology-required"
 TOPOLOGY_PREFERRED = "muster.dev/topology-preferred"
 REPLICA_TOPOLOGY_REQUIRED = "muster.dev/replica-topology-required"
 EXPECTED_DURATION = "muster.dev/expected-duration"
-QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue whose gangs hold room
+QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue: its gangs may hold room
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 DEFAULT_QUEUE = "default"

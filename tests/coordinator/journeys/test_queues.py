@@ -13,8 +13,8 @@ from coordinator.messages.actions import (
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
-from tests.coordinator.builders import OPTED_IN, Json, gang_of, node
+from tests.coordinator.api import Api, Key, Outcome
+from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, node
 from tests.coordinator.world import World
 
 QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
@@ -155,8 +155,10 @@ def test_nothing_is_decided_while_the_watch_of_queues_is_down() -> None:
     world.leader.handle([SightLost("gangqueues")])
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
+    change(world, "team", quota={"cpu": "5"})
+    world.settle(seconds=10)
     assert not world.leader.releases()
-    assert not queue_writes(world.leader.log)
+    assert not [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
 
     world.leader.handle([SightRegained("gangqueues")])
     world.settle(seconds=10)
@@ -187,6 +189,33 @@ def test_a_queue_says_what_waits_in_it_and_what_it_holds() -> None:
     assert (status_of(world, "all")["pending"], status_of(world, "all")["admitted"]) == (0, 0)
     assert status_of(world, "blue")["summary"] == "cpu 0/4"
     assert active(world, "red") == ("True", "Active", "")
+
+
+def test_the_queue_above_says_what_those_below_it_use_of_its_quota() -> None:
+    world = World(node("n1", cpu=100), queue("all"), queue("red", cpu=4, parent="all"))
+    world.settle(seconds=20)
+    world.create(gang_in("red", "a", 3))
+    world.settle(seconds=20)
+    assert status_of(world, "all")["summary"] == "cpu 4/4"
+
+
+def test_surplus_of_a_gang_that_runs_does_not_count_as_waiting() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=20)
+    world.scale("a", 5)
+    world.settle(seconds=20)
+    assert world.gated("a") == 2
+    assert (status_of(world, "team")["pending"], status_of(world, "team")["admitted"]) == (0, 1)
+
+
+def test_queues_below_are_active_when_the_parent_comes() -> None:
+    world = World(node("n1"), queue("team", cpu=4, parent="all"))
+    world.settle(seconds=20)
+    assert active(world, "team")[:2] == ("False", "MissingParent")
+    world.create(queue("all"))
+    world.settle(seconds=20)
+    assert active(world, "team")[:2] == ("True", "Active")
 
 
 def test_room_of_pods_that_are_not_bound_is_reserved() -> None:
@@ -249,13 +278,17 @@ def test_few_queues_are_written_within_a_second() -> None:
     many = [queue(f"team-{at:02}", cpu=4) for at in range(4 * MOST)]
     world = World(node("n1"), *many)
     written = []
-    for _ in range(6):
-        before = len(queue_writes(world.leader.log))
+
+    def writes() -> list[Action]:
+        return [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
+
+    for _ in range(12):
+        before = len(writes())
         world.settle(seconds=WINDOW)
-        written.append(len(queue_writes(world.leader.log)) - before)
-    assert max(written) <= 2 * MOST
-    assert sum(written) == len(many)
-    assert sum(written[:2]) < len(many)
+        written.append(len(writes()) - before)
+    assert max(written) <= 2 * MOST, "a span of a second may have the ends of two"
+    assert sum(written) == 2 * len(many)
+    assert sum(written[:4]) <= 5 * MOST
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSENT, Outcome.LOST, Outcome.BROKEN])
@@ -283,11 +316,77 @@ def test_after_a_conflict_the_watch_is_waited_for() -> None:
     assert active(world, "team") == ("True", "Active", "")
 
 
+def test_one_write_of_a_queue_is_under_way_at_a_time() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    until_queue_write(world)
+    for quota in range(5, 25):
+        change(world, "team", quota={"cpu": str(quota)})
+        world.leader.hear_all()
+        world.api.now += 1
+        world.leader.tick()
+    assert len(queue_writes(world.leader.log)) == 1
+
+
+def test_finalizers_that_cannot_be_written_are_tried_more_and_more_seldom() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    fail_writes_of_finalizers(world, seconds=100)
+    tries = [each for each in world.leader.log if isinstance(each, WriteQueueFinalizers)]
+    assert 5 < len(tries) < 25
+
+
+def fail_writes_of_finalizers(world: World, *, seconds: int) -> None:
+    leader = world.leader
+    for _ in range(seconds):
+        world.controllers()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        while leader.todo:
+            failing = isinstance(leader.todo[0], WriteQueueFinalizers)
+            leader.act(outcome=Outcome.UNSENT if failing else Outcome.DONE)
+        world.api.now += 1
+
+
+def test_a_queue_that_goes_before_it_is_written_is_forgotten() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    world.leader.hear_all()
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.settle(seconds=10)
+    assert not queue_writes(world.leader.log)
+
+
+class OldApi(Api):
+    """Has the CRD of an older release, which does not know the summary."""
+
+    def _store(self, key: Key, obj: Json) -> Json:
+        known = {name: said for name, said in obj.get("status", {}).items() if name != "summary"}
+        return super()._store(key, {**obj, "status": known})
+
+    def _update(self, key: Key, old: Json, asked: Json, subresource: str) -> Json:
+        asked.get("status", {}).pop("summary", None)
+        return super()._update(key, old, asked, subresource)
+
+
+def test_what_an_older_schema_drops_is_not_written_over_and_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.coordinator.world.Api", OldApi)
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.settle(seconds=300)
+    assert len(queue_writes(world.leader.log)) < 4
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=20)
+    assert status_of(world, "team")["admitted"] == 1
+
+
 def until_queue_write(world: World) -> None:
     """Go on until the leader is about to write the status of a queue."""
     leader = world.leader
     leader.hear_all()
     while not queue_writes(leader.todo):
+        leader.act_all()
+        leader.hear_all()
         world.api.now += 1
         leader.tick()
     assert len(leader.todo) == 1
@@ -299,6 +398,7 @@ def test_only_the_leader_writes_and_another_one_goes_on() -> None:
     world.settle(seconds=10)
     assert not queue_writes(world.replicas[1].log)
 
+    world.leader.resign()
     world.elect(1)
     world.settle(seconds=30)
     assert not queue_writes(world.replicas[1].log), "it says the same"
@@ -313,6 +413,37 @@ def test_a_replica_that_does_not_lead_asks_for_no_time() -> None:
     other = world.replicas[1]
     other.hear_all()
     assert other.state.next_wake is None
+    world.leader.hear_all()
+    assert world.leader.state.next_wake is not None
+    world.leader.resign()
+    assert world.leader.state.next_wake is None
+
+
+def test_a_write_that_an_earlier_term_did_not_make_is_made_in_the_next() -> None:
+    world = World(node("n1"), queue("team", cpu=4))
+    until_queue_write(world)
+    world.leader.resign()
+    world.elect(0)
+    world.settle(seconds=10)
+    assert active(world, "team") == ("True", "Active", "")
+
+
+def test_gangs_that_ended_under_another_leader_are_counted_no_more() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "b", 3))
+    world.settle(seconds=10)
+    world.leader.resign()
+    world.elect(1)
+    world.delete("rayclusters", "a")
+    world.delete("rayclusters", "b")
+    world.settle(seconds=20)
+    world.replicas[1].resign()
+    world.elect(0)
+    world.settle(seconds=20)
+    assert not world.leader.state.quota.gangs
+    assert (status_of(world, "team")["pending"], status_of(world, "team")["admitted"]) == (0, 0)
 
 
 def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
@@ -320,17 +451,12 @@ def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
     world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
-    for pod in world.pods("a"):
-        world.api.hold(pod, "example.com/slow")
-    hold_pods(world)
     world.delete("rayclusters", "a")
-    world.elect(1)
-    assert world.replicas[1].state.quota.gangs
-
-
-def hold_pods(world: World) -> None:
-    """Have no kubelet end a pod."""
-    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.collect_garbage()
+    assert not list(world.api.all("gangs"))
+    new = world.elect(1)
+    (held,) = new.state.quota.gangs.values()
+    assert held.amounts["cpu"] == 4000
 
 
 # ---- deletion
@@ -351,14 +477,61 @@ def test_a_queue_goes_only_with_its_last_gang() -> None:
     assert world.status("b")["reason"] == "QueueInactive"
 
     world.delete("rayclusters", "a")
+    world.settle()
+    assert not list(world.api.all("gangqueues")), "it is not kept longer"
+
+
+def test_a_queue_that_is_being_deleted_is_written_no_more_often() -> None:
+    gangs = [f"gang-{at}" for at in range(8)]
+    world = World(node("n1", cpu=100), queue("team", cpu=50))
+    world.create(*(gang_in("team", name, 1) for name in gangs))
+    world.settle(seconds=20)
+    world.api.delete(Key("gangqueues", "", "team"))
+    before = len(queue_writes(world.leader.log))
+    for name in gangs[1:]:
+        world.delete("rayclusters", name)
+        world.settle(seconds=1)
+    assert len(queue_writes(world.leader.log)) - before <= 1 + len(gangs) / EACH
+
+
+def test_the_finalizer_is_not_put_on_a_queue_that_is_being_deleted() -> None:
+    """The API server would refuse it."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    world.api.hold(found(world, "team"), FINALIZER, "example.com/theirs")
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.api.hold(found(world, "team"), "example.com/theirs")
+    world.settle(seconds=10)
+    assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs"]
+
+
+def test_a_gang_that_was_opted_out_holds_no_quota() -> None:
+    """It runs on, as any Ray cluster without Muster, and its queue can be deleted."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "b", 3))
+    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=20)
+    assert world.bound("a") == {"n1": 4}
+    assert phases(world, "b") == ["Running"]
+
+    world.delete("rayclusters", "b")
+    world.api.delete(Key("gangqueues", "", "team"))
     world.settle(seconds=10)
     assert not list(world.api.all("gangqueues"))
+    assert world.bound("a") == {"n1": 4}
 
 
 def test_a_queue_without_gangs_goes_at_once() -> None:
     world = World(node("n1"), queue("team", cpu=4))
     world.settle(seconds=10)
-    assert "finalizers" not in found(world, "team")["metadata"]
+    assert found(world, "team")["metadata"]["finalizers"] == [FINALIZER]
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.settle()
+    assert not list(world.api.all("gangqueues"))
 
 
 def test_finalizers_of_others_stay() -> None:

@@ -18,6 +18,8 @@ from coordinator.messages.actions import (
     Regarding,
     ReleasePod,
     WriteGangStatus,
+    WriteQueueFinalizers,
+    WriteQueueStatus,
 )
 from coordinator.messages.events import Event, GangGone, GangSeen, PodPatchEnded, WriteEnded
 from coordinator.shell.executor import Executor
@@ -132,6 +134,8 @@ UNANSWERED: list[Action] = [
     DeleteGang(GANG, "uid"),
     WriteGangStatus(GANG, "uid", "1", {}, decides=False),
     CreateGang(GANG, {}),
+    WriteQueueStatus("team", "uid", "1", {}),
+    WriteQueueFinalizers("team", "uid", "1", ()),
 ]
 
 
@@ -159,6 +163,22 @@ async def test_what_only_informs_takes_at_most_every_other_turn() -> None:
         await turns()
     deletions = [at for at, sent in enumerate(client.sent) if sent.startswith("p")]
     assert max(deletions) <= 6
+
+
+async def test_what_is_written_to_queues_lets_the_rest_pass() -> None:
+    client = Recording()
+    executor = Executor(
+        cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    told: list[Action] = [
+        WriteQueueStatus("team", "uid", "1", {}),
+        WriteQueueFinalizers("team", "uid", "1", ()),
+    ]
+    executor.submit([DeletePod(GANG, "team", "first", "first", "1"), *told])
+    executor.submit([DeletePod(GANG, "team", "second", "second", "1")])
+    for _ in range(10):
+        await turns()
+    assert client.sent == ["first", "second", "team/status", "team"]
 
 
 async def test_a_term_with_a_patch_of_unknown_outcome_does_not_say_that_all_are_over() -> None:
@@ -279,6 +299,10 @@ class Recording:
 
     async def delete(self, path: str, **_: Any) -> bytes:
         self.sent.append(path.rpartition("/")[2])
+        return b""
+
+    async def json_patch(self, path: str, *_: Any, **__: Any) -> bytes:
+        self.sent.append(path.partition("/gangqueues/")[2])
         return b""
 
 
