@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
-from kube.codec.queue import read_queue
+from kube.codec.queue import read_namespaces, read_queue
 from kube.objects.queue import GangQueue
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults
@@ -89,12 +89,18 @@ def _derive(objects: Mapping[str, GangQueue]) -> Derived:
         try:
             rules[name] = read_queue(found)
         except InvalidObject as error:
-            rules[name], unreadable[name] = Queue(name, found.spec.parent), str(error)
+            rules[name], unreadable[name] = _without_quantities(found), str(error)
     broken = faults(rules, unreadable)
     ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
     working = {name: queue for name, queue in rules.items() if name not in broken}
     tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
     return Derived(MappingProxyType(rules), MappingProxyType({**ending, **broken}), tree)
+
+
+def _without_quantities(found: GangQueue) -> Queue:
+    """Return what a queue with a quantity that cannot be read still decides: whose gangs wait."""
+    namespaces = read_namespaces(found)
+    return Queue(found.metadata.name, found.spec.parent, namespaces=namespaces)
 
 
 def _is_ending(found: GangQueue) -> bool:

@@ -5,6 +5,7 @@ from math import inf
 from kube.codec.fields import read_amounts
 from kube.codec.selectors import selector
 from kube.objects.queue import Ageing, GangQueue
+from scheduling.model.constraints import Requirement
 from scheduling.model.queue import Ordering, Queue, WhenBlocked
 
 
@@ -19,8 +20,17 @@ def read_queue(found: GangQueue) -> Queue:
         lending_limit=read_amounts(spec.lending_limit or {}, "spec.lendingLimit"),
         ordering=Ordering(spec.ordering),
         when_blocked=WhenBlocked(spec.when_blocked),
-        namespaces=None if spec.namespace_selector is None else selector(spec.namespace_selector),
+        namespaces=read_namespaces(found),
         duration=spec.default_duration_seconds or inf,
         most_passes=ageing.max_passes,
         longest_wait=ageing.max_wait_seconds,
     )
+
+
+def read_namespaces(found: GangQueue) -> tuple[Requirement, ...] | None:
+    """Return the labels of the namespaces that may use a queue; None where it takes no gangs.
+
+    Also of a queue whose quantities cannot be read: its gangs wait in it and go nowhere else.
+    """
+    selected = found.spec.namespace_selector
+    return None if selected is None else selector(selected)

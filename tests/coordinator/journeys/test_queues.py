@@ -134,6 +134,19 @@ def test_gangs_of_a_queue_without_its_parent_wait_until_that_comes() -> None:
     assert status_of(world, "team")["admitted"] == 1
 
 
+def test_a_quantity_that_cannot_be_read_opens_no_other_queue_to_its_gangs() -> None:
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.create(gang_of("a", 9))
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Queued"]
+
+    change(world, "team", quota={"cpu": "9999999999999999999999"})
+    world.settle(seconds=20)
+    assert (phases(world, "a"), world.bound("a")) == (["Queued"], {})
+    assert world.status("a")["reason"] == "QueueInactive"
+    assert world.gang("a")["spec"]["queue"] == "team"
+
+
 def test_a_queue_whose_rules_name_no_quota_requires_none() -> None:
     world = World(node("n1", cpu=100), queue("team"))
     world.create(gang_in("team", "a", 3))
