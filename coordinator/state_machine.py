@@ -160,15 +160,26 @@ class CoordinatorState(Known):
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
-        view, reserved = self.views.get(key), NOTHING_RESERVED
-        queue = self.quota.queue_of(key) or DEFAULT_QUEUE
-        if view is not None:
-            reserved = view.reservation.reserved
-            queue = view.understood.terms.queue if view.understood.terms else queue
-        pods = self.cache.pods_of(key) if self._holds_quota(key) else ()
-        self.agenda.cycle_wanted |= self.quota.note(key, queue, pods, reserved)
-        waits_in = queue if view is not None and waits(view) else ""
-        self.reports.census.note(key, Counted(waits_in, self.quota.gangs.get(key)))
+        view, counts = self.views.get(key), self._holds_quota(key)
+        uids = {pod.member.cluster_uid for pod in self.cache.pods_of(key) if pod.member is not None}
+        uids |= self.quota.of(key).keys() | ({view.cluster_uid} if view is not None else set())
+        for uid in sorted(uids):
+            mine = view if view is not None and view.cluster_uid == uid else None
+            reserved = mine.reservation.reserved if mine is not None else NOTHING_RESERVED
+            pods = self.cache.members(key, uid) if counts else ()
+            queue = self._queue_of(key, uid, mine)
+            self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
+        held = tuple(self.quota.of(key).values())
+        self.reports.census.note(key, Counted(_waits_in(view), held))
+
+    def _queue_of(self, key: GangKey, uid: str, view: GangView | None) -> str:
+        """Return the queue that counts what a RayCluster holds: the one it was admitted in."""
+        placed, terms = (view.reservation, view.understood.terms) if view else (None, None)
+        if placed is not None and placed.queue:
+            return placed.queue
+        if terms is not None:
+            return terms.queue
+        return self.quota.queue_of(key, uid) or DEFAULT_QUEUE
 
     def _holds_quota(self, key: GangKey) -> bool:
         """Whether pods of this name count for a queue: not those of a RayCluster that is no gang.
@@ -240,3 +251,9 @@ class CoordinatorState(Known):
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.agenda.wake(view.key, None)
+
+
+def _waits_in(view: GangView | None) -> str:
+    """Return the queue that a gang waits in; empty where it waits in none."""
+    terms = view.understood.terms if view is not None else None
+    return terms.queue if view is not None and terms is not None and waits(view) else ""

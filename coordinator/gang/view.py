@@ -74,12 +74,15 @@ class Reservation:
     """The placement of the gang, and the room that it keeps.
 
     The placement is written by `deciding`, by `reconcile.opening`, and by the steps of `reconcile`
-    that take slots away; `reserved` by `reserved_room`, the rest by `deciding` and `opening`.
+    that take slots away; `reserved` by `reserved_room`, `queue` also by `reconcile.understanding`,
+    the rest by `deciding` and `opening`.
     """
 
     placement: Placement | None = None
     epoch: int = 0
     """The term that decided the placement; it is part of what the record holds."""
+    queue: str = ""
+    """The queue whose quota the gang holds, also part of the record; empty while it holds none."""
     decided: int = 0
     """Placements so far: while it is 0, no release can be on its way."""
     admitted_as: int = 0

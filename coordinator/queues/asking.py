@@ -95,15 +95,20 @@ class _Aged:
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:
     """Yield what each gang holds, with the time when it is expected to end."""
-    for key, held in known.quota.gangs.items():
-        view, pods = known.views.get(key), known.cache.pods_of(key)
-        room = [(pod.holds, pod.used) for pod in pods if pod.holds]
-        if view is not None:
-            reserved = view.reservation.reserved.room.items()
-            room += [(node, _times(requests, pods)) for (node, requests), pods in reserved]
-        ends = inf if view is None else _ends(view, known, moment.wall)
-        if held.queue in known.cycles.waiting.tree.index:
-            yield Holding(key, held.queue, tuple(room), ends)
+    for key, by_uid in known.quota.gangs.items():
+        for uid, held in by_uid.items():
+            if held.queue in known.cycles.waiting.tree.index:
+                yield _holding(key, uid, held.queue, known, moment.wall)
+
+
+def _holding(key: GangKey, uid: str, queue: str, known: Known, now: float) -> Holding:
+    room = [(pod.holds, pod.used) for pod in known.cache.members(key, uid) if pod.holds]
+    view = known.views.get(key)
+    if view is None or view.cluster_uid != uid:
+        return Holding(key, queue, tuple(room))
+    reserved = view.reservation.reserved.room.items()
+    room += [(node, _times(requests, pods)) for (node, requests), pods in reserved]
+    return Holding(key, queue, tuple(room), _ends(view, known, now))
 
 
 def _times(requests: tuple[tuple[str, int], ...], pods: int) -> tuple[tuple[str, int], ...]:

@@ -11,10 +11,13 @@ from scheduling.model.verdict import Reason
 
 
 class Counted(NamedTuple):
-    """How one gang counts: the queue that it waits in, if it waits, and what it holds."""
+    """How one gang counts: the queue that it waits in, if it waits, and what it holds.
+
+    Ending pods of an earlier RayCluster of its name may hold something in another queue.
+    """
 
     waits_in: str = ""
-    held: Held | None = None
+    held: tuple[Held, ...] = ()
 
 
 NOT_COUNTED = Counted()
@@ -54,8 +57,7 @@ class Census:
         if gang.waits_in:
             self.pending[gang.waits_in] += sign
             self.changed.add(gang.waits_in)
-        if gang.held is not None:
-            queue, amounts, reserved = gang.held
+        for queue, amounts, reserved in gang.held:
             self.admitted[queue] += sign
             for resource, amount in amounts.items():
                 self.held[queue][resource] += sign * amount

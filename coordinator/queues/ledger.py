@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,37 +23,42 @@ class Held(NamedTuple):
     reserved: Mapping[str, int]
 
 
+NOTHING_HELD: Mapping[str, Held] = MappingProxyType({})
+
+
 class QuotaLedger:
-    """What each gang holds, and the sums by queue for the tree that was asked for last."""
+    """What each gang holds, and the sums by queue for the tree that was asked for last.
+
+    `gangs` tells RayClusters of one name apart by uid: ending pods of an earlier one stay with the
+    queue that it was admitted in.
+    """
 
     def __init__(self) -> None:
-        self.gangs: dict[GangKey, Held] = {}
+        self.gangs: dict[GangKey, dict[str, Held]] = {}
         self._tree: QuotaTree | None = None
         self._held: Amounts = np.zeros((0, 0), dtype=np.int64)
 
     def note(
-        self, key: GangKey, queue: str, pods: Iterable[ObservedPod], reserved: Reserved
+        self, key: GangKey, uid: str, queue: str, pods: Iterable[ObservedPod], reserved: Reserved
     ) -> bool:
-        """Count a gang anew; say whether its queue has more to give than before.
-
-        `pods` are all pods of Ray clusters of this name, those of an earlier one as well.
-        """
-        before = self.gangs.get(key)
+        """Count the gang of one RayCluster anew; say whether its queue has more to give."""
+        before = self.of(key).get(uid)
         amounts, kept = _amounts(pods), _reserved(reserved)
         now = Held(queue, amounts + kept, kept) if amounts or kept else None
         if now == before:
             return False
         self._add(before, -1)
         self._add(now, +1)
-        if now is None:
-            self.gangs.pop(key, None)
-        else:
-            self.gangs[key] = now
+        self._keep(key, uid, now)
         return before is not None and (now is None or not _covers(now, before))
 
-    def queue_of(self, key: GangKey) -> str | None:
+    def of(self, key: GangKey) -> Mapping[str, Held]:
+        """Return what RayClusters of this name hold, by their uid."""
+        return self.gangs.get(key, NOTHING_HELD)
+
+    def queue_of(self, key: GangKey, uid: str) -> str | None:
         """Return whose quota a gang holds; None of one that holds nothing."""
-        held = self.gangs.get(key)
+        held = self.of(key).get(uid)
         return None if held is None else held.queue
 
     def held(self, tree: QuotaTree) -> Amounts:
@@ -59,9 +66,18 @@ class QuotaLedger:
         if self._tree is not tree:
             self._tree = tree
             self._held = np.zeros((len(tree.names), len(tree.resources)), dtype=np.int64)
-            for each in self.gangs.values():
+            for each in chain.from_iterable(by_uid.values() for by_uid in self.gangs.values()):
                 self._add(each, +1)
         return self._held
+
+    def _keep(self, key: GangKey, uid: str, held: Held | None) -> None:
+        if held is not None:
+            self.gangs.setdefault(key, {})[uid] = held
+            return
+        left = self.gangs.get(key, {})
+        left.pop(uid, None)
+        if not left:
+            self.gangs.pop(key, None)
 
     def _add(self, held: Held | None, sign: int) -> None:
         tree = self._tree

@@ -19,6 +19,7 @@ from reservation.edits import placement_from_pins
 from reservation.slots import slots_of
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
+from scheduling.model.queue import DEFAULT_QUEUE
 
 
 def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
@@ -46,7 +47,9 @@ def _adopt(view: GangView, gang: Gang) -> None:
     view.reservation.decided = gang.status.decided
     view.survey.ran = gang.status.phase == RUNNING
     if gang.status.placement is None:
+        view.reservation.queue = gang.spec.queue  # of pods that Muster did not place
         return
+    view.reservation.queue = gang.status.placement.queue or DEFAULT_QUEUE
     try:
         placement = placement_from_status(gang.status.placement)
     except InvalidObject:

@@ -137,8 +137,9 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         "podSets": [_pod_set_status(view, each, said) for each in view.survey.standing],
         "conditions": _conditions(view, said, stamp),
     }
-    if view.reservation.placement is not None:
-        status["placement"] = placement_json(view.reservation.placement, view.reservation.epoch)
+    placed = view.reservation
+    if placed.placement is not None:
+        status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
     return _filled(status)
 
 
@@ -150,9 +151,10 @@ def _counted(view: GangView) -> tuple[int, int]:
     return ready, sum(each.terms.count for each in view.survey.standing)
 
 
-def placement_json(placement: Placement, epoch: int) -> Status:
-    """The placement as the record holds it, with the epoch of the term that decided it."""
-    return _filled({"epoch": epoch}) | _places_json(placement)
+def placement_json(placement: Placement, epoch: int, queue: str) -> Status:
+    """The placement as the record holds it, with the term that decided it and its queue."""
+    named = "" if queue == DEFAULT_QUEUE else queue
+    return _filled({"epoch": epoch, "queue": named}) | _places_json(placement)
 
 
 @while_alive

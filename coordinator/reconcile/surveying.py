@@ -42,6 +42,6 @@ def _has_run(view: GangView, pods: list[ObservedPod]) -> bool:
 
 def _is_written(view: GangView, placement: Placement) -> bool:
     """Whether the record holds the placement, and will when what is under way has arrived."""
-    record = view.record
-    same = record.written.get("placement") == placement_json(placement, view.reservation.epoch)
-    return same and not record.replacing
+    record, placed = view.record, view.reservation
+    wanted = placement_json(placement, placed.epoch, placed.queue)
+    return record.written.get("placement") == wanted and not record.replacing

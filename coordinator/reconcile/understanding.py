@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
@@ -11,7 +12,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, gang_terms
+from kube.ray.gang_terms import GangTerms, Misconfigured, fixed_queue, gang_terms
 from kube.ray.ray_cluster import (
     OptIn,
     is_terminating,
@@ -23,6 +24,7 @@ from reservation.replicas import handed_on, trim, without_halves
 from reservation.slots import slots_of
 from reservation.unclaimed import without_unclaimed
 from scheduling.model.placement import Placement
+from scheduling.model.queue import DEFAULT_QUEUE
 
 
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
@@ -38,17 +40,39 @@ def understand(look: Look) -> Done:
     terms, found.problem = _terms(look, lowest)
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
+    broken = bool(found.problem)
+    terms = _in_its_queue(look, terms)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = was_provisioned(look.cluster) and said_before
     found.terminating = is_terminating(look.cluster)
     found.never_made = makes_invalid_pods(look.cluster)
-    asked = _class_asked(None if found.problem else terms, view.key.namespace, look.scene)
+    asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest)
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(view, view.reservation.placement, pods)
     return NOTHING_DONE
+
+
+def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
+    """Keep a gang that holds quota in the queue that it was admitted in.
+
+    What it holds would else move to a queue that nothing was asked of. The built-in queue holds no
+    gang to a quota: a gang leaves it for the GangQueue that selects its namespace since.
+    """
+    placed, found = look.view.reservation, look.view.understood
+    holds = placed.placement is not None or any(pod.holds for pod in look.pods)
+    fixed = placed.queue in look.scene.queues.rules or placed.queue not in ("", DEFAULT_QUEUE)
+    if not holds:
+        placed.queue = ""
+    if terms is None or not holds or terms.queue == placed.queue:
+        return terms
+    if not fixed:
+        placed.queue = terms.queue
+        return terms
+    found.problem = found.problem or fixed_queue(look.cluster, placed.queue)
+    return replace(terms, queue=placed.queue)
 
 
 def expect_deletions(look: Look) -> Done:

@@ -14,6 +14,7 @@ from scheduling.cycle import next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
+from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.state.holder_index import Holders
 from scheduling.state.pod_index import ExistingPods
@@ -105,7 +106,8 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     pods = known.cache.members(view.key, view.cluster_uid)
     known.cycles.admissions += 1
     if placed.placement is None:
-        placed.admitted_at = moment.wall
+        asked = known.cycles.waiting.gang(view.key)
+        placed.admitted_at, placed.queue = moment.wall, asked.queue if asked else DEFAULT_QUEUE
     placed.placement = merged(placed.placement or NO_PLACEMENT, admitted.placement, pods)
     placed.epoch = known.term.epoch
     placed.decided += 1

@@ -168,6 +168,9 @@ class GangPlacement(Part, frozen=True):
     """Where the whole gang goes. Once it is written it is the gang's reservation."""
 
     epoch: Annotated[int, Allows("Term of the coordinator that decided it.", **COUNT)] = 0
+    queue: Annotated[
+        str, Allows("The GangQueue whose quota the gang holds; absent for the default queue.")
+    ] = ""
     pod_sets: Annotated[OrNull[tuple[PlacedPodSet, ...]], Allows(**map_of("name"))] = ()
 
 

@@ -159,6 +159,15 @@ def bad_priority_class(
     return Misconfigured((Problem(names.PRIORITY_CLASS, name, allowed),))
 
 
+def fixed_queue(cluster: RayCluster, queue: str) -> str:
+    """Say that a RayCluster names another queue than the one that its gang was admitted in."""
+    asked = _said(names.QUEUE, cluster.metadata.labels, cluster.metadata.annotations)
+    if asked in ("", queue):
+        return ""
+    allowed = f"{queue}: the queue of an admitted gang cannot be changed"
+    return Problem(names.QUEUE, asked, allowed).message
+
+
 def parse_duration(text: str) -> float | None:
     """Read a positive duration as Go writes it (2h30m, 90s), in seconds; None if it is none."""
     if len(text) > _SHOWN:  # before anything else looks at it

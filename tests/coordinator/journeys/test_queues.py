@@ -147,6 +147,66 @@ def test_a_quantity_that_cannot_be_read_opens_no_other_queue_to_its_gangs() -> N
     assert world.gang("a")["spec"]["queue"] == "team"
 
 
+def name_queue(world: World, gang: str, queue_name: str) -> None:
+    cluster = world.api.get(Key("rayclusters", TEAM, gang))
+    labels = {names.QUEUE: queue_name}
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update(labels))
+
+
+def test_a_gang_stays_in_the_queue_that_it_was_admitted_in() -> None:
+    world = World(node("n1", cpu=100), queue("red", cpu=4), queue("blue", cpu=4), replicas=2)
+    world.create(gang_in("red", "a", 3))
+    world.settle(seconds=10)
+    name_queue(world, "a", "blue")
+    world.create(gang_in("red", "b", 3))
+    world.settle(seconds=20)
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert (
+        'muster.dev/queue: "blue" is not valid; allowed: red: the queue of an admitted gang cannot '
+        "be changed"
+    ) in world.status("a")["message"]
+
+    world.leader.resign()
+    world.elect(1)
+    world.settle(seconds=20)
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert status_of(world, "red")["summary"] == "cpu 4/4"
+    assert world.gang("a")["status"]["placement"]["queue"] == "red"
+
+
+def test_a_gang_that_waits_may_go_to_another_queue() -> None:
+    world = World(node("n1", cpu=100), queue("red", cpu=1), queue("blue", cpu=4))
+    world.create(gang_in("red", "a", 3))
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Queued"]
+    name_queue(world, "a", "blue")
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Running"]
+    assert status_of(world, "blue")["summary"] == "cpu 4/4"
+
+
+def test_pods_of_an_earlier_ray_cluster_stay_with_its_queue_until_they_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(node("n1", cpu=100), queue("red", cpu=4), queue("blue", cpu=100))
+    world.create(gang_in("red", "a", 3))
+    world.settle(seconds=10)
+    with monkeypatch.context() as slow:
+        slow.setattr(world, "kubelets", lambda: None)
+        _replace_while_pods_end(world)
+    world.settle(seconds=10)
+    assert phases(world, "a", "b") == ["Running", "Running"]
+
+
+def _replace_while_pods_end(world: World) -> None:
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    world.create(gang_in("blue", "a", 1), gang_in("red", "b", 3))
+    world.settle(seconds=10)
+    assert status_of(world, "red")["summary"] == "cpu 4/4"
+    assert phases(world, "b") == ["Queued"]
+
+
 def test_a_queue_whose_rules_name_no_quota_requires_none() -> None:
     world = World(node("n1", cpu=100), queue("team"))
     world.create(gang_in("team", "a", 3))
@@ -468,7 +528,8 @@ def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
     world.collect_garbage()
     assert not list(world.api.all("gangs"))
     new = world.elect(1)
-    (held,) = new.state.quota.gangs.values()
+    (by_uid,) = new.state.quota.gangs.values()
+    (held,) = by_uid.values()
     assert held.amounts["cpu"] == 4000
 
 

@@ -74,7 +74,7 @@ def test_what_exceeds_the_quota_of_the_subtree_is_borrowed() -> None:
         queue("all", quota={GPU: 8}), queue("a", "all", quota={GPU: 4, "cpu": 64})
     )
     census = Census()
-    census.note(KEY, Counted(held=Held("a", {GPU: 6, "cpu": 500, "memory": 7}, {GPU: 2})))
+    census.note(KEY, Counted(held=(Held("a", {GPU: 6, "cpu": 500, "memory": 7}, {GPU: 2}),)))
     census.note(OTHER, Counted(waits_in="a"))
     status = told(registry, census, "a")
     assert (status["pending"], status["admitted"]) == (1, 1)
@@ -90,7 +90,7 @@ def test_what_exceeds_the_quota_of_the_subtree_is_borrowed() -> None:
 def test_a_queue_that_is_not_active_says_what_its_own_gangs_hold() -> None:
     registry = registry_of(queue("a", "none", quota={GPU: 4}))
     census = Census()
-    census.note(KEY, Counted(held=Held("a", {GPU: 6, "cpu": 500}, {})))
+    census.note(KEY, Counted(held=(Held("a", {GPU: 6, "cpu": 500}, {}),)))
     status = told(registry, census, "a")
     assert status["usage"] == {GPU: "6"}
     assert status["summary"] == f"{GPU} 6"
@@ -99,11 +99,11 @@ def test_a_queue_that_is_not_active_says_what_its_own_gangs_hold() -> None:
 
 def test_gangs_that_go_are_counted_no_more() -> None:
     census = Census()
-    census.note(KEY, Counted("a", Held("a", {GPU: 6}, {GPU: 6})))
+    census.note(KEY, Counted("a", (Held("a", {GPU: 6}, {GPU: 6}),)))
     census.changed.clear()
-    census.note(KEY, Counted("a", Held("a", {GPU: 6}, {GPU: 6})))
+    census.note(KEY, Counted("a", (Held("a", {GPU: 6}, {GPU: 6}),)))
     assert not census.changed
-    census.note(KEY, Counted("", Held("b", {GPU: 1}, {})))
+    census.note(KEY, Counted("", (Held("b", {GPU: 1}, {}),)))
     assert census.changed == {"a", "b"}
     census.note(KEY, Counted())
     assert not any(census.pending.values())
