@@ -40,11 +40,13 @@ from coordinator.state.known import Known
 from kube.codec.fields import created_at
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
+from kube.ray.gang_terms import queue_asked
 from kube.ray.ray_cluster import Answer
 from reservation.release_order import is_ordered
-from reservation.slots import Reserved
+from reservation.slots import Reserved, is_released
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
+from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
 KUBERAY = "ray.io/kuberay-operator"  # a RayCluster managed by another controller has no pods here
@@ -160,17 +162,16 @@ class CoordinatorState(Known):
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
-        view, counts = self.views.get(key), self._holds_quota(key)
+        view = self.views.get(key)
         uids = {pod.member.cluster_uid for pod in self.cache.pods_of(key) if pod.member is not None}
         uids |= self.quota.of(key).keys() | ({view.cluster_uid} if view is not None else set())
         for uid in sorted(uids):
             mine = view if view is not None and view.cluster_uid == uid else None
             reserved = mine.reservation.reserved if mine is not None else NOTHING_RESERVED
-            pods = self.cache.members(key, uid) if counts else ()
-            queue = self._queue_of(key, uid, mine)
+            queue, pods = self._queue_of(key, uid, mine), self._pods_that_count(key, uid)
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
         held = tuple(self.quota.of(key).values())
-        self.reports.census.note(key, Counted(_waits_in(view), held))
+        self.reports.census.note(key, Counted(_waits_in(view), held, self._is_out(key)))
 
     def _queue_of(self, key: GangKey, uid: str, view: GangView | None) -> str:
         """Return the queue that counts what a RayCluster holds: the one it was admitted in."""
@@ -179,15 +180,29 @@ class CoordinatorState(Known):
             return placed.queue
         if terms is not None:
             return terms.queue
-        return self.quota.queue_of(key, uid) or DEFAULT_QUEUE
+        return self.quota.queue_of(key, uid) or self._queue_by_label(key, uid)
 
-    def _holds_quota(self, key: GangKey) -> bool:
-        """Whether pods of this name count for a queue: not those of a RayCluster that is no gang.
-
-        Pods that outlive the RayCluster of a gang do.
-        """
+    def _queue_by_label(self, key: GangKey, uid: str) -> str:
+        """Return the queue that a RayCluster without a record asks for."""
         cluster = self.cache.clusters.get(key)
-        return cluster is None or self._concerns_us(key, cluster)
+        if cluster is None or cluster.metadata.uid != uid:
+            return DEFAULT_QUEUE
+        labels = self.cache.namespace_labels(key.namespace)
+        queue = queue_asked(cluster, labels, self.queues.rules)
+        return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
+
+    def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:
+        """Return the pods that may hold quota: of a RayCluster that is no gang those Muster placed.
+
+        An opt-out gives no quota back that pods still use.
+        """
+        pods = self.cache.members(key, uid)
+        return [pod for pod in pods if is_released(pod)] if self._is_out(key) else pods
+
+    def _is_out(self, key: GangKey) -> bool:
+        """Whether there is a RayCluster of this name and it is no gang."""
+        cluster = self.cache.clusters.get(key)
+        return cluster is not None and not self._concerns_us(key, cluster)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)
@@ -236,6 +251,8 @@ class CoordinatorState(Known):
             view = None
         if view is None and cluster is not None and self._concerns_us(key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
+            counted = self.quota.queue_of(key, view.cluster_uid)
+            view.reservation.queue = view.reservation.queue or counted or ""
             pods = self.cache.members(key, view.cluster_uid)
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view

@@ -13,11 +13,13 @@ from scheduling.model.verdict import Reason
 class Counted(NamedTuple):
     """How one gang counts: the queue that it waits in, if it waits, and what it holds.
 
-    Ending pods of an earlier RayCluster of its name may hold something in another queue.
+    Ending pods of an earlier RayCluster of its name may hold something in another queue. What is
+    opted out is no gang of the queue, whose deletion it does not hold up, but holds its quota.
     """
 
     waits_in: str = ""
     held: tuple[Held, ...] = ()
+    opted_out: bool = False
 
 
 NOT_COUNTED = Counted()
@@ -58,7 +60,7 @@ class Census:
             self.pending[gang.waits_in] += sign
             self.changed.add(gang.waits_in)
         for queue, amounts, reserved in gang.held:
-            self.admitted[queue] += sign
+            self.admitted[queue] += 0 if gang.opted_out else sign
             for resource, amount in amounts.items():
                 self.held[queue][resource] += sign * amount
             for resource, amount in reserved.items():

@@ -110,8 +110,7 @@ def gang_terms(
     """Read what a RayCluster asks for; `queues` are the GangQueues there are, by name."""
     labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
     minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
-    asked = _said(names.QUEUE, labels, annotations)
-    queue = choose_queue(asked, namespace_labels, queues)
+    asked, queue = _queue_named(cluster), queue_asked(cluster, namespace_labels, queues)
     duration = annotations.get(names.EXPECTED_DURATION)
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
@@ -132,6 +131,13 @@ def gang_terms(
         expected_duration=None if duration is None else parse_duration(duration),
         topology=_topology(annotations),
     )
+
+
+def queue_asked(
+    cluster: RayCluster, namespace_labels: Labels, queues: Mapping[str, Queue]
+) -> str | NotAllowed:
+    """Return the queue that a RayCluster names, or that its namespace has."""
+    return choose_queue(_queue_named(cluster), namespace_labels, queues)
 
 
 def pods_wanted(cluster: RayCluster) -> int:
@@ -161,7 +167,7 @@ def bad_priority_class(
 
 def fixed_queue(cluster: RayCluster, queue: str) -> str:
     """Say that a RayCluster names another queue than the one that its gang was admitted in."""
-    asked = _said(names.QUEUE, cluster.metadata.labels, cluster.metadata.annotations)
+    asked = _queue_named(cluster)
     if asked in ("", queue):
         return ""
     allowed = f"{queue}: the queue of an admitted gang cannot be changed"
@@ -180,6 +186,10 @@ def parse_duration(text: str) -> float | None:
         seconds += float(part[1]) * _SECONDS[part[2]]
         at = part.end()
     return seconds if 0 < seconds < _LONGEST else None
+
+
+def _queue_named(cluster: RayCluster) -> str:
+    return _said(names.QUEUE, cluster.metadata.labels, cluster.metadata.annotations)
 
 
 def _said(key: str, labels: Labels, annotations: Labels) -> str:

@@ -580,19 +580,51 @@ def test_the_finalizer_is_not_put_on_a_queue_that_is_being_deleted() -> None:
     assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs"]
 
 
-def test_a_gang_that_was_opted_out_holds_no_quota() -> None:
-    """It runs on, as any Ray cluster without Muster, and its queue can be deleted."""
+def opt_in(world: World, gang: str, said: str) -> None:
+    cluster = world.api.get(Key("rayclusters", TEAM, gang))
+    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: said}))
+
+
+def test_a_gang_that_was_opted_out_comes_back_into_its_queue() -> None:
+    """The queue that it names meanwhile was not asked for what its pods use."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4), queue("other", cpu=100))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    opt_in(world, "a", "false")
+    world.settle(seconds=20)
+    name_queue(world, "a", "other")
+    opt_in(world, "a", "true")
+    world.settle(seconds=20)
+    assert status_of(world, "team")["summary"] == "cpu 4/4"
+
+
+def test_a_gang_that_was_opted_out_holds_quota_while_its_pods_run() -> None:
+    """Also under a leader that has no record of it."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    opt_in(world, "a", "false")
+    world.create(gang_in("team", "b", 3))
+    world.settle(seconds=20)
+    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
+    assert phases(world, "b") == ["Queued"]
+    world.leader.resign()
+    world.elect(1)
+    world.settle(seconds=20)
+    assert (phases(world, "b"), world.bound("a")) == (["Queued"], {"n1": 4})
+    assert status_of(world, "team")["summary"] == "cpu 4/4"
+
+    world.delete("rayclusters", "a")
+    world.settle(seconds=10)
+    assert phases(world, "b") == ["Running"]
+
+
+def test_a_gang_that_was_opted_out_does_not_hold_up_the_deletion_of_its_queue() -> None:
     world = World(node("n1", cpu=100), queue("team", cpu=4))
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
-    world.create(gang_in("team", "b", 3))
-    cluster = world.api.get(Key("rayclusters", TEAM, "a"))
-    world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    opt_in(world, "a", "false")
     world.settle(seconds=20)
-    assert world.bound("a") == {"n1": 4}
-    assert phases(world, "b") == ["Running"]
-
-    world.delete("rayclusters", "b")
     world.api.delete(Key("gangqueues", "", "team"))
     world.settle(seconds=10)
     assert not list(world.api.all("gangqueues"))
