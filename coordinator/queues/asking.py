@@ -79,18 +79,28 @@ def _cluster(known: Known) -> Mapping[str, int]:
 
 
 class _Aged:
-    """The gangs that waited so long, or were passed so often, that nothing may pass them."""
+    """The gangs that waited so long, or were passed so often, that nothing may pass them.
+
+    One that has its minimum waits for surplus, which never ages.
+    """
 
     def __init__(self, known: Known, now: float) -> None:
         self._waiting, self._passes, self._now = known.cycles.waiting, known.cycles.passes, now
+        self._views = known.views
 
     def __contains__(self, key: object) -> bool:
         gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
-        if gang is None:
+        if gang is None or not gang.minimum:
             return False
         rules = self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
-        waited = self._now - gang.created
+        waited = self._now - self._gathered(gang)
         return waited >= rules.longest_wait or self._passes[gang.key] >= rules.most_passes
+
+
+    def _gathered(self, gang: PendingGang) -> float:
+        """Return since when all pods of the minimum exist, as the record says it."""
+        view = self._views.get(gang.key)
+        return _since(view, "Gathered") or self._now if view is not None else self._now
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:
@@ -126,7 +136,12 @@ def _ends(view: GangView, known: Known, now: float) -> float:
 
 def _began(view: GangView) -> float | None:
     """Return when the gang was admitted, as its record says it; now where that is to be written."""
+    return _since(view, "Admitted") or view.reservation.admitted_at
+
+
+def _since(view: GangView, kind: str) -> float | None:
+    """Return since when a condition of the gang's record is true; None where it is not."""
     for condition in view.record.gang.status.conditions if view.record.gang else ():
-        if condition.type == "Admitted" and condition.status == "True":
+        if condition.type == kind and condition.status == "True":
             return moment_of(condition.last_transition_time)
-    return view.reservation.admitted_at
+    return None

@@ -10,12 +10,15 @@ from coordinator.messages.actions import (
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
+from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained
+from coordinator.queues.asking import line_up, queues_of
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from kube.objects import names
+from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome
 from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, node
-from tests.coordinator.world import World
+from tests.coordinator.world import WALL, World
 
 QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
 FINALIZER = "muster.dev/admitted-gangs"
@@ -327,6 +330,41 @@ def test_the_built_in_queue_is_not_written() -> None:
     assert not [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
 
 
+def aged(world: World, gang: str) -> bool:
+    state, now = world.leader.state, world.api.now
+    moment = Moment(now, "", WALL + now)
+    line_up(state)
+    return GangKey(TEAM, gang) in queues_of(state, moment).aged
+
+
+def test_age_counts_from_the_time_when_the_whole_minimum_was_there() -> None:
+    """A RayCluster that was suspended for long has not waited."""
+    ageing = {"maxWaitSeconds": 100}
+    world = World(node("n1", cpu=4), queue("team", cpu=100, ageing=ageing))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    late = gang_in("team", "b", 3)
+    late["spec"]["suspend"] = True
+    world.create(late)
+    world.settle(seconds=200)
+    world.edit("b", suspend=False)
+    world.settle(seconds=20)
+    assert (phases(world, "b"), aged(world, "b")) == (["Queued"], False)
+    world.settle(seconds=120)
+    assert aged(world, "b")
+
+
+def test_a_gang_that_waits_for_surplus_alone_does_not_age() -> None:
+    ageing = {"maxWaitSeconds": 100}
+    world = World(node("n1", cpu=3), queue("team", cpu=100, ageing=ageing))
+    world.create(gang_in("team", "a", 2, annotations={names.MIN_REPLICAS: "workers=2"}))
+    world.settle(seconds=10)
+    world.scale("a", 5)
+    world.settle(seconds=200)
+    assert world.gated("a") == 3
+    assert not aged(world, "a")
+
+
 # ---- writes
 
 
@@ -593,6 +631,7 @@ def test_a_gang_that_was_opted_out_comes_back_into_its_queue() -> None:
     opt_in(world, "a", "false")
     world.settle(seconds=20)
     name_queue(world, "a", "other")
+    world.settle(seconds=10)
     opt_in(world, "a", "true")
     world.settle(seconds=20)
     assert status_of(world, "team")["summary"] == "cpu 4/4"
