@@ -96,7 +96,6 @@ class _Aged:
         waited = self._now - self._gathered(gang)
         return waited >= rules.longest_wait or self._passes[gang.key] >= rules.most_passes
 
-
     def _gathered(self, gang: PendingGang) -> float:
         """Return since when all pods of the minimum exist, as the record says it."""
         view = self._views.get(gang.key)

@@ -23,6 +23,7 @@ class QueueRegistry:
     def __init__(self) -> None:
         self.objects: dict[str, GangQueue] = {}
         self._derived: Derived | None = None
+        self._selections: Mapping[str, Queue] = {}
 
     def put(self, found: GangQueue) -> bool:
         """Take in a GangQueue; say whether that changes any rule."""
@@ -46,6 +47,14 @@ class QueueRegistry:
         return self._now.rules
 
     @property
+    def selections(self) -> Mapping[str, Queue]:
+        """The queues by which gangs find theirs: the same object until a name or selector changes.
+
+        A change of quota has no gang look for its queue again.
+        """
+        return self._now.selections
+
+    @property
     def faults(self) -> Mapping[str, str]:
         """Why queues are not active, by name: their gangs wait."""
         return self._now.faults
@@ -59,7 +68,8 @@ class QueueRegistry:
     def _now(self) -> "Derived":
         """What follows from the objects, worked out when it is asked for first."""
         if self._derived is None:
-            self._derived = _derive(self.objects)
+            self._derived = _derive(self.objects, self._selections)
+            self._selections = self._derived.selections
         return self._derived
 
     def queue(self, name: str) -> Queue:
@@ -75,15 +85,20 @@ class QueueRegistry:
         return at is None or bool(self.tree.limited[at].any())
 
 
+def _selectors(queues: Mapping[str, Queue]) -> Mapping[str, object]:
+    return {name: queue.namespaces for name, queue in queues.items()}
+
+
 class Derived(NamedTuple):
     """What follows from the GangQueues there are."""
 
     rules: Mapping[str, Queue]
+    selections: Mapping[str, Queue]
     faults: Mapping[str, str]
     tree: QuotaTree
 
 
-def _derive(objects: Mapping[str, GangQueue]) -> Derived:
+def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> Derived:
     rules, unreadable = {}, {}
     for name, found in sorted(objects.items()):
         try:
@@ -94,7 +109,9 @@ def _derive(objects: Mapping[str, GangQueue]) -> Derived:
     ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
     working = {name: queue for name, queue in rules.items() if name not in broken}
     tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
-    return Derived(MappingProxyType(rules), MappingProxyType({**ending, **broken}), tree)
+    selections = before if _selectors(rules) == _selectors(before) else MappingProxyType(rules)
+    stopped = MappingProxyType({**ending, **broken})
+    return Derived(MappingProxyType(rules), selections, stopped, tree)
 
 
 def _without_quantities(found: GangQueue) -> Queue:

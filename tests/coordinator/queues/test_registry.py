@@ -64,6 +64,19 @@ def test_only_a_change_of_rules_is_news() -> None:
     assert found.put(seen("a", quota={GPU: 9}, ending=True))
 
 
+def test_gangs_look_for_their_queue_again_only_where_a_name_or_selector_changes() -> None:
+    found = registry(seen("a", quota={GPU: 8}, namespaceSelector={}))
+    before = found.selections
+    found.put(seen("a", quota={GPU: 9}, namespaceSelector={}))
+    assert found.rules["a"].quota == {GPU: 9}
+    assert found.selections is before
+    found.put(seen("a", quota={GPU: 9}, namespaceSelector={"matchLabels": {"team": "a"}}))
+    assert found.selections is not before
+    assert found.selections["a"] == found.rules["a"]
+    found.drop("a")
+    assert found.selections == {}
+
+
 def test_a_queue_that_is_gone_is_forgotten() -> None:
     found = registry(seen("a"))
     assert found.drop("a")
