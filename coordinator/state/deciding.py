@@ -1,6 +1,7 @@
 """Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.view import GangView
@@ -16,6 +17,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.holder_index import Holders
 from scheduling.state.pod_index import ExistingPods
 
@@ -89,10 +91,22 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
             if known.views[view.key].queueing.left_out is None:
                 known.cycles.waiting.drop(view.key)
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
-    before = known.cycles.waiting.positions() if refused else {}
+    before = _positions(known.cycles.waiting) if refused else {}
     for view, verdict in refused:
         _refused(known, view, verdict, 1 + before[view.key], moment)
     return len(known.cycles.waiting)
+
+
+def _positions(waiting: WaitingGangs) -> dict[GangKey, int]:
+    """Return how many gangs of its queue wait for their minimum before each gang.
+
+    One that has its minimum waits for surplus alone and is before no other gang.
+    """
+    before: dict[GangKey, int] = {}
+    for line in waiting.lines():
+        ahead = accumulate((bool(gang.minimum) for gang in line.gangs), initial=0)
+        before.update(zip((gang.key for gang in line.gangs), ahead, strict=False))
+    return before
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:

@@ -365,6 +365,18 @@ def test_a_gang_that_waits_for_surplus_alone_does_not_age() -> None:
     assert not aged(world, "a")
 
 
+def test_a_gang_that_waits_for_surplus_alone_has_no_position_before_others() -> None:
+    world = World(node("n1", cpu=4), queue("team", cpu=100))
+    world.create(gang_in("team", "a", 2, annotations={names.MIN_REPLICAS: "workers=2"}))
+    world.settle(seconds=10)
+    world.scale("a", 9)
+    world.settle(seconds=10)
+    world.create(gang_in("team", "b", 3))
+    world.settle(seconds=90)
+    assert status_of(world, "team")["pending"] == 1
+    assert world.status("b")["position"] == 1
+
+
 # ---- writes
 
 
