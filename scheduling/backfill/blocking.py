@@ -67,8 +67,11 @@ class Blocking:
             asked = self._running(
                 gang.key, gang.queue, self._queues.now + gang.duration, _room_of(placement)
             )
-            broken = self._kept.delayed_by(asked, Outlook(room.free, self._order.held))
-            if broken is not None:
+            outlook = Outlook(room.free, self._order.held)
+            broken = None if _must_start(gang) else self._kept.delayed_by(asked, outlook)
+            if _must_start(gang):
+                self._kept.start(asked)
+            elif broken is not None:
                 wait = None if broken.barred else broken.starts - self._queues.now
                 return would_delay(broken.gang, wait, gang.duration)
         first = self._first.get(gang.queue)
@@ -129,6 +132,11 @@ class Blocking:
                 if resource in self._tree.column:
                     quota[self._tree.column[resource]] += min(amount, LIMIT)
         return RunningGang(key, ends, nodes, held, self._tree.index[queue], quota)
+
+
+def _must_start(gang: PendingGang) -> bool:
+    """Say whether no blocked gang may keep a gang waiting: one that runs without part of it."""
+    return gang.is_repair and not gang.surplus
 
 
 def _room_of(placement: Placement) -> Iterable[tuple[str, Requests]]:

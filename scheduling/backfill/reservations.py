@@ -130,10 +130,17 @@ class Reservations:
             standing.append((each, then))
         for each, then in standing:
             each.then = then
-        self._start(gang)
+        self._note(gang)
         return None
 
-    def _start(self, gang: RunningGang) -> None:
+    def start(self, gang: RunningGang) -> None:
+        """Count a gang as running that nothing may delay; the starts that it moves are found anew."""
+        for each in self._kept:
+            if each.contested.is_taken_by(gang) and gang.ends > each.starts:
+                each.then = None
+        self._note(gang)
+
+    def _note(self, gang: RunningGang) -> None:
         if gang.ends < inf:
             insort(self._running, gang, key=_order)
 

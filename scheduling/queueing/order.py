@@ -8,7 +8,7 @@ holds the smallest share of the cluster. Then priority, arrival and name decide.
 waited too long is decided before those of other queues.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
-behind a blocked gang is.
+behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
@@ -200,7 +200,7 @@ class _Progress:
         if blocked.any():
             self.first_blocked = int(np.argmax(blocked))
             if self._is_strict:
-                self._end = self.first_blocked
+                self._stop_at(self.first_blocked)
 
     @property
     def _is_strict(self) -> bool:
@@ -219,17 +219,16 @@ class _Progress:
 
     def is_at(self, position: int) -> bool:
         """Say whether the gang at this position is the next, and may be decided."""
-        return self._next < len(self._open) and self.at == position < self._end
+        return self._next < len(self._open) and self.at == position
 
     def find(self, allowance: Amounts) -> bool:
         """Go on to the next gang that the quota covers; say whether there is one."""
-        if self._next >= len(self._open) or self.at >= self._end:
+        if self._next >= len(self._open):
             return False
         if bool((self.demand <= np.maximum(allowance, 0)).all()):
             return True
         if self._is_strict:
-            self._end = self.at
-            return False
+            self._stop_at(self.at)
         self._drop_uncovered(allowance)
         return self._next < len(self._open)
 
@@ -262,12 +261,22 @@ class _Progress:
 
     def stop_behind(self, gang: PendingGang) -> None:
         """Let all that are behind a gang wait."""
-        self._end = min(self._end, self.line.position(gang))
+        self._stop_at(self.line.position(gang))
+
+    def _stop_at(self, position: int) -> None:
+        """Let nothing behind a position be decided but repairs."""
+        self._end = min(self._end, position)
+        rest = self._open[self._next :]
+        goes_on = [at <= self._end or self.line.gangs[at].is_repair for at in rest.tolist()]
+        rest = rest[np.array(goes_on, dtype=np.bool_)]
+        self._open = np.concatenate([self._open[: self._next], rest])
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
         positions = np.flatnonzero(~self._given)
-        quota, behind = positions[positions <= self._end], positions[positions > self._end]
+        waits = [at > self._end and not self.line.gangs[at].is_repair for at in positions.tolist()]
+        is_behind = np.array(waits, dtype=np.bool_)
+        quota, behind = positions[~is_behind], positions[is_behind]
         if len(quota):
             yield HeldBack(self.line, tuple(quota.tolist()), self._demands[quota])
         if len(behind):

@@ -222,3 +222,75 @@ def test_gangs_that_wait_for_the_same_quota_as_before_are_not_told_again() -> No
     waiting.drop(GangKey("team", "g1"))
     names, memory = cycle(2, memory)
     assert names == ["g0", "g2"], "another place"
+
+
+def repairs(name: str, pods: int, *, surplus: int = 0, created: float = 0) -> PendingGang:
+    """A gang that runs and has lost pods of its minimum."""
+    return replace(asks(name, pods, surplus=surplus, created=created), is_repair=True)
+
+
+def test_an_aged_gang_does_not_keep_a_running_one_from_the_pods_that_it_lost() -> None:
+    big, running = asks("big", 8), [holds("broken", {"n1": 7})]
+    verdicts, _ = decide([team(gpus=8)], big, repairs("broken", 1), running=running, aged=[big])
+    assert isinstance(verdicts["broken"], Admitted)
+    assert said(verdicts["big"]).startswith("QuotaExceeded")
+
+
+def test_an_aged_gang_keeps_a_running_one_from_its_surplus_alone() -> None:
+    big, broken = asks("big", 16), repairs("broken", 1, surplus=3, created=1)
+    verdicts, _ = decide([team()], big, broken, running=BUSY, aged=[big])
+    repaired = verdicts["broken"]
+    assert isinstance(repaired, Admitted)
+    assert repaired.units == ()
+    assert repaired.left_out is not None
+    assert said(repaired.left_out).startswith("QueueBlocked")
+
+
+def test_strict_does_not_hold_back_the_repair_of_a_running_gang() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.STRICT)],
+        asks("big", 8),
+        asks("small", 1, created=1),
+        repairs("broken", 1, created=2),
+        running=BUSY,
+    )
+    assert isinstance(verdicts["broken"], Admitted)
+    assert said(verdicts["small"]).startswith("QueueBlocked")
+
+
+def test_a_repair_stays_within_the_quota() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.STRICT, 8)],
+        asks("big", 8),
+        repairs("broken", 2, created=1),
+        running=[holds("broken", {"n1": 7})],
+    )
+    assert said(verdicts["broken"]).startswith("QuotaExceeded")
+
+
+def test_a_repair_moves_the_start_that_is_kept_for_a_blocked_gang() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("big", 14),
+        asks("short", 1, created=1, lasts=100),
+        replace(repairs("broken", 3, created=2), duration=300),
+        asks("later", 1, created=3, lasts=200),
+        running=[holds("old", {"n1": 8}, ends=100)],
+    )
+    assert isinstance(verdicts["broken"], Admitted)
+    assert isinstance(verdicts["later"], Admitted), "the start is at 300 now"
+
+
+def test_a_minimum_passes_where_only_the_surplus_would_delay_the_blocked_gang() -> None:
+    """Beside 14 GPUs of 16 there are two: for the minimum, and one more."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("big", 14),
+        asks("grows", 1, surplus=6, created=1),
+        running=[holds("old", {"n1": 6}, ends=100)],
+    )
+    grown = verdicts["grows"]
+    assert isinstance(grown, Admitted)
+    assert grown.units == ()
+    assert grown.left_out is not None
+    assert said(grown.left_out).startswith("QueueBlocked: there is room, but team/big")
