@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from math import inf
 
-import numpy as np
-
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.state.known import Known
 from kube.codec.fields import moment_of
+from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
@@ -74,8 +73,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
 def _cluster(known: Known) -> Mapping[str, int]:
     """Return what all nodes have of each resource."""
     nodes = known.cache.columns()
-    totals = np.minimum(nodes.allocatable, 2**40).sum(axis=1)
-    return dict(zip(nodes.resources, totals.tolist(), strict=True))
+    return dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True))
 
 
 class _Aged:

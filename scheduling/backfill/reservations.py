@@ -134,7 +134,7 @@ class Reservations:
         return None
 
     def start(self, gang: RunningGang) -> None:
-        """Count a gang as running that nothing may delay; the starts that it moves are found anew."""
+        """Count a gang as running that nothing may delay; starts that it moves are found anew."""
         for each in self._kept:
             if each.contested.is_taken_by(gang) and gang.ends > each.starts:
                 each.then = None

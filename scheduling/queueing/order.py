@@ -20,10 +20,10 @@ import numpy as np
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
-from scheduling.queueing.quota_tree import MOST, QuotaTree
+from scheduling.queueing.quota_tree import QuotaTree, millionths
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
-Rank = tuple[bool, int, bool, int, int, float, str, str]
+Rank = tuple[bool, int, bool, float, int, float, str, str]
 """Not aged, setbacks, borrows, share, priority (falling), arrival, namespace, name."""
 
 
@@ -160,7 +160,7 @@ class QueueOrder:
         at = self._tree.index[progress.line.queue.name]
         setbacks, _, created, namespace, name = progress.line.places[progress.at]
         borrows = self._borrows(at, progress.demand)
-        share = self._share_of_cluster(at) if borrows else int(self._shares[at])
+        share = self._share_of_cluster(at) if borrows else float(self._shares[at])
         priority = -progress.line.gangs[progress.at].priority
         is_young = progress.line.gangs[progress.at].key not in self._aged
         return is_young, setbacks, borrows, share, priority, created, namespace, name
@@ -171,9 +171,9 @@ class QueueOrder:
         beyond = self._used[at] + demand > self._tree.subtree[at]
         return not limited.any() or bool((beyond & limited & (demand > 0)).any())
 
-    def _share_of_cluster(self, at: int) -> int:
-        holds = np.minimum(np.maximum(self._held[at], self._used[at]), MOST // 10**6)
-        return int((holds * 10**6 // self._cluster).max(initial=0))
+    def _share_of_cluster(self, at: int) -> float:
+        holds = np.maximum(self._held[at], self._used[at])
+        return float(millionths(holds, self._cluster).max(initial=0))
 
 
 class _Progress:
