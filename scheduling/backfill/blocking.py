@@ -9,12 +9,19 @@ in its queue nor, on the nodes that it waits for, from other queues.
 """
 
 from collections.abc import Iterable
+from math import inf
 
 import numpy as np
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question
-from scheduling.backfill.reservations import Contested, Outlook, Reservations, RunningGang
+from scheduling.backfill.reservations import (
+    Contested,
+    Outlook,
+    Reservation,
+    Reservations,
+    RunningGang,
+)
 from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
@@ -43,6 +50,7 @@ class Blocking:
         self._tree = queues.waiting.tree
         self._first: dict[str, GangKey] = {}
         self._kept: Reservations | None = None
+        self._started: list[RunningGang] = []
         self.passed: list[GangKey] = []
         nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
         for gang in order.over_quota():
@@ -63,20 +71,32 @@ class Blocking:
 
     def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
-        if self._kept is not None and placement.assignments:
-            asked = self._running(
-                gang.key, gang.queue, self._queues.now + gang.duration, _room_of(placement)
-            )
-            outlook = Outlook(room.free, self._order.held)
-            broken = None if _must_start(gang) else self._kept.delayed_by(asked, outlook)
-            if _must_start(gang):
-                self._kept.start(asked)
-            elif broken is not None:
-                wait = None if broken.barred else broken.starts - self._queues.now
-                return would_delay(broken.gang, wait, gang.duration)
+        broken = self._start(gang, placement, room) if placement.assignments else None
+        if broken is not None:
+            wait = None if broken.barred else broken.starts - self._queues.now
+            return would_delay(broken.gang, wait, gang.duration)
         first = self._first.get(gang.queue)
         if first is not None and first != gang.key and gang.minimum:
             self.passed.append(first)
+        return None
+
+    def _start(
+        self, gang: PendingGang, placement: Placement, room: FreeCapacity
+    ) -> Reservation | None:
+        """Count a gang as running from now on, unless that breaks a reservation, which is returned.
+
+        Those that start before the first reservation is made are kept for it.
+        """
+        if self._kept is None and gang.duration == inf:
+            return None
+        ends = self._queues.now + gang.duration
+        running = self._running(gang.key, gang.queue, ends, _room_of(placement))
+        if self._kept is None:
+            self._started.append(running)
+        elif _must_start(gang):
+            self._kept.start(running)
+        else:
+            return self._kept.delayed_by(running, Outlook(room.free, self._order.held))
         return None
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
@@ -87,8 +107,8 @@ class Blocking:
         if not self._keeps_a_start(gang):
             return
         if self._kept is None:
-            running = (self._running(*each) for each in self._holdings())
-            self._kept = Reservations(self._queues.now, running, self._fits)
+            running = [self._running(*each) for each in self._holdings()]
+            self._kept = Reservations(self._queues.now, running + self._started, self._fits)
         if gang.key in self._queues.aged:
             self._kept.bar(gang, contested)
         else:

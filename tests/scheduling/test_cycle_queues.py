@@ -294,3 +294,15 @@ def test_a_minimum_passes_where_only_the_surplus_would_delay_the_blocked_gang() 
     assert grown.units == ()
     assert grown.left_out is not None
     assert said(grown.left_out).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_gang_that_was_admitted_before_the_blocked_one_ends_too() -> None:
+    """The first holds n1 until 50; then the head could start, and what runs on delays it."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("first", 8, lasts=50),
+        asks("head", 16, created=1),
+        asks("endless", 8, created=2),
+    )
+    assert isinstance(verdicts["first"], Admitted)
+    assert said(verdicts["endless"]).startswith("QueueBlocked: there is room, but team/head")
