@@ -63,8 +63,7 @@ class Blocking:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
             return
-        self._first.setdefault(gang.queue, gang.key)
-        self._order.block(gang)
+        self._hold_behind(gang)
         if self._keeps_a_start(gang):
             none = np.zeros(len(self._tree.names), dtype=np.bool_)
             self._keep(gang, Contested(self._waits_for(gang, refusal), none))
@@ -73,6 +72,8 @@ class Blocking:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
         broken = self._start(gang, placement, room) if placement.assignments else None
         if broken is not None:
+            if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
+                self._hold_behind(gang)
             wait = None if broken.barred else broken.starts - self._queues.now
             return would_delay(broken.gang, wait, gang.duration)
         first = self._first.get(gang.queue)
@@ -98,6 +99,11 @@ class Blocking:
         else:
             return self._kept.delayed_by(running, Outlook(room.free, self._order.held))
         return None
+
+    def _hold_behind(self, gang: PendingGang) -> None:
+        """Apply the rule of its queue to the gangs behind a blocked one."""
+        self._first.setdefault(gang.queue, gang.key)
+        self._order.block(gang)
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         queue = self._tree.queues[self._tree.index[gang.queue]]

@@ -306,3 +306,30 @@ def test_a_gang_that_was_admitted_before_the_blocked_one_ends_too() -> None:
     )
     assert isinstance(verdicts["first"], Admitted)
     assert said(verdicts["endless"]).startswith("QueueBlocked: there is room, but team/head")
+
+
+KEPT = Queue("b", quota={GPU: 99}, when_blocked=WhenBlocked.BACKFILL)
+
+
+def behind_a_reservation(when: WhenBlocked) -> tuple[dict[str, Verdict], list[str]]:
+    """The head of queue a would delay a gang of queue b; a short gang is behind it."""
+    return decide(
+        [KEPT, team(when)],
+        asks("reserved", 16, queue="b", created=-9),
+        asks("head", 4, created=1),
+        asks("short", 1, created=2, lasts=5),
+        running=[holds("old", {"n1": 4}, ends=100)],
+    )
+
+
+def test_in_a_strict_queue_nothing_passes_a_gang_that_a_reservation_holds() -> None:
+    verdicts, passed = behind_a_reservation(WhenBlocked.STRICT)
+    assert said(verdicts["head"]).startswith("QueueBlocked: there is room, but team/reserved")
+    assert said(verdicts["short"]).startswith("QueueBlocked: waits behind team/head")
+    assert passed == []
+
+
+def test_a_gang_that_passes_one_that_a_reservation_holds_is_counted() -> None:
+    verdicts, passed = behind_a_reservation(WhenBlocked.BEST_EFFORT)
+    assert isinstance(verdicts["short"], Admitted)
+    assert passed == ["head"]
