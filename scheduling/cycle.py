@@ -106,7 +106,7 @@ class _Cycle:
         settings: Settings,
     ) -> None:
         self._queues, self._tree = queues, queues.waiting.tree
-        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.aged)
+        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.overdue)
         self._existing, self._holders, self._volumes = existing, holders, volumes
         self._steps_left, self._most = settings.cycle_search_steps, settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False

@@ -10,6 +10,7 @@ from coordinator.state.known import Known
 from kube.codec.fields import moment_of
 from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.queue import Queue
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -67,6 +68,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         moment.wall,
         lambda: _holdings(known, moment),
         _Aged(known, moment.wall),
+        _Overdue(known, moment.wall),
     )
 
 
@@ -86,9 +88,22 @@ class _Aged:
         gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
         if gang is None:
             return False
-        rules = self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
-        waited = self._now - gang.created
-        return waited >= rules.longest_wait or self._passes[gang.key] >= rules.most_passes
+        rules = self._rules(gang)
+        return self._is_overdue(gang) or self._passes[gang.key] >= rules.most_passes
+
+    def _rules(self, gang: PendingGang) -> Queue:
+        return self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
+
+    def _is_overdue(self, gang: PendingGang) -> bool:
+        return self._now - gang.created >= self._rules(gang).longest_wait
+
+
+class _Overdue(_Aged):
+    """Those of them that waited so long; a tenant cannot bring that about by gangs of its own."""
+
+    def __contains__(self, key: object) -> bool:
+        gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
+        return gang is not None and self._is_overdue(gang)
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:

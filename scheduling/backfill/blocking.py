@@ -4,11 +4,12 @@
 - BestEffort: all may pass.
 - Backfill: others may pass that do not delay its start (`Reservations`).
 
-Whatever the rule, nothing passes a gang that has waited too long or was passed too often: neither
-in its queue nor, on the nodes that it waits for, from other queues.
+Whatever the rule, nothing in its queue passes a gang that was passed too often; and nothing at all
+one that has waited too long, but gangs that their own quota covers where it would borrow.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -92,6 +93,7 @@ class Blocking:
             return None
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
+        running = replace(running, borrows=self._order.borrows(gang))
         if self._kept is None:
             self._started.append(running)
         elif _must_start(gang):
@@ -115,10 +117,13 @@ class Blocking:
         if self._kept is None:
             running = [self._running(*each) for each in self._holdings()]
             self._kept = Reservations(self._queues.now, running + self._started, self._fits)
+        row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
+        kept = Reservation(gang, contested, row=row, borrows=borrows)
         if gang.key in self._queues.aged:
-            self._kept.bar(gang, contested)
+            kept.within = gang.key not in self._queues.overdue
+            self._kept.bar(kept)
         else:
-            self._kept.reserve(gang, contested)
+            self._kept.reserve(kept)
 
     def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
         return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())

@@ -11,7 +11,7 @@ passes it on the nodes that it waits for.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -25,7 +25,7 @@ class RunningGang:
 
     `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
     what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
-    the queue in row `queue`.
+    the queue in row `queue`; `borrows` says that this is more than its own quota covers.
     """
 
     key: GangKey
@@ -34,6 +34,7 @@ class RunningGang:
     room: Amounts
     queue: int
     quota: Amounts
+    borrows: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,12 +80,14 @@ class Contested:
         return bool(self.nodes[gang.nodes].any() or self.queues[gang.queue])
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Reservation:
     """What is kept for a blocked gang.
 
     `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    a gang would pass. A barred one has no time: nothing may pass.
+    a gang would pass. A barred one has no time: nothing may pass. `row` is that of the gang's queue;
+    `within` says that it is kept from that queue alone, `borrows` that gangs of other queues may take
+    from it what their own quota covers.
     """
 
     gang: PendingGang
@@ -92,6 +95,15 @@ class Reservation:
     starts: float = -inf
     then: Outlook | None = None
     barred: bool = False
+    row: int = -1
+    within: bool = False
+    borrows: bool = False
+
+    def concerns(self, gang: RunningGang) -> bool:
+        """Say whether a gang that would start takes some of what is kept, and has to heed that."""
+        if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
+            return False
+        return self.contested.is_taken_by(gang)
 
 
 class Reservations:
@@ -103,14 +115,16 @@ class Reservations:
         self._fits = fits
         self._kept: list[Reservation] = []
 
-    def reserve(self, gang: PendingGang, contested: Contested) -> None:
+    def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        if not any(each.contested.meets(contested) for each in self._kept):
-            self._kept.append(Reservation(gang, contested))
+        before = (each for each in self._kept if each.row == kept.row or not each.within)
+        if not any(each.contested.meets(kept.contested) for each in before):
+            self._kept.append(kept)
 
-    def bar(self, gang: PendingGang, contested: Contested) -> None:
+    def bar(self, kept: Reservation) -> None:
         """Let nothing pass a gang to what it waits for."""
-        self._kept.append(Reservation(gang, contested, barred=True))
+        kept.barred = True
+        self._kept.append(kept)
 
     def delayed_by(self, gang: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break if it started now, None where none.
@@ -118,7 +132,7 @@ class Reservations:
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
         standing: list[tuple[Reservation, Outlook]] = []
-        for each in [each for each in self._kept if each.contested.is_taken_by(gang)]:
+        for each in [each for each in self._kept if each.concerns(gang)]:
             then = self._then(each, outlook)
             if each.barred:
                 return each
@@ -128,6 +142,7 @@ class Reservations:
             if not self._fits(each.gang, then):
                 return each
             standing.append((each, then))
+        self._move_starts(gang, [each for each, _ in standing])
         for each, then in standing:
             each.then = then
         self._note(gang)
@@ -135,10 +150,14 @@ class Reservations:
 
     def start(self, gang: RunningGang) -> None:
         """Count a gang as running that nothing may delay; starts that it moves are found anew."""
-        for each in self._kept:
-            if each.contested.is_taken_by(gang) and gang.ends > each.starts:
-                each.then = None
+        self._move_starts(gang, ())
         self._note(gang)
+
+    def _move_starts(self, gang: RunningGang, but: Container[Reservation]) -> None:
+        """Forget the starts, but some, that a gang moves which does not have to heed them."""
+        for each in self._kept:
+            if each not in but and each.contested.is_taken_by(gang) and gang.ends > each.starts:
+                each.then = None
 
     def _note(self, gang: RunningGang) -> None:
         if gang.ends < inf:

@@ -5,7 +5,8 @@ comes before one that borrows, and the latter before none: the queue `default` h
 its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
 (of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
 holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that has
-waited too long is decided before those of other queues.
+waited too long is decided before those of other queues, but a borrower never before a gang that
+its own quota covers.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
 behind a blocked gang is, but the repairs of gangs that run.
@@ -23,8 +24,8 @@ from scheduling.model.queue import WhenBlocked
 from scheduling.queueing.quota_tree import QuotaTree, millionths
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
-Rank = tuple[bool, int, bool, float, int, float, str, str]
-"""Not aged, setbacks, borrows, share, priority (falling), arrival, namespace, name."""
+Rank = tuple[int, bool, bool, float, int, float, str, str]
+"""Setbacks, borrows, not overdue, share, priority (falling), arrival, namespace, name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class QueueOrder:
     """One cycle's walk over the queues; what it hands out must be taken, blocked or passed over.
 
     `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
-    of each resource; `aged` are the gangs that nothing may pass any more.
+    of each resource; `overdue` are the gangs that have waited too long.
     """
 
     def __init__(
@@ -53,10 +54,10 @@ class QueueOrder:
         waiting: WaitingGangs,
         held: Amounts,
         cluster: Mapping[str, int],
-        aged: Container[GangKey] = frozenset(),
+        overdue: Container[GangKey] = frozenset(),
     ) -> None:
         self._tree: QuotaTree = waiting.tree
-        self._held, self._aged = held.copy(), aged
+        self._held, self._overdue = held.copy(), overdue
         self._cluster = np.maximum(1, self._tree.requests(cluster))
         self._progress = {line.queue.name: _Progress(line, waiting) for line in waiting.lines()}
         self._entries: list[tuple[Rank, int, str]] = []
@@ -162,8 +163,13 @@ class QueueOrder:
         borrows = self._borrows(at, progress.demand)
         share = self._share_of_cluster(at) if borrows else float(self._shares[at])
         priority = -progress.line.gangs[progress.at].priority
-        is_young = progress.line.gangs[progress.at].key not in self._aged
-        return is_young, setbacks, borrows, share, priority, created, namespace, name
+        is_young = progress.line.gangs[progress.at].key not in self._overdue
+        return setbacks, borrows, is_young, share, priority, created, namespace, name
+
+    def borrows(self, gang: PendingGang) -> bool:
+        """Say whether the minimum of a gang would take its queue beyond its own quota."""
+        at = self._tree.index[gang.queue]
+        return self._borrows(at, self._tree.requests(requests_of(gang.minimum)))
 
     def _borrows(self, at: int, demand: Amounts) -> bool:
         """Say whether a queue would use more than its own quota, or has none."""

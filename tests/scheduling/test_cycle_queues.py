@@ -47,9 +47,13 @@ def decide(
     *pending: PendingGang,
     running: Iterable[Holding] = (),
     aged: Iterable[PendingGang] = (),
+    passed: Iterable[PendingGang] = (),
     nodes: tuple[Node, ...] = NODES,
 ) -> tuple[dict[str, Verdict], list[str]]:
-    """The verdicts by name of the gang, and the blocked gangs that were passed."""
+    """The verdicts by name of the gang, and the blocked gangs that were passed.
+
+    `aged` have waited too long, `passed` were passed too often.
+    """
     tree, runs = QuotaTree(queues), list(running)
     waiting = WaitingGangs(tree)
     for each in pending:
@@ -62,7 +66,9 @@ def decide(
             taken = used.setdefault(where, {})
             for resource, amount in amounts:
                 taken[resource] = taken.get(resource, 0) + amount
-    told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, frozenset(each.key for each in aged))
+    overdue = frozenset(each.key for each in aged)
+    old = overdue | {each.key for each in passed}
+    told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, old, overdue)
     decisions, memory = next_cycle(told, columns(*nodes, used=used), None)
     return {each.key.name: each.verdict for each in decisions}, [key.name for key in memory.passed]
 
@@ -333,3 +339,52 @@ def test_a_gang_that_passes_one_that_a_reservation_holds_is_counted() -> None:
     verdicts, passed = behind_a_reservation(WhenBlocked.BEST_EFFORT)
     assert isinstance(verdicts["short"], Admitted)
     assert passed == ["head"]
+
+
+COMPANY = (
+    Queue("all"),
+    Queue("research", "all", {GPU: 10}),
+    Queue("product", "all", {GPU: 6}),
+    Queue("students", "all", {GPU: 0}),
+)
+
+
+def test_an_aged_borrower_does_not_come_before_guaranteed_quota() -> None:
+    student = asks("student", 14, queue="students")
+    verdicts, _ = decide(
+        COMPANY, student, asks("within", 4, queue="research", created=5), aged=[student]
+    )
+    assert isinstance(verdicts["within"], Admitted)
+
+
+def test_an_aged_borrower_that_waits_for_room_lets_guaranteed_quota_pass() -> None:
+    """Nodes have 13 GPUs: the borrower waits for them, others of the queue behind it."""
+    student = asks("student", 14, queue="students")
+    verdicts, _ = decide(
+        COMPANY,
+        student,
+        asks("second", 1, queue="students", created=1),
+        asks("borrows", 8, queue="product", created=5),
+        asks("within", 4, queue="research", created=6),
+        running=[holds("small", {"n1": 2}, queue="product")],
+        nodes=(*NODES[:1], node("n2", gpu=7)),
+        aged=[student],
+    )
+    assert isinstance(verdicts["within"], Admitted)
+
+
+def test_an_aged_gang_is_decided_before_other_queues_that_need_as_little_to_borrow() -> None:
+    queues = [team(gpus=16), Queue("b", quota={GPU: 16})]
+    old, other = asks("old", 10, created=5), asks("other", 10, queue="b", created=1)
+    verdicts, _ = decide(queues, old, other, aged=[old])
+    assert isinstance(verdicts["old"], Admitted)
+    verdicts, _ = decide(queues, old, other, passed=[old])
+    assert isinstance(verdicts["other"], Admitted), "passes count in the queue alone"
+
+
+def test_a_gang_that_was_passed_too_often_holds_its_nodes_in_its_queue_alone() -> None:
+    queues = [team(gpus=99), Queue("b", quota={GPU: 16})]
+    big, other = asks("big", 10), asks("other", 1, queue="b", created=1)
+    verdicts, _ = decide(queues, big, other, asks("own", 1, created=2), running=BUSY, passed=[big])
+    assert isinstance(verdicts["other"], Admitted)
+    assert said(verdicts["own"]).startswith("QueueBlocked: there is room, but team/big")
