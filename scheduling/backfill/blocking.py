@@ -23,6 +23,7 @@ from scheduling.backfill.reservations import (
     Reservations,
     RunningGang,
 )
+from scheduling.diagnosis.never_fits import never
 from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
@@ -31,9 +32,10 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.queue import WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
+from scheduling.placement.independent import demand_of
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues
-from scheduling.queueing.waiting import requests_of
+from scheduling.queueing.waiting import Place, place_of, requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods
 
@@ -49,16 +51,17 @@ class Blocking:
     ) -> None:
         self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
         self._tree = queues.waiting.tree
-        self._first: dict[str, GangKey] = {}
+        self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
         self._started: list[RunningGang] = []
         self.passed: list[GangKey] = []
         nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
-        for gang in order.over_quota():
-            self._first[gang.queue] = gang.key
+        for first, *others in order.over_quota():
+            self._first[first.queue] = first
             own = np.zeros(len(self._tree.names), dtype=np.bool_)
-            own[self._tree.index[gang.queue]] = True
-            self._keep(gang, Contested(nowhere, own))
+            own[self._tree.index[first.queue]] = True
+            for gang in (first, *(each for each in others if each.key in queues.aged)):
+                self._keep(gang, Contested(nowhere, own))
 
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
@@ -78,9 +81,12 @@ class Blocking:
             wait = None if broken.barred else broken.starts - self._queues.now
             return would_delay(broken.gang, wait, gang.duration)
         first = self._first.get(gang.queue)
-        if first is not None and first != gang.key and gang.minimum:
-            self.passed.append(first)
+        if first is not None and gang.minimum and self._place(first) < self._place(gang):
+            self.passed.append(first.key)
         return None
+
+    def _place(self, gang: PendingGang) -> Place:
+        return place_of(gang, self._tree.queues[self._tree.index[gang.queue]].ordering)
 
     def _start(
         self, gang: PendingGang, placement: Placement, room: FreeCapacity
@@ -93,18 +99,28 @@ class Blocking:
             return None
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        running = replace(running, borrows=self._order.borrows(gang))
+        running = replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
         if self._kept is None:
             self._started.append(running)
         elif _must_start(gang):
             self._kept.start(running)
         else:
-            return self._kept.delayed_by(running, Outlook(room.free, self._order.held))
+            return self._broken(running, Outlook(room.free, self._order.held))
+        return None
+
+    def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
+        """Return the reservation that a gang would break; a gang that can never fit keeps none."""
+        if self._kept is None:
+            return None
+        while broken := self._kept.delayed_by(running, outlook):
+            if not (broken.barred and never(demand_of(broken.gang.minimum), self._nodes)):
+                return broken
+            self._kept.drop(broken)
         return None
 
     def _hold_behind(self, gang: PendingGang) -> None:
         """Apply the rule of its queue to the gangs behind a blocked one."""
-        self._first.setdefault(gang.queue, gang.key)
+        self._first.setdefault(gang.queue, gang)
         self._order.block(gang)
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
@@ -118,7 +134,7 @@ class Blocking:
             running = [self._running(*each) for each in self._holdings()]
             self._kept = Reservations(self._queues.now, running + self._started, self._fits)
         row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
-        kept = Reservation(gang, contested, row=row, borrows=borrows)
+        kept = Reservation(gang, contested, row=row, borrows=borrows, place=self._place(gang))
         if gang.key in self._queues.aged:
             kept.within = gang.key not in self._queues.overdue
             self._kept.bar(kept)

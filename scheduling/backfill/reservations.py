@@ -17,6 +17,7 @@ from math import inf
 
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.waiting import Place
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -25,7 +26,8 @@ class RunningGang:
 
     `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
     what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
-    the queue in row `queue`; `borrows` says that this is more than its own quota covers.
+    the queue in row `queue`; `borrows` says that this is more than its own quota covers,
+    `place` where it waited in the queue.
     """
 
     key: GangKey
@@ -35,6 +37,7 @@ class RunningGang:
     queue: int
     quota: Amounts
     borrows: bool = True
+    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,9 +88,10 @@ class Reservation:
     """What is kept for a blocked gang.
 
     `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    a gang would pass. A barred one has no time: nothing may pass. `row` is that of the gang's queue;
-    `within` says that it is kept from that queue alone, `borrows` that gangs of other queues may take
-    from it what their own quota covers.
+    a gang would pass. A barred one has no time: nothing may pass. `row` is that of the gang's
+    queue; `within` says that it is kept from that queue alone, `borrows` that gangs of other queues
+    may take from it what their own quota covers. Gangs before its `place` in its queue need not
+    heed it.
     """
 
     gang: PendingGang
@@ -98,12 +102,18 @@ class Reservation:
     row: int = -1
     within: bool = False
     borrows: bool = False
+    place: Place | None = None
 
     def concerns(self, gang: RunningGang) -> bool:
         """Say whether a gang that would start takes some of what is kept, and has to heed that."""
         if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
             return False
-        return self.contested.is_taken_by(gang)
+        return not self._is_behind(gang) and self.contested.is_taken_by(gang)
+
+    def _is_behind(self, gang: RunningGang) -> bool:
+        if gang.queue != self.row or gang.place is None or self.place is None:
+            return False
+        return gang.place < self.place
 
 
 class Reservations:
@@ -125,6 +135,10 @@ class Reservations:
         """Let nothing pass a gang to what it waits for."""
         kept.barred = True
         self._kept.append(kept)
+
+    def drop(self, kept: Reservation) -> None:
+        """Keep nothing for a gang any more."""
+        self._kept.remove(kept)
 
     def delayed_by(self, gang: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break if it started now, None where none.

@@ -28,6 +28,10 @@ Rank = tuple[int, bool, bool, float, int, float, str, str]
 """Setbacks, borrows, not overdue, share, priority (falling), arrival, namespace, name."""
 
 
+PROTECTED = 100
+"""So many gangs of a queue that wait for quota are looked at; those behind them come later."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeldBack:
     """Gangs of one queue, by position, that this cycle did not decide.
@@ -59,12 +63,15 @@ class QueueOrder:
         self._tree: QuotaTree = waiting.tree
         self._held, self._overdue = held.copy(), overdue
         self._cluster = np.maximum(1, self._tree.requests(cluster))
+        most = self._tree.most
+        if cluster:
+            most = np.minimum(most, self._tree.requests(cluster))
         self._progress = {line.queue.name: _Progress(line, waiting) for line in waiting.lines()}
         self._entries: list[tuple[Rank, int, str]] = []
         self._next_demands = np.zeros_like(held)
         self._count()
         for name, progress in self._progress.items():
-            progress.begin(self._allowance(name), self._tree.most[self._tree.index[name]])
+            progress.begin(self._allowance(name), most[self._tree.index[name]])
             self._enter(name)
 
     def __iter__(self) -> Iterator[PendingGang]:
@@ -136,11 +143,11 @@ class QueueOrder:
         """Return what the gangs of each queue hold, with those admitted so far."""
         return self._held
 
-    def over_quota(self) -> Iterator[PendingGang]:
-        """Yield the first gang of each queue that waits for quota when the cycle begins."""
+    def over_quota(self) -> Iterator[Sequence[PendingGang]]:
+        """Yield the first gangs of each queue that wait for quota when the cycle begins."""
         for progress in self._progress.values():
-            if progress.first_blocked is not None:
-                yield progress.line.gangs[progress.first_blocked]
+            if len(progress.blocked):
+                yield [progress.line.gangs[at] for at in progress.blocked[:PROTECTED].tolist()]
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not decided, with the reason, once all others are."""
@@ -192,21 +199,19 @@ class _Progress:
         self._next = 0
         self._given = np.zeros(len(line.gangs), dtype=np.bool_)
         self._end = len(line.gangs)
-        self.first_blocked: int | None = None
+        self.blocked: Positions = np.zeros(0, dtype=np.intp)
         self._is_short_first = False
 
     def begin(self, allowance: Amounts, most: Amounts) -> None:
         """Look which gangs the quota lets through; others have no chance in this cycle.
 
-        What no quota will ever cover blocks nothing.
+        What no quota, or not all nodes together, will ever cover blocks nothing.
         """
         fits = (self._demands <= np.maximum(allowance, 0)).all(axis=1)
         self._open = np.flatnonzero(fits)
-        blocked = ~fits & (self._demands <= most).all(axis=1)
-        if blocked.any():
-            self.first_blocked = int(np.argmax(blocked))
-            if self._is_strict:
-                self._stop_at(self.first_blocked)
+        self.blocked = np.flatnonzero(~fits & (self._demands <= most).all(axis=1))
+        if len(self.blocked) and self._is_strict:
+            self._stop_at(int(self.blocked[0]))
 
     @property
     def _is_strict(self) -> bool:

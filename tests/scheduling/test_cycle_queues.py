@@ -388,3 +388,38 @@ def test_a_gang_that_was_passed_too_often_holds_its_nodes_in_its_queue_alone() -
     verdicts, _ = decide(queues, big, other, asks("own", 1, created=2), running=BUSY, passed=[big])
     assert isinstance(verdicts["other"], Admitted)
     assert said(verdicts["own"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def urgent(name: str, pods: int) -> PendingGang:
+    """A gang that is before all others of its queue, though it came last."""
+    return replace(asks(name, pods, created=9), priority=1000)
+
+
+def test_an_aged_gang_that_waits_for_quota_does_not_bar_the_gang_before_it() -> None:
+    big, running = asks("big", 8), [holds("old", {"n1": 1})]
+    verdicts, passed = decide([team(gpus=8)], big, urgent("vip", 1), running=running, aged=[big])
+    assert isinstance(verdicts["vip"], Admitted)
+    assert passed == [], "it was before the other one, and did not pass it"
+
+
+def test_an_aged_gang_behind_another_that_waits_for_quota_is_protected_too() -> None:
+    big, running = asks("big", 8), [holds("old", {"n1": 1})]
+    behind = asks("behind", 1, created=3)
+    verdicts, _ = decide([team(gpus=8)], big, urgent("vip", 8), behind, running=running, aged=[big])
+    assert said(verdicts["behind"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_gang_over_quota_that_the_nodes_can_never_hold_blocks_nothing() -> None:
+    """16 GPUs in all: 20 never fit, and neither does one pod of nine."""
+    running = [holds("old", {"n1": 1})]
+    absurd = asks("absurd", 20)
+    for when in WhenBlocked:
+        verdicts, _ = decide(
+            [team(when, 20)], absurd, asks("small", 1, created=3), running=running, aged=[absurd]
+        )
+        assert isinstance(verdicts["small"], Admitted), when
+    wide = replace(gang("wide", group("workers", 1, shape(gpu=9))), queue="a")
+    verdicts, _ = decide(
+        [team(gpus=9)], wide, asks("small", 1, created=3), running=running, aged=[wide]
+    )
+    assert isinstance(verdicts["small"], Admitted)
