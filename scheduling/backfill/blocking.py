@@ -124,8 +124,11 @@ class Blocking:
         self._order.block(gang)
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
+        return gang.key in self._queues.aged or self._backfills(gang)
+
+    def _backfills(self, gang: PendingGang) -> bool:
         queue = self._tree.queues[self._tree.index[gang.queue]]
-        return gang.key in self._queues.aged or queue.when_blocked is WhenBlocked.BACKFILL
+        return queue.when_blocked is WhenBlocked.BACKFILL
 
     def _keep(self, gang: PendingGang, contested: Contested) -> None:
         if not self._keeps_a_start(gang):
@@ -136,10 +139,12 @@ class Blocking:
         row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
         kept = Reservation(gang, contested, row=row, borrows=borrows, place=self._place(gang))
         if gang.key in self._queues.aged:
-            kept.within = gang.key not in self._queues.overdue
-            self._kept.bar(kept)
-        else:
-            self._kept.reserve(kept)
+            within = gang.key not in self._queues.overdue
+            self._kept.bar(replace(kept, within=within))
+        if self._backfills(gang):
+            reach = [feasible(each.shape, self._nodes) for each in gang.minimum]
+            everywhere: Mask = np.logical_or.reduce(reach) & contested.nodes.any()
+            self._kept.reserve(replace(kept, contested=Contested(everywhere, contested.queues)))
 
     def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
         return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())

@@ -127,7 +127,7 @@ class Reservations:
 
     def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        before = (each for each in self._kept if each.row == kept.row or not each.within)
+        before = (each for each in self._kept if not each.barred)
         if not any(each.contested.meets(kept.contested) for each in before):
             self._kept.append(kept)
 

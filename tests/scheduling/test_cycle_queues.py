@@ -423,3 +423,18 @@ def test_a_gang_over_quota_that_the_nodes_can_never_hold_blocks_nothing() -> Non
         [team(gpus=9)], wide, asks("small", 1, created=3), running=running, aged=[wide]
     )
     assert isinstance(verdicts["small"], Admitted)
+
+
+def test_a_start_is_kept_on_nodes_of_pods_that_would_fit_now_too() -> None:
+    """The head of the gang fits only c1, which is free; its workers wait for n1 until 50."""
+    workers = group("workers", 8, shape(gpu=1, selector={"pool": "gpu"}))
+    blocked = replace(gang("big", group("head", 1, shape(cpu=4)), workers), queue="a")
+    small = gang("small", group("head", 1, shape(cpu=4)), created=1)
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        blocked,
+        replace(small, queue="a"),
+        running=[holds("old", {"n1": 4}, ends=50)],
+        nodes=(node("n1", gpu=8, cpu=2, labels={"pool": "gpu"}), node("c1", cpu=4)),
+    )
+    assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
