@@ -145,6 +145,7 @@ class _Cycle:
             self._took_room,
             tuple(self._blocking.passed),
             self._held,
+            self._blocking.asks_again_in,
         )
         return tuple(decisions), found
 

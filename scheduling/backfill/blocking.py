@@ -43,8 +43,15 @@ STEPS = 200_000
 """What the search for a later start may take each time it is asked."""
 
 
+LONGEST = 60.0
+"""After so many seconds a cycle decides anew what had to leave its room to a blocked gang."""
+
+
 class Blocking:
-    """The blocked gangs of one cycle, and what may pass them."""
+    """The blocked gangs of one cycle, and what may pass them.
+
+    `asks_again_in` is after how many seconds time alone may turn a refusal; infinite where none.
+    """
 
     def __init__(
         self, queues: Queues, order: QueueOrder, nodes: NodeSnapshot, existing: ExistingPods | None
@@ -55,6 +62,7 @@ class Blocking:
         self._kept: Reservations | None = None
         self._started: list[RunningGang] = []
         self.passed: list[GangKey] = []
+        self.asks_again_in = inf
         nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
         for first, *others in order.over_quota():
             self._first[first.queue] = first
@@ -79,6 +87,8 @@ class Blocking:
             if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
                 self._hold_behind(gang)
             wait = None if broken.barred else broken.starts - self._queues.now
+            again = LONGEST if wait is None else max(1.0, wait)
+            self.asks_again_in = min(self.asks_again_in, again, LONGEST)
             return would_delay(broken.gang, wait, gang.duration)
         first = self._first.get(gang.queue)
         if first is not None and gang.minimum and self._place(first) < self._place(gang):

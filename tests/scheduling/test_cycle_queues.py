@@ -438,3 +438,21 @@ def test_a_start_is_kept_on_nodes_of_pods_that_would_fit_now_too() -> None:
         nodes=(node("n1", gpu=8, cpu=2, labels={"pool": "gpu"}), node("c1", cpu=4)),
     )
     assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_cycle_says_when_time_alone_may_turn_what_a_reservation_refused() -> None:
+    tree = QuotaTree([team(WhenBlocked.BACKFILL)])
+
+    def asks_again(*pending: PendingGang, ends: float) -> float:
+        waiting = WaitingGangs(tree)
+        for each in pending:
+            waiting.put(each)
+        held = np.array([tree.requests({GPU: 8})], dtype=np.int64)
+        told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: [holds("old", {"n1": 8}, ends=ends)])
+        nodes = columns(*NODES, used={"n1": {GPU: 8, "pods": 8}})
+        return next_cycle(told, nodes, None)[1].asks_again_in
+
+    head, long = asks("head", 16), asks("long", 1, created=1)
+    assert asks_again(head, long, ends=40) == 40
+    assert asks_again(head, long, ends=4000) == 60
+    assert asks_again(head, ends=40) == inf
