@@ -66,10 +66,9 @@ class Blocking:
         nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
         for first, *others in order.over_quota():
             self._first[first.queue] = first
-            own = np.zeros(len(self._tree.names), dtype=np.bool_)
-            own[self._tree.index[first.queue]] = True
             for gang in (first, *(each for each in others if each.key in queues.aged)):
-                self._keep(gang, Contested(nowhere, own))
+                if self._keeps_a_start(gang):
+                    self._keep(gang, Contested(nowhere, self._waits_for_quota_of(gang)))
 
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
@@ -166,6 +165,11 @@ class Blocking:
         masks = [feasible(each.shape, self._nodes) for each in groups]
         found: Mask = np.logical_or.reduce(masks)
         return found
+
+    def _waits_for_quota_of(self, gang: PendingGang) -> Mask:
+        """Return the queues that use the quota which the minimum of a gang waits for."""
+        at, demand = self._tree.index[gang.queue], self._tree.requests(requests_of(gang.minimum))
+        return self._tree.sharing(at, demand, self._tree.used(self._order.held))
 
     def _fits(self, gang: PendingGang, outlook: Outlook) -> bool:
         """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""

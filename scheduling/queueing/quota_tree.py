@@ -87,6 +87,27 @@ class QuotaTree:
             available[level] = np.clip(available[level], -MOST, MOST)
         return np.where(self.limited, available, MOST)
 
+    def sharing(self, at: int, demand: Amounts, used: Amounts) -> Mask:
+        """Return the queues whose use keeps a demand of one waiting: all below the same one above.
+
+        That is the topmost queue above it that has not enough for what the queues below it ask of
+        it; the queue itself where none has too little.
+        """
+        available, top, asked, row = np.maximum(self.available(used), 0), at, demand, at
+        while self._parent[row] >= 0:
+            asked = np.maximum(0, asked - np.maximum(0, self.kept[row] - used[row]))
+            row = int(self._parent[row])
+            if (asked > available[row]).any():
+                top = row
+        return self._below(top)
+
+    def _below(self, top: int) -> Mask:
+        below = np.zeros(len(self.names), dtype=np.bool_)
+        below[top] = True
+        for level in self._levels[1:]:
+            below[level] |= below[self._parent[level]]
+        return below
+
     def borrowed(self, used: Amounts) -> Amounts:
         """Return how much each queue uses beyond the quota of its subtree."""
         return np.where(self.limited, np.maximum(0, used - self.subtree), 0)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import inf
 
 import numpy as np
+import pytest
 
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -456,3 +457,23 @@ def test_a_cycle_says_when_time_alone_may_turn_what_a_reservation_refused() -> N
     assert asks_again(head, long, ends=40) == 40
     assert asks_again(head, long, ends=4000) == 60
     assert asks_again(head, ends=40) == inf
+
+
+@pytest.mark.parametrize("when", [WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL])
+def test_quota_that_a_gang_is_to_borrow_is_kept_from_those_that_borrow_it_too(
+    when: WhenBlocked,
+) -> None:
+    """The eight GPUs of the queue above come free at 100; an aged gang needs no such time."""
+    above = Queue("all", quota={GPU: 8})
+    mine = replace(team(when), parent="all", quota={})
+    big, small = asks("big", 8), asks("small", 1, queue="c", created=5)
+    verdicts, _ = decide(
+        [above, mine, Queue("c", "all"), Queue("d", quota={GPU: 8})],
+        big,
+        small,
+        asks("apart", 1, queue="d", created=6),
+        running=[holds("old", {"n1": 4}, ends=100, queue="c")],
+        aged=[big] if when is WhenBlocked.BEST_EFFORT else [],
+    )
+    assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
+    assert isinstance(verdicts["apart"], Admitted), "it shares no quota with them"
