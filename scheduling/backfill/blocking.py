@@ -68,7 +68,7 @@ class Blocking:
             self._first[first.queue] = first
             for gang in (first, *(each for each in others if each.key in queues.aged)):
                 if self._keeps_a_start(gang):
-                    self._keep(gang, Contested(nowhere, self._waits_for_quota_of(gang)))
+                    self._keep(gang, self._quota_for(gang, nowhere))
 
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
@@ -153,7 +153,11 @@ class Blocking:
         if self._backfills(gang):
             reach = [feasible(each.shape, self._nodes) for each in gang.minimum]
             everywhere: Mask = np.logical_or.reduce(reach) & contested.nodes.any()
-            self._kept.reserve(replace(kept, contested=Contested(everywhere, contested.queues)))
+            self._kept.reserve(
+                replace(
+                    kept, contested=Contested(everywhere, contested.queues, contested.resources)
+                )
+            )
 
     def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
         return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())
@@ -166,10 +170,12 @@ class Blocking:
         found: Mask = np.logical_or.reduce(masks)
         return found
 
-    def _waits_for_quota_of(self, gang: PendingGang) -> Mask:
-        """Return the queues that use the quota which the minimum of a gang waits for."""
+    def _quota_for(self, gang: PendingGang, nowhere: Mask) -> Contested:
+        """Return the quota that the minimum of a gang waits for, and the queues that use it."""
         at, demand = self._tree.index[gang.queue], self._tree.requests(requests_of(gang.minimum))
-        return self._tree.sharing(at, demand, self._tree.used(self._order.held))
+        short = demand > np.maximum(self._order.available(gang.queue), 0)
+        used = self._tree.used(self._order.held)
+        return Contested(nowhere, self._tree.sharing(at, demand, used), short)
 
     def _fits(self, gang: PendingGang, outlook: Outlook) -> bool:
         """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""

@@ -69,10 +69,14 @@ Fits = Callable[[PendingGang, Outlook], bool]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contested:
-    """What a blocked gang waits for: room on some nodes, or quota that some queues share."""
+    """What a blocked gang waits for: room on some nodes, or quota that some queues share.
+
+    `resources` are the columns of the quota that is short, None for all.
+    """
 
     nodes: Mask
     queues: Mask
+    resources: Mask | None = None
 
     def meets(self, other: "Contested") -> bool:
         """Say whether both want something of the same."""
@@ -80,7 +84,10 @@ class Contested:
 
     def is_taken_by(self, gang: RunningGang) -> bool:
         """Say whether a gang takes some of it."""
-        return bool(self.nodes[gang.nodes].any() or self.queues[gang.queue])
+        if self.nodes[gang.nodes].any():
+            return True
+        short = gang.quota if self.resources is None else gang.quota[self.resources]
+        return bool(self.queues[gang.queue] and short.any())
 
 
 @dataclass(eq=False, slots=True)

@@ -477,3 +477,18 @@ def test_quota_that_a_gang_is_to_borrow_is_kept_from_those_that_borrow_it_too(
     )
     assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
     assert isinstance(verdicts["apart"], Admitted), "it shares no quota with them"
+
+
+def test_a_gang_that_takes_none_of_the_short_quota_passes_an_aged_one() -> None:
+    """The aged gang waits for GPUs of its quota; the other asks for CPU alone."""
+    both = Queue("a", quota={GPU: 8, "cpu": 100_000})
+    big, light = asks("big", 8), gang("light", group("head", 1, shape(cpu=1)), created=1)
+    verdicts, _ = decide(
+        [both],
+        big,
+        replace(light, queue="a"),
+        running=[holds("old", {"n1": 1})],
+        nodes=(node("n1", gpu=8, cpu=8), node("n2", gpu=8, cpu=8)),
+        aged=[big],
+    )
+    assert isinstance(verdicts["light"], Admitted)
