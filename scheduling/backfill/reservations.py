@@ -131,17 +131,26 @@ class Reservations:
         self._running = sorted((each for each in running if each.ends < inf), key=_order)
         self._fits = fits
         self._kept: list[Reservation] = []
+        self._all: Contested | None = None
 
     def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
         before = (each for each in self._kept if not each.barred)
         if not any(each.contested.meets(kept.contested) for each in before):
-            self._kept.append(kept)
+            self._add(kept)
 
     def bar(self, kept: Reservation) -> None:
         """Let nothing pass a gang to what it waits for."""
         kept.barred = True
+        self._add(kept)
+
+    def _add(self, kept: Reservation) -> None:
         self._kept.append(kept)
+        if self._all is None:
+            self._all = Contested(kept.contested.nodes.copy(), kept.contested.queues.copy())
+        else:
+            self._all.nodes[:] |= kept.contested.nodes
+            self._all.queues[:] |= kept.contested.queues
 
     def drop(self, kept: Reservation) -> None:
         """Keep nothing for a gang any more."""
@@ -152,6 +161,9 @@ class Reservations:
 
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
+        if self._all is None or not self._all.is_taken_by(gang):
+            self._note(gang)
+            return None
         standing: list[tuple[Reservation, Outlook]] = []
         for each in [each for each in self._kept if each.concerns(gang)]:
             then = self._then(each, outlook)
