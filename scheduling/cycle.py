@@ -106,7 +106,7 @@ class _Cycle:
         settings: Settings,
     ) -> None:
         self._queues, self._tree = queues, queues.waiting.tree
-        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.aged)
+        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.overdue)
         self._existing, self._holders, self._volumes = existing, holders, volumes
         self._steps_left, self._most = settings.cycle_search_steps, settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False
@@ -145,6 +145,7 @@ class _Cycle:
             self._took_room,
             tuple(self._blocking.passed),
             self._held,
+            self._blocking.asks_again_in,
         )
         return tuple(decisions), found
 
@@ -188,9 +189,9 @@ class _Cycle:
         self, gang: PendingGang, units: Sequence[int], outcome: Accepted, room: FreeCapacity
     ) -> tuple[Admitted | Refusal, FreeCapacity]:
         """Admit a gang that fits, unless it must leave the room to a blocked one."""
-        delay = self._blocking.delay(gang, outcome.placement, room)
+        delay = self._blocking.delay(_with_units(gang, units), outcome.placement, room)
         if delay is not None:
-            return delay, room.for_next()
+            return self._delayed(gang, units, delay, room)
         self._order.take(gang, amounts_of(outcome.placement))
         verdict = self._admitted(gang, outcome)
         placed = tuple(units[at] for at in verdict.units)
@@ -198,6 +199,20 @@ class _Cycle:
         if left_out is None and len(units) < len(gang.surplus):
             left_out = self._surplus_over_quota(gang, units)
         return replace(verdict, units=placed, left_out=left_out), outcome.room.for_next()
+
+    def _delayed(
+        self, gang: PendingGang, units: Sequence[int], delay: Refusal, room: FreeCapacity
+    ) -> tuple[Admitted | Refusal, FreeCapacity]:
+        """Admit the minimum alone where only the surplus would keep a blocked gang waiting."""
+        if gang.minimum and units:
+            alone = replace(gang, surplus=())
+            outcome = self._outcome(alone, room, self._steps)
+            if isinstance(outcome, Accepted):
+                verdict, room = self._accepted(alone, (), outcome, room)
+                if isinstance(verdict, Admitted):
+                    return replace(verdict, left_out=delay), room
+                return verdict, room
+        return delay, room.for_next()
 
     @property
     def _steps(self) -> int:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from math import inf
 
-import numpy as np
-
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.state.known import Known
 from kube.codec.fields import moment_of
+from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.queue import Queue
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -68,14 +68,14 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         moment.wall,
         lambda: _holdings(known, moment),
         _Aged(known, moment.wall),
+        _Overdue(known, moment.wall),
     )
 
 
 def _cluster(known: Known) -> Mapping[str, int]:
     """Return what all nodes have of each resource."""
     nodes = known.cache.columns()
-    totals = np.minimum(nodes.allocatable, 2**40).sum(axis=1)
-    return dict(zip(nodes.resources, totals.tolist(), strict=True))
+    return dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True))
 
 
 class _Aged:
@@ -89,17 +89,34 @@ class _Aged:
         self._views = known.views
 
     def __contains__(self, key: object) -> bool:
-        gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
-        if gang is None or not gang.minimum:
+        gang = self._that_waits(key)
+        if gang is None:
             return False
-        rules = self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
-        waited = self._now - self._gathered(gang)
-        return waited >= rules.longest_wait or self._passes[gang.key] >= rules.most_passes
+        return self._is_overdue(gang) or self._passes[gang.key] >= self._rules(gang).most_passes
+
+    def _that_waits(self, key: object) -> PendingGang | None:
+        """Return the gang if it waits for its minimum."""
+        gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
+        return gang if gang is not None and gang.minimum else None
+
+    def _rules(self, gang: PendingGang) -> Queue:
+        return self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
+
+    def _is_overdue(self, gang: PendingGang) -> bool:
+        return self._now - self._gathered(gang) >= self._rules(gang).longest_wait
 
     def _gathered(self, gang: PendingGang) -> float:
         """Return since when all pods of the minimum exist, as the record says it."""
         view = self._views.get(gang.key)
         return _since(view, "Gathered") or self._now if view is not None else self._now
+
+
+class _Overdue(_Aged):
+    """Those of them that waited so long; a tenant cannot bring that about by gangs of its own."""
+
+    def __contains__(self, key: object) -> bool:
+        gang = self._that_waits(key)
+        return gang is not None and self._is_overdue(gang)
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:

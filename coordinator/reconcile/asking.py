@@ -60,6 +60,7 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=retreat.count if retreat.until > look.now else 0,
+        is_repair=bool(asked.minimum) and look.view.reservation.placement is not None,
     )
 
 

@@ -42,8 +42,11 @@ class Agenda:
 
     def renew_soon(self) -> None:
         """Have the numbers of waiting gangs worked out anew when they are `QUIET_DELAY` old."""
-        soon = self.cycled_at + QUIET_DELAY
-        self.refresh_at = min(self.refresh_at or soon, soon)
+        self.refresh_by(self.cycled_at + QUIET_DELAY)
+
+    def refresh_by(self, at: float) -> None:
+        """Have a cycle run at a moment, unless one is due before."""
+        self.refresh_at = at if self.refresh_at is None else min(self.refresh_at, at)
 
     def pass_time(self, now: float) -> None:
         """Mark all that is due by now."""

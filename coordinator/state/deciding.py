@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import accumulate
+from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.view import GangView
@@ -62,6 +63,8 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     cycles.passes.update(cycles.memory.passed)
     if cycles.memory.old:
         known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
+    if cycles.memory.asks_again_in < inf:
+        known.agenda.refresh_by(moment.now + cycles.memory.asks_again_in)
     return decisions
 
 

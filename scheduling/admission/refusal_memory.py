@@ -7,6 +7,7 @@ room that one of the gang's pods could use.
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from scheduling.admission.pods import Surroundings
 from scheduling.diagnosis.never_fits import never
@@ -58,7 +59,7 @@ class Memory:
     says that a gang was given room: if that is free again in the next cycle, more is left than the
     refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
     `held_back` has by queue all that the refusals of undecided gangs follow from: where it is the
-    same they stand.
+    same they stand. `asks_again_in` is after how many seconds time alone may turn a refusal.
     """
 
     room: FreeCapacity
@@ -69,6 +70,7 @@ class Memory:
     took: bool = False
     passed: tuple[GangKey, ...] = ()
     held_back: Mapping[str, Hashable] = field(default_factory=dict)
+    asks_again_in: float = inf
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

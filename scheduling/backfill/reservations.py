@@ -11,12 +11,13 @@ passes it on the nodes that it waits for.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from math import inf
 
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.waiting import Place
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -25,7 +26,8 @@ class RunningGang:
 
     `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
     what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
-    the queue in row `queue`.
+    the queue in row `queue`; `borrows` says that this is more than its own quota covers,
+    `place` where it waited in the queue.
     """
 
     key: GangKey
@@ -34,6 +36,8 @@ class RunningGang:
     room: Amounts
     queue: int
     quota: Amounts
+    borrows: bool = True
+    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,10 +69,14 @@ Fits = Callable[[PendingGang, Outlook], bool]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contested:
-    """What a blocked gang waits for: room on some nodes, or quota that some queues share."""
+    """What a blocked gang waits for: room on some nodes, or quota that some queues share.
+
+    `resources` are the columns of the quota that is short, None for all.
+    """
 
     nodes: Mask
     queues: Mask
+    resources: Mask | None = None
 
     def meets(self, other: "Contested") -> bool:
         """Say whether both want something of the same."""
@@ -76,15 +84,21 @@ class Contested:
 
     def is_taken_by(self, gang: RunningGang) -> bool:
         """Say whether a gang takes some of it."""
-        return bool(self.nodes[gang.nodes].any() or self.queues[gang.queue])
+        if self.nodes[gang.nodes].any():
+            return True
+        short = gang.quota if self.resources is None else gang.quota[self.resources]
+        return bool(self.queues[gang.queue] and short.any())
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Reservation:
     """What is kept for a blocked gang.
 
     `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    a gang would pass. A barred one has no time: nothing may pass.
+    a gang would pass. A barred one has no time: nothing may pass. `row` is that of the gang's
+    queue; `within` says that it is kept from that queue alone, `borrows` that gangs of other queues
+    may take from it what their own quota covers. Gangs before its `place` in its queue need not
+    heed it.
     """
 
     gang: PendingGang
@@ -92,6 +106,21 @@ class Reservation:
     starts: float = -inf
     then: Outlook | None = None
     barred: bool = False
+    row: int = -1
+    within: bool = False
+    borrows: bool = False
+    place: Place | None = None
+
+    def concerns(self, gang: RunningGang) -> bool:
+        """Say whether a gang that would start takes some of what is kept, and has to heed that."""
+        if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
+            return False
+        return not self._is_behind(gang) and self.contested.is_taken_by(gang)
+
+    def _is_behind(self, gang: RunningGang) -> bool:
+        if gang.queue != self.row or gang.place is None or self.place is None:
+            return False
+        return gang.place < self.place
 
 
 class Reservations:
@@ -102,23 +131,41 @@ class Reservations:
         self._running = sorted((each for each in running if each.ends < inf), key=_order)
         self._fits = fits
         self._kept: list[Reservation] = []
+        self._all: Contested | None = None
 
-    def reserve(self, gang: PendingGang, contested: Contested) -> None:
+    def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        if not any(each.contested.meets(contested) for each in self._kept):
-            self._kept.append(Reservation(gang, contested))
+        before = (each for each in self._kept if not each.barred)
+        if not any(each.contested.meets(kept.contested) for each in before):
+            self._add(kept)
 
-    def bar(self, gang: PendingGang, contested: Contested) -> None:
+    def bar(self, kept: Reservation) -> None:
         """Let nothing pass a gang to what it waits for."""
-        self._kept.append(Reservation(gang, contested, barred=True))
+        kept.barred = True
+        self._add(kept)
+
+    def _add(self, kept: Reservation) -> None:
+        self._kept.append(kept)
+        if self._all is None:
+            self._all = Contested(kept.contested.nodes.copy(), kept.contested.queues.copy())
+        else:
+            self._all.nodes[:] |= kept.contested.nodes
+            self._all.queues[:] |= kept.contested.queues
+
+    def drop(self, kept: Reservation) -> None:
+        """Keep nothing for a gang any more."""
+        self._kept.remove(kept)
 
     def delayed_by(self, gang: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break if it started now, None where none.
 
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
+        if self._all is None or not self._all.is_taken_by(gang):
+            self._note(gang)
+            return None
         standing: list[tuple[Reservation, Outlook]] = []
-        for each in [each for each in self._kept if each.contested.is_taken_by(gang)]:
+        for each in [each for each in self._kept if each.concerns(gang)]:
             then = self._then(each, outlook)
             if each.barred:
                 return each
@@ -128,12 +175,24 @@ class Reservations:
             if not self._fits(each.gang, then):
                 return each
             standing.append((each, then))
+        self._move_starts(gang, [each for each, _ in standing])
         for each, then in standing:
             each.then = then
-        self._start(gang)
+        self._note(gang)
         return None
 
-    def _start(self, gang: RunningGang) -> None:
+    def start(self, gang: RunningGang) -> None:
+        """Count a gang as running that nothing may delay; starts that it moves are found anew."""
+        self._move_starts(gang, ())
+        self._note(gang)
+
+    def _move_starts(self, gang: RunningGang, but: Container[Reservation]) -> None:
+        """Forget the starts, but some, that a gang moves which does not have to heed them."""
+        for each in self._kept:
+            if each not in but and each.contested.is_taken_by(gang) and gang.ends > each.starts:
+                each.then = None
+
+    def _note(self, gang: RunningGang) -> None:
         if gang.ends < inf:
             insort(self._running, gang, key=_order)
 

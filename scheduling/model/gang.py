@@ -97,7 +97,9 @@ class PendingGang:
     are asked only where they matter. `topology` is None where the gang asks for none. `setbacks`
     says how often of late the gang had room and gave it back without having run. `sharing` is no
     part of the gang: it follows from its volumes at one moment (`shared_claims`). `queue` is the
-    one that it waits in, `duration` how long it is expected to run, in seconds.
+    one that it waits in, `duration` how long it is expected to run, in seconds. `is_repair` says
+    that the gang holds a placement and asks for lost parts of its minimum: no other gang's wait may
+    keep it from them.
     """
 
     key: GangKey
@@ -112,6 +114,7 @@ class PendingGang:
     sharing: Sharing | None = None
     queue: str = DEFAULT_QUEUE
     duration: float = inf
+    is_repair: bool = False
 
     @property
     def has_inter_pod_constraints(self) -> bool:

@@ -5,10 +5,11 @@ comes before one that borrows, and the latter before none: the queue `default` h
 its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
 (of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
 holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that has
-waited too long is decided before those of other queues.
+waited too long is decided before those of other queues, but a borrower never before a gang that
+its own quota covers.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
-behind a blocked gang is.
+behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
@@ -20,11 +21,15 @@ import numpy as np
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
-from scheduling.queueing.quota_tree import MOST, QuotaTree
+from scheduling.queueing.quota_tree import QuotaTree, millionths
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
-Rank = tuple[bool, int, bool, int, int, float, str, str]
-"""Not aged, setbacks, borrows, share, priority (falling), arrival, namespace, name."""
+Rank = tuple[int, bool, bool, float, int, float, str, str]
+"""Setbacks, borrows, not overdue, share, priority (falling), arrival, namespace, name."""
+
+
+PROTECTED = 100
+"""So many gangs of a queue that wait for quota are looked at; those behind them come later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class QueueOrder:
     """One cycle's walk over the queues; what it hands out must be taken, blocked or passed over.
 
     `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
-    of each resource; `aged` are the gangs that nothing may pass any more.
+    of each resource; `overdue` are the gangs that have waited too long.
     """
 
     def __init__(
@@ -53,17 +58,20 @@ class QueueOrder:
         waiting: WaitingGangs,
         held: Amounts,
         cluster: Mapping[str, int],
-        aged: Container[GangKey] = frozenset(),
+        overdue: Container[GangKey] = frozenset(),
     ) -> None:
         self._tree: QuotaTree = waiting.tree
-        self._held, self._aged = held.copy(), aged
+        self._held, self._overdue = held.copy(), overdue
         self._cluster = np.maximum(1, self._tree.requests(cluster))
+        most = self._tree.most
+        if cluster:
+            most = np.minimum(most, self._tree.requests(cluster))
         self._progress = {line.queue.name: _Progress(line, waiting) for line in waiting.lines()}
         self._entries: list[tuple[Rank, int, str]] = []
         self._next_demands = np.zeros_like(held)
         self._count()
         for name, progress in self._progress.items():
-            progress.begin(self._allowance(name), self._tree.most[self._tree.index[name]])
+            progress.begin(self._allowance(name), most[self._tree.index[name]])
             self._enter(name)
 
     def __iter__(self) -> Iterator[PendingGang]:
@@ -135,11 +143,11 @@ class QueueOrder:
         """Return what the gangs of each queue hold, with those admitted so far."""
         return self._held
 
-    def over_quota(self) -> Iterator[PendingGang]:
-        """Yield the first gang of each queue that waits for quota when the cycle begins."""
+    def over_quota(self) -> Iterator[Sequence[PendingGang]]:
+        """Yield the first gangs of each queue that wait for quota when the cycle begins."""
         for progress in self._progress.values():
-            if progress.first_blocked is not None:
-                yield progress.line.gangs[progress.first_blocked]
+            if len(progress.blocked):
+                yield [progress.line.gangs[at] for at in progress.blocked[:PROTECTED].tolist()]
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not decided, with the reason, once all others are."""
@@ -160,10 +168,15 @@ class QueueOrder:
         at = self._tree.index[progress.line.queue.name]
         setbacks, _, created, namespace, name = progress.line.places[progress.at]
         borrows = self._borrows(at, progress.demand)
-        share = self._share_of_cluster(at) if borrows else int(self._shares[at])
+        share = self._share_of_cluster(at) if borrows else float(self._shares[at])
         priority = -progress.line.gangs[progress.at].priority
-        is_young = progress.line.gangs[progress.at].key not in self._aged
-        return is_young, setbacks, borrows, share, priority, created, namespace, name
+        is_young = progress.line.gangs[progress.at].key not in self._overdue
+        return setbacks, borrows, is_young, share, priority, created, namespace, name
+
+    def borrows(self, gang: PendingGang) -> bool:
+        """Say whether the minimum of a gang would take its queue beyond its own quota."""
+        at = self._tree.index[gang.queue]
+        return self._borrows(at, self._tree.requests(requests_of(gang.minimum)))
 
     def _borrows(self, at: int, demand: Amounts) -> bool:
         """Say whether a queue would use more than its own quota, or has none."""
@@ -171,9 +184,9 @@ class QueueOrder:
         beyond = self._used[at] + demand > self._tree.subtree[at]
         return not limited.any() or bool((beyond & limited & (demand > 0)).any())
 
-    def _share_of_cluster(self, at: int) -> int:
-        holds = np.minimum(np.maximum(self._held[at], self._used[at]), MOST // 10**6)
-        return int((holds * 10**6 // self._cluster).max(initial=0))
+    def _share_of_cluster(self, at: int) -> float:
+        holds = np.maximum(self._held[at], self._used[at])
+        return float(millionths(holds, self._cluster).max(initial=0))
 
 
 class _Progress:
@@ -186,21 +199,19 @@ class _Progress:
         self._next = 0
         self._given = np.zeros(len(line.gangs), dtype=np.bool_)
         self._end = len(line.gangs)
-        self.first_blocked: int | None = None
+        self.blocked: Positions = np.zeros(0, dtype=np.intp)
         self._is_short_first = False
 
     def begin(self, allowance: Amounts, most: Amounts) -> None:
         """Look which gangs the quota lets through; others have no chance in this cycle.
 
-        What no quota will ever cover blocks nothing.
+        What no quota, or not all nodes together, will ever cover blocks nothing.
         """
         fits = (self._demands <= np.maximum(allowance, 0)).all(axis=1)
         self._open = np.flatnonzero(fits)
-        blocked = ~fits & (self._demands <= most).all(axis=1)
-        if blocked.any():
-            self.first_blocked = int(np.argmax(blocked))
-            if self._is_strict:
-                self._end = self.first_blocked
+        self.blocked = np.flatnonzero(~fits & (self._demands <= most).all(axis=1))
+        if len(self.blocked) and self._is_strict:
+            self._stop_at(int(self.blocked[0]))
 
     @property
     def _is_strict(self) -> bool:
@@ -219,17 +230,16 @@ class _Progress:
 
     def is_at(self, position: int) -> bool:
         """Say whether the gang at this position is the next, and may be decided."""
-        return self._next < len(self._open) and self.at == position < self._end
+        return self._next < len(self._open) and self.at == position
 
     def find(self, allowance: Amounts) -> bool:
         """Go on to the next gang that the quota covers; say whether there is one."""
-        if self._next >= len(self._open) or self.at >= self._end:
+        if self._next >= len(self._open):
             return False
         if bool((self.demand <= np.maximum(allowance, 0)).all()):
             return True
         if self._is_strict:
-            self._end = self.at
-            return False
+            self._stop_at(self.at)
         self._drop_uncovered(allowance)
         return self._next < len(self._open)
 
@@ -262,12 +272,22 @@ class _Progress:
 
     def stop_behind(self, gang: PendingGang) -> None:
         """Let all that are behind a gang wait."""
-        self._end = min(self._end, self.line.position(gang))
+        self._stop_at(self.line.position(gang))
+
+    def _stop_at(self, position: int) -> None:
+        """Let nothing behind a position be decided but repairs."""
+        self._end = min(self._end, position)
+        rest = self._open[self._next :]
+        goes_on = [at <= self._end or self.line.gangs[at].is_repair for at in rest.tolist()]
+        rest = rest[np.array(goes_on, dtype=np.bool_)]
+        self._open = np.concatenate([self._open[: self._next], rest])
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
         positions = np.flatnonzero(~self._given)
-        quota, behind = positions[positions <= self._end], positions[positions > self._end]
+        waits = [at > self._end and not self.line.gangs[at].is_repair for at in positions.tolist()]
+        is_behind = np.array(waits, dtype=np.bool_)
+        quota, behind = positions[~is_behind], positions[is_behind]
         if len(quota):
             yield HeldBack(self.line, tuple(quota.tolist()), self._demands[quota])
         if len(behind):

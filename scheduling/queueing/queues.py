@@ -37,8 +37,9 @@ class Queues:
 
     `held` is what the gangs of each queue hold (queues x resources of the tree), `cluster` what all
     nodes have together. `holdings` are asked only where a gang is blocked in a queue that
-    backfills. `aged` are the gangs that waited so long, or were passed so often, that nothing may
-    pass them any more.
+    backfills. `aged` are the gangs that waited so long, or were passed so often, that no gang of
+    their queue may pass them any more; `overdue` those of them that waited so long that no gang of
+    another queue may either.
     """
 
     waiting: WaitingGangs
@@ -47,6 +48,7 @@ class Queues:
     now: float = 0.0
     holdings: Callable[[], Iterable[Holding]] = _nothing
     aged: Container[GangKey] = frozenset()
+    overdue: Container[GangKey] = frozenset()
 
 
 def one_queue(pending: Iterable[PendingGang], queue: Queue | None = None) -> Queues:

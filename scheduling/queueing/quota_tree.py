@@ -14,12 +14,22 @@ queue names. Amounts are cut off at `MOST`, so that no sum of two leaves 64 bits
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.queue import Queue
 
 MOST = 2**60
 """More than any cluster has of a resource; what is unlimited is this much."""
+
+
+Shares = NDArray[np.float64]
+
+
+def millionths(part: Amounts, whole: Amounts) -> Shares:
+    """Return parts in whole millionths, the same on every machine; floats do not overflow."""
+    found: Shares = np.floor(part.astype(np.float64) * 1e6 / whole)
+    return found
 
 
 class QuotaTree:
@@ -77,19 +87,39 @@ class QuotaTree:
             available[level] = np.clip(available[level], -MOST, MOST)
         return np.where(self.limited, available, MOST)
 
+    def sharing(self, at: int, demand: Amounts, used: Amounts) -> Mask:
+        """Return the queues whose use keeps a demand of one waiting: all below the same one above.
+
+        That is the topmost queue above it that has not enough for what the queues below it ask of
+        it; the queue itself where none has too little.
+        """
+        available, top, asked, row = np.maximum(self.available(used), 0), at, demand, at
+        while self._parent[row] >= 0:
+            asked = np.maximum(0, asked - np.maximum(0, self.kept[row] - used[row]))
+            row = int(self._parent[row])
+            if (asked > available[row]).any():
+                top = row
+        return self._below(top)
+
+    def _below(self, top: int) -> Mask:
+        below = np.zeros(len(self.names), dtype=np.bool_)
+        below[top] = True
+        for level in self._levels[1:]:
+            below[level] |= below[self._parent[level]]
+        return below
+
     def borrowed(self, used: Amounts) -> Amounts:
         """Return how much each queue uses beyond the quota of its subtree."""
         return np.where(self.limited, np.maximum(0, used - self.subtree), 0)
 
-    def shares(self, used: Amounts) -> Amounts:
+    def shares(self, used: Amounts) -> Shares:
         """Return the dominant share of each queue: the largest part of its quota that it uses.
 
-        In millionths, so that it is the same on every machine; `MOST` where it uses what it has no
-        quota of.
+        In whole millionths; infinite where it uses what it has no quota of.
         """
-        part = used * 1_000_000 // np.maximum(self.subtree, 1)
-        part = np.where(self.subtree > 0, part, np.where(used > 0, MOST, 0))
-        shares: Amounts = np.where(self.limited, part, 0).max(axis=1, initial=0)
+        part = millionths(used, np.maximum(self.subtree, 1))
+        part = np.where(self.subtree > 0, part, np.where(used > 0, np.inf, 0))
+        shares: Shares = np.where(self.limited, part, 0).max(axis=1, initial=0)
         return shares
 
     def _find_levels(self) -> Iterator[Positions]:

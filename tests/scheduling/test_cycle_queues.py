@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import inf
 
 import numpy as np
+import pytest
 
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -47,9 +48,13 @@ def decide(
     *pending: PendingGang,
     running: Iterable[Holding] = (),
     aged: Iterable[PendingGang] = (),
+    passed: Iterable[PendingGang] = (),
     nodes: tuple[Node, ...] = NODES,
 ) -> tuple[dict[str, Verdict], list[str]]:
-    """The verdicts by name of the gang, and the blocked gangs that were passed."""
+    """The verdicts by name of the gang, and the blocked gangs that were passed.
+
+    `aged` have waited too long, `passed` were passed too often.
+    """
     tree, runs = QuotaTree(queues), list(running)
     waiting = WaitingGangs(tree)
     for each in pending:
@@ -62,7 +67,9 @@ def decide(
             taken = used.setdefault(where, {})
             for resource, amount in amounts:
                 taken[resource] = taken.get(resource, 0) + amount
-    told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, frozenset(each.key for each in aged))
+    overdue = frozenset(each.key for each in aged)
+    old = overdue | {each.key for each in passed}
+    told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, old, overdue)
     decisions, memory = next_cycle(told, columns(*nodes, used=used), None)
     return {each.key.name: each.verdict for each in decisions}, [key.name for key in memory.passed]
 
@@ -222,3 +229,266 @@ def test_gangs_that_wait_for_the_same_quota_as_before_are_not_told_again() -> No
     waiting.drop(GangKey("team", "g1"))
     names, memory = cycle(2, memory)
     assert names == ["g0", "g2"], "another place"
+
+
+def repairs(name: str, pods: int, *, surplus: int = 0, created: float = 0) -> PendingGang:
+    """A gang that runs and has lost pods of its minimum."""
+    return replace(asks(name, pods, surplus=surplus, created=created), is_repair=True)
+
+
+def test_an_aged_gang_does_not_keep_a_running_one_from_the_pods_that_it_lost() -> None:
+    big, running = asks("big", 8), [holds("broken", {"n1": 7})]
+    verdicts, _ = decide([team(gpus=8)], big, repairs("broken", 1), running=running, aged=[big])
+    assert isinstance(verdicts["broken"], Admitted)
+    assert said(verdicts["big"]).startswith("QuotaExceeded")
+
+
+def test_an_aged_gang_keeps_a_running_one_from_its_surplus_alone() -> None:
+    big, broken = asks("big", 16), repairs("broken", 1, surplus=3, created=1)
+    verdicts, _ = decide([team()], big, broken, running=BUSY, aged=[big])
+    repaired = verdicts["broken"]
+    assert isinstance(repaired, Admitted)
+    assert repaired.units == ()
+    assert repaired.left_out is not None
+    assert said(repaired.left_out).startswith("QueueBlocked")
+
+
+def test_strict_does_not_hold_back_the_repair_of_a_running_gang() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.STRICT)],
+        asks("big", 8),
+        asks("small", 1, created=1),
+        repairs("broken", 1, created=2),
+        running=BUSY,
+    )
+    assert isinstance(verdicts["broken"], Admitted)
+    assert said(verdicts["small"]).startswith("QueueBlocked")
+
+
+def test_a_repair_stays_within_the_quota() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.STRICT, 8)],
+        asks("big", 8),
+        repairs("broken", 2, created=1),
+        running=[holds("broken", {"n1": 7})],
+    )
+    assert said(verdicts["broken"]).startswith("QuotaExceeded")
+
+
+def test_a_repair_moves_the_start_that_is_kept_for_a_blocked_gang() -> None:
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("big", 14),
+        asks("short", 1, created=1, lasts=100),
+        replace(repairs("broken", 3, created=2), duration=300),
+        asks("later", 1, created=3, lasts=200),
+        running=[holds("old", {"n1": 8}, ends=100)],
+    )
+    assert isinstance(verdicts["broken"], Admitted)
+    assert isinstance(verdicts["later"], Admitted), "the start is at 300 now"
+
+
+def test_a_minimum_passes_where_only_the_surplus_would_delay_the_blocked_gang() -> None:
+    """Beside 14 GPUs of 16 there are two: for the minimum, and one more."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("big", 14),
+        asks("grows", 1, surplus=6, created=1),
+        running=[holds("old", {"n1": 6}, ends=100)],
+    )
+    grown = verdicts["grows"]
+    assert isinstance(grown, Admitted)
+    assert grown.units == ()
+    assert grown.left_out is not None
+    assert said(grown.left_out).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_gang_that_was_admitted_before_the_blocked_one_ends_too() -> None:
+    """The first holds n1 until 50; then the head could start, and what runs on delays it."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("first", 8, lasts=50),
+        asks("head", 16, created=1),
+        asks("endless", 8, created=2),
+    )
+    assert isinstance(verdicts["first"], Admitted)
+    assert said(verdicts["endless"]).startswith("QueueBlocked: there is room, but team/head")
+
+
+KEPT = Queue("b", quota={GPU: 99}, when_blocked=WhenBlocked.BACKFILL)
+
+
+def behind_a_reservation(when: WhenBlocked) -> tuple[dict[str, Verdict], list[str]]:
+    """The head of queue a would delay a gang of queue b; a short gang is behind it."""
+    return decide(
+        [KEPT, team(when)],
+        asks("reserved", 16, queue="b", created=-9),
+        asks("head", 4, created=1),
+        asks("short", 1, created=2, lasts=5),
+        running=[holds("old", {"n1": 4}, ends=100)],
+    )
+
+
+def test_in_a_strict_queue_nothing_passes_a_gang_that_a_reservation_holds() -> None:
+    verdicts, passed = behind_a_reservation(WhenBlocked.STRICT)
+    assert said(verdicts["head"]).startswith("QueueBlocked: there is room, but team/reserved")
+    assert said(verdicts["short"]).startswith("QueueBlocked: waits behind team/head")
+    assert passed == []
+
+
+def test_a_gang_that_passes_one_that_a_reservation_holds_is_counted() -> None:
+    verdicts, passed = behind_a_reservation(WhenBlocked.BEST_EFFORT)
+    assert isinstance(verdicts["short"], Admitted)
+    assert passed == ["head"]
+
+
+COMPANY = (
+    Queue("all"),
+    Queue("research", "all", {GPU: 10}),
+    Queue("product", "all", {GPU: 6}),
+    Queue("students", "all", {GPU: 0}),
+)
+
+
+def test_an_aged_borrower_does_not_come_before_guaranteed_quota() -> None:
+    student = asks("student", 14, queue="students")
+    verdicts, _ = decide(
+        COMPANY, student, asks("within", 4, queue="research", created=5), aged=[student]
+    )
+    assert isinstance(verdicts["within"], Admitted)
+
+
+def test_an_aged_borrower_that_waits_for_room_lets_guaranteed_quota_pass() -> None:
+    """Nodes have 13 GPUs: the borrower waits for them, others of the queue behind it."""
+    student = asks("student", 14, queue="students")
+    verdicts, _ = decide(
+        COMPANY,
+        student,
+        asks("second", 1, queue="students", created=1),
+        asks("borrows", 8, queue="product", created=5),
+        asks("within", 4, queue="research", created=6),
+        running=[holds("small", {"n1": 2}, queue="product")],
+        nodes=(*NODES[:1], node("n2", gpu=7)),
+        aged=[student],
+    )
+    assert isinstance(verdicts["within"], Admitted)
+
+
+def test_an_aged_gang_is_decided_before_other_queues_that_need_as_little_to_borrow() -> None:
+    queues = [team(gpus=16), Queue("b", quota={GPU: 16})]
+    old, other = asks("old", 10, created=5), asks("other", 10, queue="b", created=1)
+    verdicts, _ = decide(queues, old, other, aged=[old])
+    assert isinstance(verdicts["old"], Admitted)
+    verdicts, _ = decide(queues, old, other, passed=[old])
+    assert isinstance(verdicts["other"], Admitted), "passes count in the queue alone"
+
+
+def test_a_gang_that_was_passed_too_often_holds_its_nodes_in_its_queue_alone() -> None:
+    queues = [team(gpus=99), Queue("b", quota={GPU: 16})]
+    big, other = asks("big", 10), asks("other", 1, queue="b", created=1)
+    verdicts, _ = decide(queues, big, other, asks("own", 1, created=2), running=BUSY, passed=[big])
+    assert isinstance(verdicts["other"], Admitted)
+    assert said(verdicts["own"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def urgent(name: str, pods: int) -> PendingGang:
+    """A gang that is before all others of its queue, though it came last."""
+    return replace(asks(name, pods, created=9), priority=1000)
+
+
+def test_an_aged_gang_that_waits_for_quota_does_not_bar_the_gang_before_it() -> None:
+    big, running = asks("big", 8), [holds("old", {"n1": 1})]
+    verdicts, passed = decide([team(gpus=8)], big, urgent("vip", 1), running=running, aged=[big])
+    assert isinstance(verdicts["vip"], Admitted)
+    assert passed == [], "it was before the other one, and did not pass it"
+
+
+def test_an_aged_gang_behind_another_that_waits_for_quota_is_protected_too() -> None:
+    big, running = asks("big", 8), [holds("old", {"n1": 1})]
+    behind = asks("behind", 1, created=3)
+    verdicts, _ = decide([team(gpus=8)], big, urgent("vip", 8), behind, running=running, aged=[big])
+    assert said(verdicts["behind"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_gang_over_quota_that_the_nodes_can_never_hold_blocks_nothing() -> None:
+    """16 GPUs in all: 20 never fit, and neither does one pod of nine."""
+    running = [holds("old", {"n1": 1})]
+    absurd = asks("absurd", 20)
+    for when in WhenBlocked:
+        verdicts, _ = decide(
+            [team(when, 20)], absurd, asks("small", 1, created=3), running=running, aged=[absurd]
+        )
+        assert isinstance(verdicts["small"], Admitted), when
+    wide = replace(gang("wide", group("workers", 1, shape(gpu=9))), queue="a")
+    verdicts, _ = decide(
+        [team(gpus=9)], wide, asks("small", 1, created=3), running=running, aged=[wide]
+    )
+    assert isinstance(verdicts["small"], Admitted)
+
+
+def test_a_start_is_kept_on_nodes_of_pods_that_would_fit_now_too() -> None:
+    """The head of the gang fits only c1, which is free; its workers wait for n1 until 50."""
+    workers = group("workers", 8, shape(gpu=1, selector={"pool": "gpu"}))
+    blocked = replace(gang("big", group("head", 1, shape(cpu=4)), workers), queue="a")
+    small = gang("small", group("head", 1, shape(cpu=4)), created=1)
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        blocked,
+        replace(small, queue="a"),
+        running=[holds("old", {"n1": 4}, ends=50)],
+        nodes=(node("n1", gpu=8, cpu=2, labels={"pool": "gpu"}), node("c1", cpu=4)),
+    )
+    assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
+
+
+def test_a_cycle_says_when_time_alone_may_turn_what_a_reservation_refused() -> None:
+    tree = QuotaTree([team(WhenBlocked.BACKFILL)])
+
+    def asks_again(*pending: PendingGang, ends: float) -> float:
+        waiting = WaitingGangs(tree)
+        for each in pending:
+            waiting.put(each)
+        held = np.array([tree.requests({GPU: 8})], dtype=np.int64)
+        told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: [holds("old", {"n1": 8}, ends=ends)])
+        nodes = columns(*NODES, used={"n1": {GPU: 8, "pods": 8}})
+        return next_cycle(told, nodes, None)[1].asks_again_in
+
+    head, long = asks("head", 16), asks("long", 1, created=1)
+    assert asks_again(head, long, ends=40) == 40
+    assert asks_again(head, long, ends=4000) == 60
+    assert asks_again(head, ends=40) == inf
+
+
+@pytest.mark.parametrize("when", [WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL])
+def test_quota_that_a_gang_is_to_borrow_is_kept_from_those_that_borrow_it_too(
+    when: WhenBlocked,
+) -> None:
+    """The eight GPUs of the queue above come free at 100; an aged gang needs no such time."""
+    above = Queue("all", quota={GPU: 8})
+    mine = replace(team(when), parent="all", quota={})
+    big, small = asks("big", 8), asks("small", 1, queue="c", created=5)
+    verdicts, _ = decide(
+        [above, mine, Queue("c", "all"), Queue("d", quota={GPU: 8})],
+        big,
+        small,
+        asks("apart", 1, queue="d", created=6),
+        running=[holds("old", {"n1": 4}, ends=100, queue="c")],
+        aged=[big] if when is WhenBlocked.BEST_EFFORT else [],
+    )
+    assert said(verdicts["small"]).startswith("QueueBlocked: there is room, but team/big")
+    assert isinstance(verdicts["apart"], Admitted), "it shares no quota with them"
+
+
+def test_a_gang_that_takes_none_of_the_short_quota_passes_an_aged_one() -> None:
+    """The aged gang waits for GPUs of its quota; the other asks for CPU alone."""
+    both = Queue("a", quota={GPU: 8, "cpu": 100_000})
+    big, light = asks("big", 8), gang("light", group("head", 1, shape(cpu=1)), created=1)
+    verdicts, _ = decide(
+        [both],
+        big,
+        replace(light, queue="a"),
+        running=[holds("old", {"n1": 1})],
+        nodes=(node("n1", gpu=8, cpu=8), node("n2", gpu=8, cpu=8)),
+        aged=[big],
+    )
+    assert isinstance(verdicts["light"], Admitted)

@@ -165,6 +165,20 @@ def test_what_those_below_a_queue_take_counts_in_its_share_at_once() -> None:
     assert Cycle(queues, waiting, {"b": 2}).run() == ["a", "b", "all"]
 
 
+def test_large_shares_of_the_cluster_are_told_apart() -> None:
+    tree = QuotaTree(
+        [Queue("all", quota={"memory": 100 * 2**40}), *(Queue(n, "all") for n in "ab")]
+    )
+    waiting = WaitingGangs(tree)
+    for name in "ab":
+        asked = gang(name, group("workers", 1, shape(memory=2**40)), priority=name == "a")
+        waiting.put(replace(asked, queue=name))
+    rows = {"a": 60 * 2**40, "b": 2 * 2**40}
+    held = np.array([tree.requests({"memory": rows.get(name, 0)}) for name in tree.names])
+    order = QueueOrder(waiting, held, {"memory": 100 * 2**40})
+    assert [each.key.name for each in order] == ["b", "a"]
+
+
 # ---- the rule, asked of all gangs each time one is to be chosen
 
 

@@ -82,7 +82,7 @@ def test_the_dominant_share_is_that_of_the_scarcest_resource() -> None:
 def test_use_without_quota_is_the_largest_share_of_all() -> None:
     tree = QuotaTree([ALL, team("a", 8), team("guest", 0)])
     used = tree.used(np.array([tree.requests({GPU: 1}) for _ in tree.names]))
-    assert tree.shares(used)[tree.index["guest"]] == MOST
+    assert tree.shares(used)[tree.index["guest"]] == np.inf
 
 
 def test_no_queues_are_no_tree_to_stumble_over() -> None:
@@ -172,3 +172,11 @@ def test_the_arrays_say_what_the_rules_say_one_by_one(
     assert {name: max(0, each) for name, each in found.items()} == {
         name: each.may_take() for name, each in plain.items()
     }
+
+
+def test_shares_of_large_amounts_do_not_overflow() -> None:
+    tree = QuotaTree(
+        [Queue("big", quota={"memory": 20 * 2**40}), Queue("small", quota={"memory": 1})]
+    )
+    used = np.array([tree.requests({"memory": 10 * 2**40}), tree.requests({})])
+    assert tree.shares(used).tolist() == [500_000, 0]
