@@ -81,7 +81,7 @@ test: lint build ## check everything: format, lint, types, imports and all tests
 
 .PHONY: test-unit
 test-unit: venv ## run the tests that need no control plane
-	$(PYTEST) -m "not controlplane and not long" --hypothesis-profile=quick $(PYTEST_ARGS)
+	$(PYTEST) --numprocesses=3 -m "not controlplane and not long" --hypothesis-profile=quick $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: venv build ## run the tests that take minutes, and the quick ones on new examples

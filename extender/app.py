@@ -138,7 +138,7 @@ class Extender:
         except Exception:
             log.exception("call failed", verb=verb)
             calls[verb, "failed"].inc()
-            return web.Response(status=500, text="internal error, watched_pod the extender's log\n")
+            return web.Response(status=500, text="internal error, see the extender's log\n")
         calls[verb, "answered"].inc()
         asyncio.get_running_loop().call_soon(self._prefetch.work)  # once this answer is on its way
         if len(answer) == 1:

@@ -30,15 +30,16 @@ class Assignments:
         self, groups: Iterable[Group], demand: Demand, spreads: Iterable[Distribution]
     ) -> None:
         """Give every group as many nodes as it has pods; the spreads hold exactly that many."""
-        stock = {
-            shape: self._stock(spread) for (shape, _), spread in zip(demand, spreads, strict=True)
+        left = {
+            shape: self._nodes_of(spread)
+            for (shape, _), spread in zip(demand, spreads, strict=True)
         }
         for group in in_order(groups):
             taken = self._taken.setdefault((group.pod_set, group.replica, group.shape), {})
-            for node, pods in _dealt(stock[group.shape], group.count):
+            for node, pods in _dealt(left[group.shape], group.count):
                 taken[node] = taken.get(node, 0) + pods
 
-    def _stock(self, spread: Distribution) -> list[tuple[str, int]]:
+    def _nodes_of(self, spread: Distribution) -> list[tuple[str, int]]:
         """Return nodes with their pods, the first to be handed out last."""
         nodes = [self._names[at] for at in spread.nodes[::-1].tolist()]
         return list(zip(nodes, spread.pods[::-1].tolist(), strict=True))
@@ -64,13 +65,13 @@ def _by_round(
     return [(each, tuple(nodes)) for each, nodes in rounds.items()]
 
 
-def _dealt(stock: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
-    """Take so many pods off the stock."""
+def _dealt(left: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
+    """Take so many pods off what is left; return where they go."""
     dealt = []
     while count:
-        node, pods = stock.pop()
+        node, pods = left.pop()
         if pods > count:
-            stock.append((node, pods - count))
+            left.append((node, pods - count))
             pods = count
         count -= pods
         dealt.append((node, pods))

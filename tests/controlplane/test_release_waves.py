@@ -18,9 +18,9 @@ def add_zones(plot: Plot) -> None:
 
 
 def apart(workers: int) -> Json:
-    """A gang with its head in one zone, and workers in the other that are drawn to all of it."""
-    drawn = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "apart"}}, "topologyKey": ZONE}
-    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [drawn]}}
+    """A gang with its head in one zone, and workers in the other with affinity to all of it."""
+    term = {"labelSelector": {"matchLabels": {names.RAY_CLUSTER: "apart"}}, "topologyKey": ZONE}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     workers_group = group(replicas=workers, affinity=affinity, nodeSelector={ZONE: "blue"})
     return gang("apart", workers_group, head_group=head(nodeSelector={ZONE: "red"}))
 

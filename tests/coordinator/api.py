@@ -247,17 +247,16 @@ def _fault(outcome: Outcome) -> Exception:
 
 
 class Client:
-    """The client of one replica: `outcome` is that of its next write, `is_not_requeued` of its
-    reads."""
+    """The client of one replica: `outcome` is that of its next write; reads may fail as well."""
 
     def __init__(self, api: Api) -> None:
         self.outcome = Outcome.DONE
-        self.is_not_requeued = False
+        self.reads_fail = False
         self.held: deque[Callable[[], Json | None]] = deque()
         self._api = api
 
     async def get(self, path: str, *, as_: type[Any]) -> Any:
-        if self.is_not_requeued:
+        if self.reads_fail:
             raise Timeout("no answer within 10 s")
         return msgspec.convert(self._api.get(_parsed(path)[0]), as_)
 

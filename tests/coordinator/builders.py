@@ -69,7 +69,7 @@ def group(
     }
 
 
-def drawn(to: str, group_name: str = "") -> Json:
+def affinity_to(to: str, group_name: str = "") -> Json:
     """Affinity of a pod to any of a Ray cluster or of one group of it, within one zone."""
     wanted = {names.RAY_CLUSTER: to, **({names.RAY_GROUP: group_name} if group_name else {})}
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": wanted}}

@@ -5,7 +5,7 @@ from typing import Any
 from coordinator.messages.actions import ReleasePod
 from kube.objects import names
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, Json, drawn, group, node, ray_cluster, template
+from tests.coordinator.builders import TEAM, Json, affinity_to, group, node, ray_cluster, template
 from tests.coordinator.world import World
 
 
@@ -43,8 +43,12 @@ def zone(name: str, *, cpu: int = 2) -> Json:
 
 def apart(workers: int = 1, **more: Any) -> Json:
     """A head in zone h, and workers in zone w with affinity to the cluster's pods."""
-    drawn_workers = group("workers", workers, affinity=drawn("a"), nodeSelector={"zone": "w"})
-    return ray_cluster("a", drawn_workers, head=template(nodeSelector={"zone": "h"}), **more)
+    workers_with_affinity = group(
+        "workers", workers, affinity=affinity_to("a"), nodeSelector={"zone": "w"}
+    )
+    return ray_cluster(
+        "a", workers_with_affinity, head=template(nodeSelector={"zone": "h"}), **more
+    )
 
 
 def in_zones(**more: int) -> World:

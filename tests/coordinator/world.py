@@ -197,27 +197,27 @@ class Replica:
     # ---- acting
 
     def act(
-        self, at: int = 0, outcome: Outcome = Outcome.DONE, *, is_not_requeued: bool = False
+        self, at: int = 0, outcome: Outcome = Outcome.DONE, *, reads_fail: bool = False
     ) -> Action:
         """Carry out one action with the real executor."""
         action = self.todo.pop(at)
         if not self.leading:
             return action  # the executor asks its term before it sends anything
-        for event in self.carried_out(action, outcome, is_not_requeued=is_not_requeued):
+        for event in self.carried_out(action, outcome, reads_fail=reads_fail):
             self.handle([event])
         return action
 
     def carried_out(
-        self, action: Action, outcome: Outcome, *, is_not_requeued: bool = False
+        self, action: Action, outcome: Outcome, *, reads_fail: bool = False
     ) -> list[Event]:
-        self.client.outcome, self.client.is_not_requeued = outcome, is_not_requeued
+        self.client.outcome, self.client.reads_fail = outcome, reads_fail
         doing = self._executor._do(action)
         try:
             doing.send(None)
         except StopIteration as done:
             return cast(list[Event], done.value)
         finally:
-            self.client.is_not_requeued = False
+            self.client.reads_fail = False
         raise AssertionError("an executor that waits for something else than the client")
 
     def act_all(self) -> None:

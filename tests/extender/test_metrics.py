@@ -38,7 +38,7 @@ class Watched:
     def value(self, name: str) -> float:
         return total(self.registry, f"muster_extender_{name}")
 
-    def watched_pod(self, *objects: Any) -> None:
+    def show(self, *objects: Any) -> None:
         """Take in nodes, pods and Gangs, as the reflectors tell of them."""
         ours = self.watches
         for obj in objects:
@@ -155,14 +155,14 @@ def test_muster_extender_silence_seconds_moves(watched: Watched) -> None:
 
 
 def test_muster_extender_placed_gangs_moves(watched: Watched) -> None:
-    watched.watched_pod(as_gang(gang("waits")))
+    watched.show(as_gang(gang("waits")))
     assert watched.value("placed_gangs") == 0
-    watched.watched_pod(as_gang(gang(slots={"a": 1})))
+    watched.show(as_gang(gang(slots={"a": 1})))
     assert watched.value("placed_gangs") == 1
 
 
 def test_muster_extender_reserved_pods_moves(watched: Watched) -> None:
-    watched.watched_pod(as_gang(gang(slots={"a": 3})))
+    watched.show(as_gang(gang(slots={"a": 3})))
     assert watched.value("reserved_pods") == 3
 
 

@@ -29,7 +29,7 @@ def fenced(path: Path) -> str:
     return "\n".join(re.findall(r"^```.*?^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
 
 
-def matching_values(path: Path) -> set[str]:
+def anchors_of(path: Path) -> set[str]:
     """The anchors that the headings of a Markdown file get."""
     headings = re.findall(r"^#+ +(.*?) *$", prose(path), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -45,7 +45,7 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.exists(), link
         assert target.is_relative_to(ROOT), link
         if anchor:
-            assert anchor in matching_values(target), link
+            assert anchor in anchors_of(target), link
 
 
 @every_document

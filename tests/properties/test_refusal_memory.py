@@ -126,7 +126,7 @@ def test_what_is_kept_is_true_where_searches_run_out(
     st.lists(company_gangs(), min_size=1, max_size=3),
     st.lists(st.tuples(pods(("team", "others")), st.integers(0, 3)), min_size=1, max_size=6),
 )
-def test_a_memory_minds_who_comes_and_goes(
+def test_a_memory_follows_pods_that_come_and_go(
     on: list[Node], waiting: list[PendingGang], visits: list[tuple[Pod, int]]
 ) -> None:
     """Pods come, and go in the same order: gangs are decided as without a memory."""

@@ -18,7 +18,7 @@ from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import AssumedPods, ExistingPods, PodIndex, PodKind
 from tests.builders import columns, group, node, require, shape
-from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, minding, term
+from tests.scheduling.admission.test_interdependent import HOST, ZONE, asking, constrained, term
 
 WORLD = columns(
     *(
@@ -44,7 +44,7 @@ def reason(*groups: Group) -> str:
 
 
 def workers(near: list[PodTerm], apart: list[PodTerm]) -> Group:
-    return group("w", 5000, minding(near, apart))
+    return group("w", 5000, constrained(near, apart))
 
 
 OWN_ZONE, OWN_HOST, OTHERS = term("w", ZONE), term("w", HOST), term("x", ZONE)
@@ -69,8 +69,8 @@ def test_five_thousand_pods_with_absurd_affinity_get_a_verdict(
 
 
 def circle(kinds: int) -> list[Group]:
-    """Each pod set is drawn to the next one, the last to the first."""
-    return [group(f"s{at}", 10, minding([term(f"s{(at + 1) % kinds}")])) for at in range(kinds)]
+    """Each pod set has affinity to the next one, the last to the first."""
+    return [group(f"s{at}", 10, constrained([term(f"s{(at + 1) % kinds}")])) for at in range(kinds)]
 
 
 def test_pod_sets_that_are_drawn_to_each_other_in_a_circle_get_a_verdict() -> None:
@@ -116,7 +116,7 @@ def test_node_affinity_that_contradicts_itself_or_means_nothing_leaves_no_node(
     assert reason(group("w", 2, shape(cpu=1, node_affinity=terms))) == Reason.NO_FEASIBLE_NODE
 
 
-def test_nodes_that_offer_nothing_hold_nobody_and_break_nothing() -> None:
+def test_nodes_that_offer_nothing_hold_no_pod_and_break_nothing() -> None:
     silent = node("silent", cpu=0, memory=0, pods=0)
     assert isinstance(
         verdict(group("w", 1, shape(cpu=63)), on=columns(silent, node("n"))), Admitted
@@ -172,8 +172,8 @@ def test_what_is_known_of_shapes_that_are_too_large_is_not_handed_on(
 
 
 def test_pods_with_labels_of_their_own_are_asked_once_and_not_per_node() -> None:
-    """Another gang that asks for their company looks at each kind a few times."""
-    table, shunning = CountingTable(), minding([], [term("x", HOST)])
+    """Another gang with affinity to them looks at each kind a few times."""
+    table, shunning = CountingTable(), constrained([], [term("x", HOST)])
     gangs = [unlike(200, shape(cpu=33)), asking(group("v", 1, shunning), name="later")]
     run_cycle(gangs, WORLD, existing=ExistingPods(table))
     assert 200 <= table.asked < 2000
@@ -185,7 +185,7 @@ IN_A_ZONE = Topology(("w",), required=ZONE)
 @pytest.mark.parametrize("topology", [IN_A_ZONE, Topology(("w",), replica=ZONE)])
 def test_a_surplus_alone_whose_search_is_given_up_gets_a_verdict(topology: Topology) -> None:
     """Its minimum runs already, so there is nothing of it to speak of."""
-    wanted = minding([term("nobody", HOST)], [])
+    wanted = constrained([term("nobody", HOST)], [])
     unit = (Group("w", "r", wanted, 1),)
     members = (Member("w", wanted, (("app", "w"),), "r"),)
     asked = asking(name="more", surplus=(unit,))
@@ -226,7 +226,7 @@ def test_replicas_of_one_shape_in_other_domains_are_told_apart_when_refused() ->
     """The head shuns the zone where all replicas would go; those of the surplus go nowhere."""
     worker = shape(cpu=2)
     parts = [Group("w", name, worker, 2) for name in ("r0", "s0")]
-    head = group("head", 1, minding([], [term("w")]))
+    head = group("head", 1, constrained([], [term("w")]))
     members = tuple(Member("w", worker, (("app", "w"),), each.replica) for each in parts)
     asked = asking(head, parts[0], surplus=((parts[1],),))
     asked = replace(

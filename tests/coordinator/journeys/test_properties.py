@@ -21,7 +21,7 @@ from scheduling.cycle import run_cycle
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
-from tests.coordinator.builders import drawn, foreign_pod, group, node, ray_cluster, template
+from tests.coordinator.builders import affinity_to, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.validate import essence, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
@@ -93,13 +93,17 @@ class Walk(RuleBasedStateMachine):
         zones=st.tuples(*[st.sampled_from(["1", "2"])] * 2),
         least=small,
     )
-    def create_drawn(self, name: str, workers: int, zones: tuple[str, str], least: int) -> None:
-        """Workers are drawn to pods of their cluster: one may have to be there before the head."""
+    def create_with_affinity(
+        self, name: str, workers: int, zones: tuple[str, str], least: int
+    ) -> None:
+        """Workers have affinity to their cluster: one may have to be bound before the head."""
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < workers else {}
         where, theirs = ({"zone": zone} for zone in zones)
         head = template(cpu=1, nodeSelector=where)
-        drawn_workers = group("workers", workers, affinity=drawn(name), nodeSelector=theirs)
-        self._create(ray_cluster(name, drawn_workers, head=head, annotations=spare))
+        workers_with_affinity = group(
+            "workers", workers, affinity=affinity_to(name), nodeSelector=theirs
+        )
+        self._create(ray_cluster(name, workers_with_affinity, head=head, annotations=spare))
 
     @rule(name=st.sampled_from(CLUSTERS), ungated=st.booleans())
     def create_with_foreign_gate(self, name: str, ungated: bool) -> None:
@@ -246,23 +250,21 @@ class Walk(RuleBasedStateMachine):
         if replica.todo:
             replica.act(which % len(replica.todo))
 
-    @rule(at=pick, which=pick, outcome=st.sampled_from(Outcome), is_not_requeued=st.booleans())
-    def act_badly(self, at: int, which: int, outcome: Outcome, is_not_requeued: bool) -> None:
+    @rule(at=pick, which=pick, outcome=st.sampled_from(Outcome), reads_fail=st.booleans())
+    def act_badly(self, at: int, which: int, outcome: Outcome, reads_fail: bool) -> None:
         replica = self._replica(at)
         if replica.todo:
-            replica.act(which % len(replica.todo), outcome, is_not_requeued=is_not_requeued)
+            replica.act(which % len(replica.todo), outcome, reads_fail=reads_fail)
 
-    @rule(outcome=st.sampled_from(Outcome), is_not_requeued=st.booleans())
-    def work_badly(self, outcome: Outcome, is_not_requeued: bool) -> None:
+    @rule(outcome=st.sampled_from(Outcome), reads_fail=st.booleans())
+    def work_badly(self, outcome: Outcome, reads_fail: bool) -> None:
         """Every second write ends badly, however it is that this one time."""
         self.world.controllers()
         for replica in self.world.replicas:
             replica.hear_all()
             replica.cycle()
-            for turn in range(len(replica.todo)):
-                replica.act(
-                    0, outcome if turn % 2 else Outcome.DONE, is_not_requeued=is_not_requeued
-                )
+            for at in range(len(replica.todo)):
+                replica.act(0, outcome if at % 2 else Outcome.DONE, reads_fail=reads_fail)
 
     @precondition(lambda self: any(r.client.held for r in self.world.replicas))
     @rule(at=pick)

@@ -12,7 +12,7 @@ from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import (
     TEAM,
     Json,
-    drawn,
+    affinity_to,
     foreign_pod,
     group,
     ray_cluster,
@@ -238,7 +238,7 @@ def test_it_is_bound_once_there_is_room() -> None:
 
 
 def test_a_lost_member_is_decided_beside_those_that_are_bound() -> None:
-    """Another worker is still there to be drawn to."""
+    """Another worker is still there that the affinity matches."""
     world = in_zones()
     world.create(apart(2))
     world.settle(seconds=5)
@@ -270,7 +270,7 @@ def test_a_lost_member_whose_slot_was_kept_through_a_change_of_leader_is_tried_o
 def test_a_pod_that_is_lost_with_those_it_needs_waits_for_them() -> None:
     """The helper wants a head in its zone, which finds no room: its own slot is of no use."""
     world = World(zone("h1", cpu=1), zone("h2", cpu=1), zone("w1"))
-    helper = group("helper", 1, affinity=drawn("a", HEAD), nodeSelector={"zone": "h"})
+    helper = group("helper", 1, affinity=affinity_to("a", HEAD), nodeSelector={"zone": "h"})
     cluster = apart()
     cluster["spec"]["workerGroupSpecs"].append(helper)
     world.create(cluster)

@@ -29,7 +29,7 @@ from scheduling.model.gang import GangKey, Group, Member, Topology
 from scheduling.model.verdict import Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
-from tests.scheduling.admission.test_interdependent import minding, term
+from tests.scheduling.admission.test_interdependent import constrained, term
 from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
@@ -110,7 +110,7 @@ def by_device_class() -> str:
 
 
 def equal_pods_differ() -> str:
-    apart = minding(anti_affinity=[term("w-0")])
+    apart = constrained(anti_affinity=[term("w-0")])
     members = tuple(Member("w", apart, (("app", f"w-{at}"),)) for at in range(2))
     asked = replace(gang("g", group("w", 2, apart)), members=members)
     return refused(run_cycle([asked], ZONES))

@@ -64,7 +64,7 @@ def test_a_counted_pod_elsewhere_that_comes_lifts_the_least() -> None:
     assert world.bound("gang")["b1"] >= 2
 
 
-def test_a_gang_waits_until_pods_that_mind_its_own_are_bound() -> None:
+def test_a_gang_waits_until_pods_that_its_constraints_count_are_bound() -> None:
     """The first two ignore their pins: what else comes to their zone could have them refused."""
     strict = spread(names.RAY_GROUP, "workers", nodeAffinityPolicy="Ignore")
     world = World(zone("a1"), zone("b1"))

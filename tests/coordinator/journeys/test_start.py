@@ -93,7 +93,7 @@ def test_nothing_is_released_before_the_write_of_the_placement_was_acknowledged(
 
     assert kinds(leader.todo) == [WriteGangStatus]
     assert not leader.releases()
-    leader.act(outcome=Outcome.LOST, is_not_requeued=True)
+    leader.act(outcome=Outcome.LOST, reads_fail=True)
     assert not leader.releases()
     leader.hear("gangs")
     assert len(leader.releases()) == 1

@@ -57,7 +57,7 @@ def old_leader_holds_a_release(world: World) -> tuple[str, str]:
     decided(world)
     old = world.leader
     [release] = old.releases()
-    old.act(outcome=Outcome.HELD, is_not_requeued=True)
+    old.act(outcome=Outcome.HELD, reads_fail=True)
     return release
 
 
@@ -197,7 +197,7 @@ def test_a_status_write_of_the_old_leader_that_arrives_late_fails() -> None:
     old.cycle()
     [write] = old.todo
     assert isinstance(write, WriteGangStatus)
-    old.act(outcome=Outcome.HELD, is_not_requeued=True)
+    old.act(outcome=Outcome.HELD, reads_fail=True)
     world.elect(1)
     new.cycle()
     new.act_all()

@@ -29,7 +29,7 @@ def gang(name: str, workers: int, *, hosts: int = 1, **keys: str) -> Json:
     return ray_cluster(name, group("workers", workers, hosts=hosts, cpu=2), annotations=marks)
 
 
-def homes(world: World, name: str, key: str = ZONE) -> Counter[str]:
+def values_of(world: World, name: str, key: str = ZONE) -> Counter[str]:
     """The values of the label on the nodes of the bound workers."""
     labels = {name_of(each): each["metadata"]["labels"] for each in world.api.all("nodes")}
     workers = (p for p in world.pods(name) if p["metadata"]["labels"][names.RAY_GROUP] == "workers")
@@ -57,7 +57,7 @@ def test_a_gang_starts_inside_one_zone_and_two_take_one_each() -> None:
     world = World(*zoned("a", 4, 4), *zoned("b", 4, 4, 1), *zoned("c", 2))
     world.create(gang("one", 3, topology_required=ZONE), gang("two", 3, topology_required=ZONE))
     world.settle(seconds=5)
-    assert {tuple(homes(world, name).items()) for name in ("one", "two")} == {
+    assert {tuple(values_of(world, name).items()) for name in ("one", "two")} == {
         (("a", 3),),
         (("b", 3),),
     }
@@ -79,7 +79,7 @@ def test_a_gang_that_no_zone_holds_waits_and_says_which_comes_closest() -> None:
 
     world.create(*zoned("b", 4, 2, 2)[2:])
     world.settle(seconds=30)
-    assert homes(world, "one") == {"b": 4}
+    assert values_of(world, "one") == {"b": 4}
 
 
 def test_surplus_and_lost_members_stay_in_the_zone() -> None:
@@ -87,23 +87,23 @@ def test_surplus_and_lost_members_stay_in_the_zone() -> None:
     world.create(foreign_pod("big", "b-0", cpu=62))
     world.create(gang("one", 2, topology_required=ZONE))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
     world.delete("pods", "big", "others")
     world.api.remove(next(key_of(p) for p in world.api.all("pods") if name_of(p) == "big"))
     world.scale("one", 3)
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
     assert world.status("one")["message"].startswith(f"the workers must be in {ZONE} a: 0 of 1 ")
 
     world.create(*zoned("a", 4, 1, 2)[2:])
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 3}
+    assert values_of(world, "one") == {"a": 3}
     world.delete("nodes", "a-2")
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
     world.create(*zoned("a", 4, 1, 1, 2)[3:])
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 3}
+    assert values_of(world, "one") == {"a": 3}
 
 
 def test_surplus_replicas_above_the_minimum_stay_in_the_zone() -> None:
@@ -111,24 +111,24 @@ def test_surplus_replicas_above_the_minimum_stay_in_the_zone() -> None:
     world.create(foreign_pod("big", "b-0", cpu=8), foreign_pod("huge", "b-1", cpu=7))
     world.create(gang("one", 4, topology_required=ZONE, min_replicas="workers=2"))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 3}
+    assert values_of(world, "one") == {"a": 3}
     world.api.remove(next(key_of(p) for p in world.api.all("pods") if name_of(p) == "big"))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 3}
+    assert values_of(world, "one") == {"a": 3}
 
 
 def test_a_preferred_zone_that_is_full_does_not_hold_a_gang_back() -> None:
     world = World(*zoned("a", 4), *zoned("b", 5))
     world.create(gang("one", 4, topology_preferred=ZONE))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2, "b": 2}
+    assert values_of(world, "one") == {"a": 2, "b": 2}
 
 
 def test_another_zone_label_than_that_of_the_running_pods_is_said() -> None:
     world = World(*zoned("a", 5), *zoned("b", 4))
     world.create(gang("one", 4))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2, "b": 2}
+    assert values_of(world, "one") == {"a": 2, "b": 2}
     cluster = next(world.api.all("rayclusters"))
     marks = {names.TOPOLOGY_REQUIRED: ZONE}
     world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=marks))
@@ -181,12 +181,12 @@ def test_a_replica_whose_node_died_goes_whole_to_another_rack_of_the_zone() -> N
     world = World(*zoned("a", 2, 2, 1, rack="r1"), *spare, *zoned("b", 2, 2, rack="r4"))
     world.create(gang("one", 2, hosts=2, topology_required=ZONE, replica_topology_required=RACK))
     world.settle(seconds=5)
-    before = homes(world, "one", RACK)
+    before = values_of(world, "one", RACK)
     assert before == {"r1": 2, "r2": 2}
     world.delete("nodes", "r2-0")
     world.settle(seconds=30)
     assert in_one_rack_each(world, "one", 2, 2)
-    assert homes(world, "one", RACK) == {"r1": 2, "r3": 2}
+    assert values_of(world, "one", RACK) == {"r1": 2, "r3": 2}
     assert sum(slots_of(_placement(world, "one")).values()) == 5
 
 
@@ -274,7 +274,7 @@ def test_a_name_that_a_template_gives_to_single_pods_means_nothing() -> None:
     for pod in world.pods("one")[1:]:
         world.api.change(pod, _name_the_same)
     world.settle(seconds=30)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
     assert world.status("one")["phase"] == "Running"
 
 
@@ -283,7 +283,7 @@ def test_a_gang_whose_annotations_break_keeps_its_domain_under_the_next_leader()
     world.create(foreign_pod("b", "b-0", cpu=8), foreign_pod("c", "b-1", cpu=8))
     world.create(gang("one", 2, topology_required=ZONE))
     world.settle(seconds=5)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
     cluster = next(world.api.all("rayclusters"))
     broken = {names.TOPOLOGY_REQUIRED: "no/such/key"}
     world.api.change(cluster, lambda obj: obj["metadata"].update(annotations=broken))
@@ -293,10 +293,10 @@ def test_a_gang_whose_annotations_break_keeps_its_domain_under_the_next_leader()
     world.elect(0)
     world.delete("nodes", "a-1")
     world.settle(seconds=30)
-    assert homes(world, "one") == {"a": 1}
+    assert values_of(world, "one") == {"a": 1}
     world.create(zoned("a", 3, 2)[1])
     world.settle(seconds=30)
-    assert homes(world, "one") == {"a": 2}
+    assert values_of(world, "one") == {"a": 2}
 
 
 def _name_the_same(pod: Json) -> None:

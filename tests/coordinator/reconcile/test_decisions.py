@@ -95,7 +95,7 @@ def test_surplus_and_replacements_are_admitted_without_a_wait_of_their_gang() ->
 
 
 def test_each_wave_of_a_gang_has_its_line() -> None:
-    """The workers are drawn to any pod of their cluster, so they are bound before the head."""
+    """The workers have affinity to any pod of their cluster, so they are bound before the head."""
     world = in_zones()
     world.create(apart(2))
     world.settle(seconds=60)

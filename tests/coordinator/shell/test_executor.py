@@ -81,7 +81,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_waits_for_its_turn_is_not_sent_when_the_term_has_ended() -> None:
+async def test_a_write_that_is_still_queued_is_not_sent_when_the_term_has_ended() -> None:
     """A process that was stopped for a minute wakes up with a full queue and no term."""
     term, client, heard = Term(), Slow(), list[Event]()
     executor = Executor(cast(Client, client), term, heard.extend, identity="test", concurrency=1)

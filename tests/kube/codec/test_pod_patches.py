@@ -294,7 +294,7 @@ def test_fence_does_not_wipe_out_annotations_it_has_not_seen() -> None:
         applied(pod, patch)
 
 
-def test_fence_of_an_annotated_pod_does_not_mind_other_changes() -> None:
+def test_fence_of_an_annotated_pod_holds_through_other_changes() -> None:
     pod = recorded_worker()
     patch = fence_patch(slim(pod), "2")
     pod["metadata"]["resourceVersion"] = "732"

@@ -26,7 +26,7 @@ def term(app: str, key: str = ZONE) -> PodTerm:
     return PodTerm(key, (require("app", "In", app),), ("team",))
 
 
-def minding(
+def constrained(
     affinity: Iterable[PodTerm] = (), anti_affinity: Iterable[PodTerm] = (), cpu: int = 1
 ) -> PodShape:
     return shape(cpu=cpu, affinity=affinity, anti_affinity=anti_affinity)
@@ -61,8 +61,8 @@ def asking(
 def decide(
     *groups: Group, table: PodIndex | None = None, on: NodeSnapshot = ZONES, steps: int = 4_000_000
 ) -> Verdict:
-    company = ExistingPods(table or PodIndex())
-    [decision] = run_cycle([asking(*groups)], on, Settings(search_steps=steps), company)
+    existing = ExistingPods(table or PodIndex())
+    [decision] = run_cycle([asking(*groups)], on, Settings(search_steps=steps), existing)
     return decision.verdict
 
 
@@ -78,7 +78,7 @@ def zones_of(verdict: Verdict, pod_set: str) -> set[str]:
 
 def test_surplus_alone_is_placed_beside_members_that_it_is_drawn_to() -> None:
     """The minimum runs and asks for nothing: there is nothing of it to plan waves for."""
-    worker = minding(affinity=[term("w")])
+    worker = constrained(affinity=[term("w")])
     wanted = asking(surplus=((group("w", 1, worker),), (group("w", 1, worker),)))
     [decision] = run_cycle([wanted], ZONES, existing=ExistingPods(PodIndex()))
     assert isinstance(decision.verdict, Admitted)
@@ -92,16 +92,16 @@ def test_a_pod_that_keeps_ours_away_closes_its_domain() -> None:
     """A node without the label belongs to no domain."""
     table = PodIndex()
     table.use(("others", ()), (term("w"),), "a1", +1)
-    verdict = decide(group("w", 12, minding()), table=table)
+    verdict = decide(group("w", 12, constrained()), table=table)
     assert zones_of(verdict, "w") == {"b", "c"}
-    refused = decide(group("w", 13, minding()), table=table)
+    refused = decide(group("w", 13, constrained()), table=table)
     assert isinstance(refused, Refusal)
     assert "left out: 2 are ruled out by affinity or anti-affinity between pods" in refused.message
 
 
 def test_ours_keep_away_from_pods_that_stand() -> None:
     """Only within the domain of the key."""
-    worker = minding(anti_affinity=[term("web", HOST)])
+    worker = constrained(anti_affinity=[term("web", HOST)])
     assert set(nodes_of(decide(group("w", 16, worker), table=standing(a1="web")), "w")) == {
         "a2", "b1", "b2", "c",
     }  # fmt: skip
@@ -109,7 +109,7 @@ def test_ours_keep_away_from_pods_that_stand() -> None:
 
 def test_ours_go_where_the_pods_are_that_they_want() -> None:
     """A node without the label is in no such place."""
-    worker = minding(affinity=[term("web")])
+    worker = constrained(affinity=[term("web")])
     assert zones_of(decide(group("w", 8, worker), table=standing(b1="web")), "w") == {"b"}
     refused = decide(group("w", 1, worker), table=standing(c="web"))
     assert isinstance(refused, Refusal)
@@ -119,13 +119,13 @@ def test_ours_go_where_the_pods_are_that_they_want() -> None:
 
 def test_all_affinity_terms_must_pick_the_same_pod() -> None:
     """One pod for each term is not enough."""
-    worker = minding(affinity=[term("web"), term("db", HOST)])
+    worker = constrained(affinity=[term("web"), term("db", HOST)])
     assert isinstance(decide(group("w", 1, worker), table=standing(a1="web", a2="db")), Refusal)
 
 
-def test_a_key_in_the_placement_does_not_depend_on_who_is_around() -> None:
-    """The coordinator finds the seat of a pod by the key of its shape."""
-    worker = minding(anti_affinity=[term("web", HOST)])
+def test_a_key_in_the_placement_does_not_depend_on_existing_pods() -> None:
+    """The coordinator finds the slot of a pod by the key of its shape."""
+    worker = constrained(anti_affinity=[term("web", HOST)])
     verdict = decide(group("w", 1, worker), table=standing(a1="web"))
     assert isinstance(verdict, Admitted)
     assert verdict.placement.assignments[0].shape == worker.key
@@ -138,9 +138,9 @@ TWO_ZONES = columns(*(zoned(name, name[0]) for name in ("a1", "a2", "b1", "b2"))
 """A zone holds eight pods of one core."""
 
 LEADERS, FOLLOWERS, SERIES = (
-    minding(anti_affinity=[term("l")]),
-    minding([term("l")]),
-    minding([term("w")]),
+    constrained(anti_affinity=[term("l")]),
+    constrained([term("l")]),
+    constrained([term("w")]),
 )
 
 
@@ -149,7 +149,7 @@ LEADERS, FOLLOWERS, SERIES = (
     [
         ([group("l", 2, LEADERS), group("w", 14, FOLLOWERS)], "Admitted"),
         ([group("l", 3, LEADERS)], Reason.NO_FEASIBLE_NODE),
-        ([group("l", 1, minding()), group("w", 9, FOLLOWERS)], Reason.NO_FEASIBLE_NODE),
+        ([group("l", 1, constrained()), group("w", 9, FOLLOWERS)], Reason.NO_FEASIBLE_NODE),
         ([group("w", 8, SERIES)], "Admitted"),
         ([group("w", 9, SERIES)], Reason.NO_FEASIBLE_NODE),
     ],
@@ -172,32 +172,32 @@ def test_pods_are_where_their_first_is_and_near_each_of_those_they_follow(
 
 def test_workers_that_keep_apart_get_a_domain_each() -> None:
     """One per host; per zone two, and any number where there is no zone."""
-    apart = minding(anti_affinity=[term("w", HOST)])
+    apart = constrained(anti_affinity=[term("w", HOST)])
     assert nodes_of(decide(group("w", 5, apart)), "w") == dict.fromkeys(ZONES.names, 1)
     refused = decide(group("w", 6, apart))
     assert isinstance(refused, Refusal)
     assert refused.message.startswith("5 of 6 w fit: required affinity or anti-affinity between")
-    by_zone = decide(group("w", 6, minding(anti_affinity=[term("w")])))
+    by_zone = decide(group("w", 6, constrained(anti_affinity=[term("w")])))
     assert nodes_of(by_zone, "w")["c"] == 4
 
 
 def test_workers_that_keep_together_share_one_domain() -> None:
     """The first may begin anywhere; a zone that holds them all is found."""
-    together = minding(affinity=[term("w")])
+    together = constrained(affinity=[term("w")])
     assert len(zones_of(decide(group("w", 8, together)), "w")) == 1
     assert isinstance(decide(group("w", 9, together)), Refusal)
 
 
 def test_a_series_goes_on_where_it_stands() -> None:
     """Pods of an earlier gang count, in any zone."""
-    together = minding(affinity=[term("w")])
+    together = constrained(affinity=[term("w")])
     verdict = decide(group("w", 16, together), table=standing(a1="w", b2="w"))
     assert zones_of(verdict, "w") == {"a", "b"}
 
 
 def test_workers_near_their_head() -> None:
     """The head is placed where they all have room."""
-    head, worker = minding(cpu=1), minding(affinity=[term("head")])
+    head, worker = constrained(cpu=1), constrained(affinity=[term("head")])
     verdict = decide(group("head", 1, head), group("w", 7, worker))
     assert zones_of(verdict, "w") == zones_of(verdict, "head")
     assert isinstance(decide(group("head", 1, head), group("w", 8, worker)), Refusal)
@@ -207,21 +207,22 @@ def test_head_and_workers_that_all_want_each_other() -> None:
     """Whoever comes first, they end up in one place."""
     whole = PodTerm(ZONE, (require("app", "Exists"),), ("team",))
     verdict = decide(
-        group("head", 1, minding(affinity=[whole])), group("w", 7, minding(affinity=[whole], cpu=1))
+        group("head", 1, constrained(affinity=[whole])),
+        group("w", 7, constrained(affinity=[whole], cpu=1)),
     )
     assert zones_of(verdict, "w") == zones_of(verdict, "head")
 
 
 def test_a_head_that_keeps_workers_away() -> None:
     """Workers know nothing of it, it counts both ways."""
-    head = minding(anti_affinity=[term("w")])
-    verdict = decide(group("head", 1, head), group("w", 12, minding()))
+    head = constrained(anti_affinity=[term("w")])
+    verdict = decide(group("head", 1, head), group("w", 12, constrained()))
     assert not zones_of(verdict, "head") & zones_of(verdict, "w") - {"c"}
 
 
-def test_surplus_minds_the_minimum() -> None:
+def test_constraints_between_surplus_and_minimum_hold() -> None:
     """A unit of the surplus is placed beside what stands, as long as there is a place."""
-    apart = minding(anti_affinity=[term("w", HOST)])
+    apart = constrained(anti_affinity=[term("w", HOST)])
     unit = (group("w", 1, apart),)
     asked = asking(group("w", 3, apart), surplus=(unit,) * 4)
     [decision] = run_cycle([asked], ZONES)
@@ -230,20 +231,20 @@ def test_surplus_minds_the_minimum() -> None:
     assert nodes_of(decision.verdict, "w") == dict.fromkeys(ZONES.names, 1)
 
 
-def test_gangs_of_one_cycle_mind_each_other() -> None:
+def test_constraints_between_gangs_of_one_cycle_hold() -> None:
     """What the first is promised, the second sees."""
-    loner = minding(anti_affinity=[term("w", HOST)])
+    loner = constrained(anti_affinity=[term("w", HOST)])
     gangs = [asking(group("w", 3, loner), name="x"), asking(group("w", 3, loner), name="y")]
     one, other = run_cycle(gangs, ZONES)
     assert isinstance(one.verdict, Admitted)
     assert isinstance(other.verdict, Refusal)
 
 
-def test_who_minds_nobody_is_minded_all_the_same() -> None:
+def test_anti_affinity_holds_against_pods_without_constraints() -> None:
     """A gang without terms must heed those of the gang before it."""
     gangs = [
-        asking(group("w", 5, minding(anti_affinity=[term("z")])), name="x"),
-        asking(group("z", 1, minding()), name="y"),
+        asking(group("w", 5, constrained(anti_affinity=[term("z")])), name="x"),
+        asking(group("z", 1, constrained()), name="y"),
     ]
     on = columns(zoned("a1", "a"), zoned("a2", "a"))
     one, other = run_cycle(gangs, on)
@@ -253,7 +254,7 @@ def test_who_minds_nobody_is_minded_all_the_same() -> None:
 
 def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     """Which of them goes where would matter, and a placement does not say."""
-    worker = minding(anti_affinity=[term("w-0", HOST)])
+    worker = constrained(anti_affinity=[term("w-0", HOST)])
     asked = asking(group("w", 2, worker))
     members = tuple(Member("w", worker, (("app", f"w-{at}"),)) for at in range(2))
     torn = PendingGang(asked.key, 0, 0.0, asked.minimum, (), members)
@@ -276,7 +277,7 @@ def test_equal_pods_that_a_term_tells_apart_are_unsupported() -> None:
     ],
 )
 def test_running_out_of_steps_is_never_taken_for_a_no(steps: int, reason: Reason) -> None:
-    groups = [group(name, 4, minding(anti_affinity=[term("b", HOST)], cpu=2)) for name in "ab"]
+    groups = [group(name, 4, constrained(anti_affinity=[term("b", HOST)], cpu=2)) for name in "ab"]
     verdict = decide(*groups, on=ZONES, steps=steps)
     assert isinstance(verdict, Refusal)
     assert verdict.reason is reason
@@ -286,6 +287,6 @@ def test_a_thousand_workers_apart_on_a_thousand_nodes() -> None:
     """One sweep, no search."""
     on = columns(*(zoned(f"n{at:04}", "a") for at in range(1000)))
     verdict = decide(
-        group("w", 1000, minding(anti_affinity=[term("w", HOST)])), on=on, steps=100_000
+        group("w", 1000, constrained(anti_affinity=[term("w", HOST)])), on=on, steps=100_000
     )
     assert len(nodes_of(verdict, "w")) == 1000

@@ -168,7 +168,7 @@ def test_many_racks_and_little_time_are_undecided() -> None:
     assert found.reason == Reason.UNDECIDED
 
 
-def test_replicas_mind_company_as_other_pods_do() -> None:
+def test_inter_pod_constraints_of_replicas_hold_as_those_of_other_pods() -> None:
     """One pod per node: a rack of two nodes holds one replica, though it has room for more."""
     apart = PodTerm("host", (require("app", "In", "w"),), ("team",))
     worker = shape(gpu=1, anti_affinity=[apart])

@@ -20,7 +20,7 @@ from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.scheduling.admission.test_gang_topology import WORKER, ZONE, required, zoned
-from tests.scheduling.admission.test_interdependent import HOST, ZONES, asking, minding, term
+from tests.scheduling.admission.test_interdependent import HOST, ZONES, asking, constrained, term
 from tests.scheduling.admission.test_replica_topology import RACKED, racked, replicas
 from tests.scheduling.placement.test_independent import PAIRED, PAIRING
 
@@ -121,7 +121,7 @@ def test_surplus_of_which_the_search_was_given_up_is_undecided() -> None:
 
 
 def test_surplus_that_keeps_apart_says_so() -> None:
-    apart = minding(anti_affinity=[term("w", HOST)])
+    apart = constrained(anti_affinity=[term("w", HOST)])
     asked = asking(group("w", 3, apart), surplus=((group("w", 1, apart),),) * 4)
     found = refusal(asked, ZONES)
     assert found.reason is Reason.NO_FEASIBLE_NODE
@@ -204,7 +204,7 @@ def test_surplus_that_waits_is_explained_once_and_not_in_each_cycle(
     assert all(isinstance(each.verdict, Admitted) for each in decisions)
 
 
-def test_those_who_hold_the_room_are_named() -> None:
+def test_the_holders_of_the_room_are_named() -> None:
     world: list[Node] = [node("a", cpu=4)]
     table, holders = NodeTable(), HolderIndex()
     for each in world:

@@ -149,7 +149,7 @@ def test_of_a_head_that_is_short_the_holders_are_named_wherever_they_are() -> No
     assert found.message.endswith(". 6 of 9 cpu are held by Deployment team-b/web")
 
 
-def test_nobody_is_named_where_nobody_holds_anything() -> None:
+def test_no_holder_is_named_where_nothing_is_held() -> None:
     world = World(node("a", gpu=4))
     world.table.use("a", [(GPU, 2)], +1)
     found = world.refusal(gang("g", group("workers", 1, GPUS)))

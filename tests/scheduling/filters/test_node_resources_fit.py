@@ -25,7 +25,7 @@ def test_pods_per_node(of: PodShape, expected: int) -> None:
     assert pods_per_node(of.requests, world.row, world.free).tolist() == [expected]
 
 
-def test_an_overcommitted_node_refuses_only_who_asks_for_what_it_lacks() -> None:
+def test_an_overcommitted_node_refuses_only_pods_that_ask_for_what_it_lacks() -> None:
     """NodeResourcesFit looks at requested resources alone, and counts stop at zero."""
     world = columns(node("n", cpu=4, gpu=2), used={"n": {"cpu": 9000}})
     fitting = [

@@ -32,11 +32,11 @@ def spreading(*constraints: SpreadConstraint, cpu: int = 1) -> PodShape:
 
 def decide(
     *groups: Group,
-    company: ExistingPods | None = None,
+    existing: ExistingPods | None = None,
     on: NodeSnapshot = ZONES,
     surplus: tuple[tuple[Group, ...], ...] = (),
 ) -> Verdict:
-    [decision] = run_cycle([asking(*groups, surplus=surplus)], on, existing=company)
+    [decision] = run_cycle([asking(*groups, surplus=surplus)], on, existing=existing)
     return decision.verdict
 
 
@@ -95,11 +95,11 @@ def test_a_larger_skew_lets_more_pods_pile_up() -> None:
 def test_existing_pods_are_counted_unless_they_are_being_deleted() -> None:
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     worker = spreading(spread())
-    assert by_zone(decide(group("w", 2, worker), company=crowd(a1=2), on=on)) == {"b": 2}
+    assert by_zone(decide(group("w", 2, worker), existing=crowd(a1=2), on=on)) == {"b": 2}
     leaving = PodIndex()
     for _ in range(2):
         leaving.use(("team", (("app", "w"),)), (), "a1", +1, Presence.LEAVING)
-    verdict = decide(group("w", 2, worker), company=ExistingPods(leaving), on=on)
+    verdict = decide(group("w", 2, worker), existing=ExistingPods(leaving), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
 
@@ -108,7 +108,7 @@ def test_pods_of_another_namespace_are_not_counted() -> None:
     for _ in range(2):
         table.use(("others", (("app", "w"),)), (), "a1", +1)
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
-    verdict = decide(group("w", 2, spreading(spread())), company=ExistingPods(table), on=on)
+    verdict = decide(group("w", 2, spreading(spread())), existing=ExistingPods(table), on=on)
     assert by_zone(verdict) == {"a": 1, "b": 1}
 
 
@@ -145,9 +145,9 @@ def test_a_nominated_pod_is_in_the_way_and_lifts_nothing(skew: int, fit: int) ->
     on = columns(zoned("a1", "a"), zoned("b1", "b", cpu=1 if skew > 1 else 0))
     worker = spreading(spread(skew=skew))
     if fit:
-        found = by_zone(decide(group("w", fit, worker), company=ExistingPods(table), on=on))
+        found = by_zone(decide(group("w", fit, worker), existing=ExistingPods(table), on=on))
         assert found == {"a": 2, "b": 1}
-    assert refused(decide(group("w", fit + 1, worker), company=ExistingPods(table), on=on))
+    assert refused(decide(group("w", fit + 1, worker), existing=ExistingPods(table), on=on))
 
 
 def test_a_pod_that_its_own_constraint_does_not_count_goes_where_others_are_even() -> None:
@@ -157,7 +157,7 @@ def test_a_pod_that_its_own_constraint_does_not_count_goes_where_others_are_even
     table = PodIndex()
     for _ in range(2):
         table.use(("team", (("app", "web"),)), (), "a1", +1)
-    assert by_zone(decide(group("w", 4, worker), company=ExistingPods(table), on=on)) == {"b": 4}
+    assert by_zone(decide(group("w", 4, worker), existing=ExistingPods(table), on=on)) == {"b": 4}
 
 
 # ---- several constraints, several pod sets
@@ -254,9 +254,11 @@ def test_assumed_pods_lift_nothing_where_the_pin_is_ignored() -> None:
     kind = frozenset([("team", (("app", "w"),))])
     on = columns(zoned("a1", "a"), zoned("b1", "b"))
     assumed = ExistingPods(PodIndex(), [AssumedPods(kind, "a1"), AssumedPods(kind, "b1")])
-    verdict = refused(decide(group("w", 2, spreading(spread(ignore=True))), company=assumed, on=on))
+    verdict = refused(
+        decide(group("w", 2, spreading(spread(ignore=True))), existing=assumed, on=on)
+    )
     assert verdict.reason is Reason.UNSUPPORTED
-    assert by_zone(decide(group("w", 2, spreading(spread())), company=assumed, on=on)) == {
+    assert by_zone(decide(group("w", 2, spreading(spread())), existing=assumed, on=on)) == {
         "a": 1,
         "b": 1,
     }
@@ -273,10 +275,10 @@ def test_gangs_wait_for_pods_whose_count_they_would_change() -> None:
     kind = frozenset([("team", (("app", "w"),))])
     counted = spread(ignore=True).counted
     existing_pods = ExistingPods(PodIndex(), [AssumedPods(kind, "a1", pinned_spread=(counted,))])
-    verdict = refused(decide(group("w", 1, shape(cpu=1)), company=existing_pods))
+    verdict = refused(decide(group("w", 1, shape(cpu=1)), existing=existing_pods))
     assert verdict.reason is Reason.UNDECIDED
     assert "waits until released pods are bound" in verdict.message
-    assert isinstance(decide(group("x", 1, shape(cpu=1)), company=existing_pods), Admitted)
+    assert isinstance(decide(group("x", 1, shape(cpu=1)), existing=existing_pods), Admitted)
 
 
 # ---- size

@@ -80,7 +80,7 @@ def test_a_volume_without_node_affinity_leaves_all_nodes_and_one_without_terms_n
         ),
     ],
 )
-def test_a_claim_that_nobody_can_use_is_named_with_the_reason(
+def test_a_claim_that_no_pod_can_use_is_named_with_the_reason(
     facts: tuple[Fact, ...], said: str
 ) -> None:
     told = why(decide(table(*facts), HEAD))
@@ -201,7 +201,7 @@ def test_pods_with_ephemeral_volumes_of_their_own_stay_one_shape() -> None:
     assert [each.shape for each in verdict.placement.assignments] == [ephemeral("s").key]
 
 
-def test_of_ephemeral_volumes_nobody_asks_whether_they_are_for_one_pod() -> None:
+def test_of_ephemeral_volumes_it_is_not_asked_whether_they_are_for_one_pod() -> None:
     """Plugin VolumeRestrictions looks at the claims that pods name, and ReadWriteOncePod is one."""
     claims = [waiting(f"w-{at}-s", owner=f"u{at}", once=True) for at in range(2)]
     own = [Mount(each.name, "s", each.owner) for each in claims]
@@ -233,7 +233,7 @@ def test_ephemeral_volumes_in_several_places_are_not_supported() -> None:
     )
 
 
-def test_claims_of_pods_that_nobody_names_are_never_taken_for_satisfied() -> None:
+def test_claims_of_pods_that_no_member_names_are_never_taken_for_satisfied() -> None:
     asked = gang("g", group("w", 1, ephemeral("s")))
     [decision] = run_cycle([asked], columns(*NODES), volumes=Volumes(table()))
     assert why(decision.verdict).startswith("Unsupported")
@@ -393,6 +393,6 @@ def test_a_refusal_ends_when_the_claim_appears_and_is_kept_for_want_of_room() ->
     assert memory.kept == 1
 
 
-def test_who_mounts_nothing_is_decided_as_if_there_were_no_volumes() -> None:
+def test_a_gang_without_claims_is_decided_as_if_there_were_no_volumes() -> None:
     asked = gang("g", group("w", 3, shape(cpu=1)))
     assert Volumes(table()).mounted(asked) is asked
