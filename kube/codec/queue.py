@@ -4,14 +4,15 @@ from math import inf
 
 from kube.codec.fields import read_amounts
 from kube.codec.selectors import selector
-from kube.objects.queue import Ageing, GangQueue
+from kube.objects.queue import Ageing, GangQueue, Preemption
 from scheduling.model.constraints import Requirement
-from scheduling.model.queue import Ordering, Queue, WhenBlocked
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
 
 
 def read_queue(found: GangQueue) -> Queue:
     """Return the rules of a queue; raises InvalidObject where a quantity cannot be read."""
     spec, ageing = found.spec, found.spec.ageing or Ageing()
+    preemption = spec.preemption or Preemption()
     return Queue(
         name=found.metadata.name,
         parent=spec.parent,
@@ -24,6 +25,8 @@ def read_queue(found: GangQueue) -> Queue:
         duration=spec.default_duration_seconds or inf,
         most_passes=ageing.max_passes,
         longest_wait=ageing.max_wait_seconds,
+        within_queue=WithinQueue(preemption.within_queue),
+        reclaim=Reclaim(preemption.reclaim),
     )
 
 

@@ -67,6 +67,21 @@ class Preemption(Slim, frozen=True):
             enum=["Never", "LowerPriority", "Any"],
         ),
     ] = "Never"
+    jobs_may_be_lost: Annotated[
+        bool,
+        Allows(
+            "Gangs of this queue may be stopped also where their RayJob can neither be suspended "
+            "nor has a retry left."
+        ),
+    ] = False
+    delete_after_seconds: Annotated[
+        int | None,
+        Allows(
+            "Pods of a gang of this queue that is being stopped are deleted after so long where "
+            "their eviction is refused; absent means never.",
+            **_SECONDS,
+        ),
+    ] = None
 
 
 class Timeouts(Slim, frozen=True):

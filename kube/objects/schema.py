@@ -67,7 +67,7 @@ def _plain(kind: Any) -> Json:
         return {"type": "object", "additionalProperties": structural_schema(get_args(kind)[1])}
     if issubclass(kind, msgspec.Struct):
         return _of_struct(kind)
-    return {"type": {str: "string", int: "integer"}[kind]}
+    return {"type": {str: "string", int: "integer", bool: "boolean"}[kind]}
 
 
 def _one_of(kinds: set[Any]) -> Json:

@@ -26,6 +26,21 @@ class WhenBlocked(StrEnum):
     BACKFILL = "Backfill"
 
 
+class WithinQueue(StrEnum):
+    """Which running gangs of its own queue a waiting gang may stop."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+
+
+class Reclaim(StrEnum):
+    """Which running gangs of other queues, that borrow, a waiting gang may stop."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    ANY = "Any"
+
+
 @dataclass(frozen=True)
 class Queue:
     """The rules of one queue.
@@ -37,7 +52,8 @@ class Queue:
     of that quota others may take while it is free; a resource that it does not name is lent whole.
     `namespaces` selects by labels the namespaces that may use the queue; None selects none.
     `duration` is how long its gangs run that say nothing of it, in seconds. Nothing passes a gang
-    any more that was passed `most_passes` times or waited `longest_wait` seconds.
+    any more that was passed `most_passes` times or waited `longest_wait` seconds. `within_queue`
+    and `reclaim` say which running gangs its waiting ones may stop.
     """
 
     name: str
@@ -51,6 +67,8 @@ class Queue:
     duration: float = inf
     most_passes: float = inf
     longest_wait: float = inf
+    within_queue: WithinQueue = WithinQueue.NEVER
+    reclaim: Reclaim = Reclaim.NEVER
 
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""

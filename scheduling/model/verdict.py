@@ -28,6 +28,8 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     QUEUE_BLOCKED = "QueueBlocked"
     QUEUE_INACTIVE = "QueueInactive"
+    PREEMPTING = "Preempting"
+    PREEMPTED = "Preempted"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"

@@ -9,6 +9,7 @@ import numpy as np
 
 from scheduling.model.amounts import Amounts, Requests
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.preemption import GangPart
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
@@ -31,6 +32,10 @@ def _nothing() -> Iterable[Holding]:
     return ()
 
 
+def _no_parts() -> Iterable[GangPart]:
+    return ()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Queues:
     """The queues as one cycle finds them.
@@ -39,7 +44,8 @@ class Queues:
     nodes have together. `holdings` are asked only where a gang is blocked in a queue that
     backfills. `aged` are the gangs that waited so long, or were passed so often, that no gang of
     their queue may pass them any more; `overdue` those of them that waited so long that no gang of
-    another queue may either.
+    another queue may either. `parts` are those of all running gangs, asked only where a gang is
+    refused whose queue may preempt.
     """
 
     waiting: WaitingGangs
@@ -49,6 +55,7 @@ class Queues:
     holdings: Callable[[], Iterable[Holding]] = _nothing
     aged: Container[GangKey] = frozenset()
     overdue: Container[GangKey] = frozenset()
+    parts: Callable[[], Iterable[GangPart]] = _no_parts
 
 
 def one_queue(pending: Iterable[PendingGang], queue: Queue | None = None) -> Queues:

@@ -85,7 +85,7 @@ def test_schemas_are_structural(crd: Json) -> None:
             assert "type" not in level
         else:
             assert "anyOf" not in level
-            assert level["type"] in ("object", "array", "string", "integer")
+            assert level["type"] in ("object", "array", "string", "integer", "boolean")
         assert level.get("default", "x"), "a default that means nothing"
 
 
@@ -165,7 +165,10 @@ def test_a_queue_is_decoded_whole() -> None:
         "lendingLimit": {"cpu": "500m"}, "namespaceSelector": selector,
         "nodeSelector": {"zone": "z1"}, "ordering": "FIFO", "whenBlocked": "Strict",
         "ageing": {"maxPasses": 3, "maxWaitSeconds": 60}, "defaultDurationSeconds": 3600,
-        "preemption": {"withinQueue": "LowerPriority", "reclaim": "Any"},
+        "preemption": {
+            "withinQueue": "LowerPriority", "reclaim": "Any",
+            "jobsMayBeLost": True, "deleteAfterSeconds": 600,
+        },
         "timeouts": {"admissionSeconds": 5, "readySeconds": 7},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
@@ -196,7 +199,11 @@ def misfits(value: Any, schema: Json) -> list[str]:
     if schema["type"] == "array":
         return [fault for each in value for fault in misfits(each, schema["items"])]
     if schema["type"] != "object":
-        return [] if isinstance(value, {"string": str, "integer": int}[schema["type"]]) else [value]
+        return (
+            []
+            if isinstance(value, {"string": str, "integer": int, "boolean": bool}[schema["type"]])
+            else [value]
+        )
     known, other = schema.get("properties", {}), schema.get("additionalProperties")
     found = [f"{key} is missing" for key in schema.get("required", ()) if key not in value]
     for key, each in value.items():
