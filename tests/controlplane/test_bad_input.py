@@ -21,7 +21,7 @@ BAD_MINIMUMS = [
     ("workers=3", "0 to 2 (minimum above replicas)"),
 ]
 BAD_MARKS = [
-    (names.QUEUE, "nowhere", "a queue that exists: default"),
+    (names.QUEUE, "nowhere", "a queue that is open to the namespace: default"),
     (names.PRIORITY_CLASS, "nobody", "there is no PriorityClass of that name"),
     (names.PRIORITY_CLASS, "system-node-critical", "MUSTER_COORDINATOR_PRIORITY_CLASSES"),
     (names.EXPECTED_DURATION, "soon", "a positive duration such as 2h30m"),
