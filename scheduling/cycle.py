@@ -14,10 +14,11 @@ constraints, so is its reason.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from scheduling.admission.gang import admit, why_left_out
 from scheduling.admission.pods import surroundings
-from scheduling.admission.question import Accepted, Outcome, Question, Untried
+from scheduling.admission.question import Accepted, Outcome, Question, SearchSteps, Untried
 from scheduling.admission.refusal_memory import (
     CERTAIN,
     Around,
@@ -42,13 +43,17 @@ from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import amounts_of
 from scheduling.model.verdict import Admitted, Decision, Refusal
 from scheduling.placement.independent import cannot_fit, demand_of
-from scheduling.queueing.order import HeldBack, QueueOrder
+from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
-from scheduling.queueing.waiting import requests_of
+from scheduling.queueing.told import BEHIND, Told
+from scheduling.queueing.waiting import Line, requests_of
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
 from scheduling.state.volume_index import VolumeIndex
+
+AGAIN = 1.0
+"""After so many seconds the next gangs are told of moved numbers that this cycle did not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +113,14 @@ class _Cycle:
         self._queues, self._tree = queues, queues.waiting.tree
         self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.overdue)
         self._existing, self._holders, self._volumes = existing, holders, volumes
-        self._steps_left, self._most = settings.cycle_search_steps, settings.search_steps
+        self._left, self._most = SearchSteps(settings.cycle_search_steps), settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False
         self._refused_before: Mapping[GangKey, Kept] = {}
         self._left_out_before: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
         self._refused: dict[GangKey, Kept] = {}
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
-        self._held: dict[str, Hashable] = {}
+        self._told = Told.nothing(queues.waiting)
 
     def run(
         self, nodes: NodeSnapshot, memory: Memory | None
@@ -128,12 +133,12 @@ class _Cycle:
             nodes = self._volumes.with_rows(nodes)
         room = self._recall(memory, nodes)
         existing = self._existing if self._is_constrained else None
-        self._blocking = Blocking(self._queues, self._order, nodes, existing)
+        self._blocking = Blocking(self._queues, self._order, nodes, existing, self._left)
         decisions = []
         for gang in self._order:
             verdict, room = self._decide(gang, room)
             decisions.append(Decision(gang.key, verdict))
-        decisions += self._held_back(memory.held_back if memory else {})
+        decisions += self._held_back(memory.told if memory else None)
         is_same_room = is_as_left and not self._is_constrained and not self._took_room
         old = self._kept & memory.old if memory and is_same_room else self._kept
         found = Memory(
@@ -144,8 +149,8 @@ class _Cycle:
             frozenset(old),
             self._took_room,
             tuple(self._blocking.passed),
-            self._held,
-            self._blocking.asks_again_in,
+            self._told,
+            min(self._blocking.asks_again_in, AGAIN if self._told.is_behind else inf),
         )
         return tuple(decisions), found
 
@@ -175,6 +180,9 @@ class _Cycle:
             self._kept.add(gang.key)
             self._blocking.note(gang, kept.refusal)
             return kept.refusal, room
+        delay = self._blocking.delay_as_before(gang)
+        if delay is not None:
+            return delay, room.for_next()
         steps = self._steps
         units = self._order.units_within_quota(gang)
         outcome = self._outcome(_with_units(gang, units), room, steps)
@@ -217,12 +225,12 @@ class _Cycle:
     @property
     def _steps(self) -> int:
         """How many steps the next gang may take."""
-        return min(self._steps_left, self._most)
+        return self._left.at_most(self._most)
 
     def _outcome(self, gang: PendingGang, room: FreeCapacity, steps: int) -> Outcome:
         existing = self._existing if self._is_constrained else None
         outcome = admit(Question(gang, room, steps, existing))
-        self._steps_left -= outcome.steps
+        self._left.spend(outcome.steps)
         return outcome
 
     def _admitted(self, gang: PendingGang, outcome: Accepted) -> Admitted:
@@ -281,35 +289,27 @@ class _Cycle:
 
     # ---- quota
 
-    def _held_back(self, before: Mapping[str, Hashable]) -> Iterator[Decision]:
-        """Refuse the gangs that were not decided, but those that have the same refusal already."""
-        for each in self._order.held_back():
-            state = self._state_of(each)
-            place = f"{each.line.queue.name}/{each.behind or ''}"
-            self._held[place] = state
-            if before.get(place) != state:
-                yield from self._refused_undecided(each)
+    def _held_back(self, told: Told | None) -> Iterator[Decision]:
+        """Refuse the gangs that were not decided, those for which that is news."""
+        undecided, waiting = self._order.undecided(), self._queues.waiting
+        if told is None or told.waiting is not waiting:
+            told = Told.nothing(waiting)
+        news, self._told = told.news(undecided)
+        columns, explained = waiting.columns, dict[Hashable, Refusal]()  # many ask for the same
+        for at in news.tolist():
+            row, position = int(columns.queue[at]), int(columns.position[at])
+            line = waiting.line(self._tree.names[row])
+            is_behind = undecided.why[at] == BEHIND
+            kind = row, b"" if is_behind else columns.demands[:, at].tobytes()
+            if kind not in explained:
+                first = line.gangs[int(undecided.ends[row])] if is_behind else None
+                explained[kind] = self._refused_undecided(line, columns.demands[:, at], first)
+            yield Decision(line.gangs[position].key, explained[kind])
 
-    def _state_of(self, held_back: HeldBack) -> Hashable:
-        """Return all that the refusals of undecided gangs of a queue follow from."""
-        line, behind = held_back.line, held_back.behind
-        numbers = [self._order.used(line.queue.name), self._order.available(line.queue.name)]
-        rows = b"".join(each.tobytes() for each in numbers)
-        return id(line), line.changes, held_back.positions, behind, b"" if behind else rows
-
-    def _refused_undecided(self, held_back: HeldBack) -> Iterator[Decision]:
+    def _refused_undecided(self, line: Line, demand: Amounts, first: PendingGang | None) -> Refusal:
         """Refuse for want of quota, or behind a blocked gang."""
-        queue, gangs = held_back.line.queue.name, held_back.line.gangs
-        if held_back.behind is not None:
-            behind = waits_behind(held_back.behind, queue)
-            yield from (Decision(gangs[at].key, behind) for at in held_back.positions)
-            return
-        explained: dict[bytes, Refusal] = {}  # many gangs ask for the same
-        for at, demand in zip(held_back.positions, held_back.demands, strict=True):
-            asked = demand.tobytes()
-            if asked not in explained:
-                explained[asked] = self._over_quota(queue, demand)
-            yield Decision(gangs[at].key, explained[asked])
+        queue = line.queue.name
+        return waits_behind(first.key, queue) if first else self._over_quota(queue, demand)
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""

@@ -10,7 +10,6 @@ from coordinator.state.known import Known
 from kube.codec.fields import moment_of
 from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.queue import Queue
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -47,9 +46,21 @@ def _line_up(known: Known, key: GangKey) -> None:
     asked = question_of(view) if view is not None else None
     if asked is None or asked.queue not in cycles.waiting.tree.index:
         cycles.waiting.drop(key)
-        cycles.passes.pop(key, None)
+        cycles.ages.drop(key)
     else:
         cycles.waiting.put(avoiding(asked, cycles.avoided.get(key.namespace, {})))
+        _note_age(known, view, asked)
+
+
+def _note_age(known: Known, view: GangView | None, asked: PendingGang) -> None:
+    """Let the gang age from when all pods of its minimum existed; a surplus alone never does."""
+    ages, rules = known.cycles.ages, known.queues.queue(asked.queue)
+    if view is None or not asked.minimum:
+        ages.drop(asked.key)
+        return
+    gathered = _since(view, "Gathered")
+    due = inf if gathered is None else gathered + rules.longest_wait
+    ages.note(asked.key, due, rules.most_passes)
 
 
 def _avoided(known: Known) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
@@ -60,15 +71,16 @@ def _avoided(known: Known) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 def queues_of(known: Known, moment: Moment) -> Queues:
     """Say how the queues stand at this moment; times are seconds since 1970."""
-    waiting = known.cycles.waiting
+    waiting, ages = known.cycles.waiting, known.cycles.ages
+    ages.pass_time(moment.wall)
     return Queues(
         waiting,
         known.quota.held(waiting.tree),
         _cluster(known) if waiting.tree.resources else {},
         moment.wall,
         lambda: _holdings(known, moment),
-        _Aged(known, moment.wall),
-        _Overdue(known, moment.wall),
+        ages.aged,
+        ages.overdue,
     )
 
 
@@ -76,47 +88,6 @@ def _cluster(known: Known) -> Mapping[str, int]:
     """Return what all nodes have of each resource."""
     nodes = known.cache.columns()
     return dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True))
-
-
-class _Aged:
-    """The gangs that waited so long, or were passed so often, that nothing may pass them.
-
-    One that has its minimum waits for surplus, which never ages.
-    """
-
-    def __init__(self, known: Known, now: float) -> None:
-        self._waiting, self._passes, self._now = known.cycles.waiting, known.cycles.passes, now
-        self._views = known.views
-
-    def __contains__(self, key: object) -> bool:
-        gang = self._that_waits(key)
-        if gang is None:
-            return False
-        return self._is_overdue(gang) or self._passes[gang.key] >= self._rules(gang).most_passes
-
-    def _that_waits(self, key: object) -> PendingGang | None:
-        """Return the gang if it waits for its minimum."""
-        gang = self._waiting.gang(key) if isinstance(key, GangKey) else None
-        return gang if gang is not None and gang.minimum else None
-
-    def _rules(self, gang: PendingGang) -> Queue:
-        return self._waiting.tree.queues[self._waiting.tree.index[gang.queue]]
-
-    def _is_overdue(self, gang: PendingGang) -> bool:
-        return self._now - self._gathered(gang) >= self._rules(gang).longest_wait
-
-    def _gathered(self, gang: PendingGang) -> float:
-        """Return since when all pods of the minimum exist, as the record says it."""
-        view = self._views.get(gang.key)
-        return _since(view, "Gathered") or self._now if view is not None else self._now
-
-
-class _Overdue(_Aged):
-    """Those of them that waited so long; a tenant cannot bring that about by gangs of its own."""
-
-    def __contains__(self, key: object) -> bool:
-        gang = self._that_waits(key)
-        return gang is not None and self._is_overdue(gang)
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:

@@ -1,7 +1,7 @@
 """Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import chain
 from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
@@ -60,7 +60,7 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
         holders=Holders(known.cache.holders),
         volumes=_volumes(known),
     )
-    cycles.passes.update(cycles.memory.passed)
+    cycles.ages.passed(cycles.memory.passed)
     if cycles.memory.old:
         known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
     if cycles.memory.asks_again_in < inf:
@@ -94,22 +94,18 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
             if known.views[view.key].queueing.left_out is None:
                 known.cycles.waiting.drop(view.key)
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
-    before = _positions(known.cycles.waiting) if refused else {}
+    before = _positions(known.cycles.waiting, [view for view, _ in refused])
     for view, verdict in refused:
         _refused(known, view, verdict, 1 + before[view.key], moment)
     return len(known.cycles.waiting)
 
 
-def _positions(waiting: WaitingGangs) -> dict[GangKey, int]:
-    """Return how many gangs of its queue wait for their minimum before each gang.
-
-    One that has its minimum waits for surplus alone and is before no other gang.
-    """
-    before: dict[GangKey, int] = {}
-    for line in waiting.lines():
-        ahead = accumulate((bool(gang.minimum) for gang in line.gangs), initial=0)
-        before.update(zip((gang.key for gang in line.gangs), ahead, strict=False))
-    return before
+def _positions(waiting: WaitingGangs, refused: Iterable[GangView]) -> dict[GangKey, int]:
+    """Return how many gangs wait before each of those that stand in line with some gangs."""
+    asked = (waiting.gang(view.key) for view in refused)
+    queues = {each.queue for each in asked if each is not None}
+    lines = (waiting.line(queue) for queue in sorted(queues))
+    return dict(chain.from_iterable(line.minimums_ahead() for line in lines))
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:

@@ -1,6 +1,5 @@
 """Holds everything the coordinator knows: what was observed, and what the leader decided."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
+from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import BUILT_IN, QueueRegistry
 from coordinator.queues.reports import QueueReports
@@ -47,7 +47,7 @@ class Cycles:
 
     `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
     many placements were decided. `waiting` are the gangs that the last one was asked about,
-    `passes` counts how often a blocked gang was passed. `looked_at` are the gangs that may ask for
+    `ages` says which of them have aged. `looked_at` are the gangs that may ask for
     something else since then, `avoided` the nodes that pods avoided, by namespace and shape.
     """
 
@@ -56,7 +56,7 @@ class Cycles:
     quiet: float = QUIET_DELAY
     admissions: int = 0
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
-    passes: Counter[GangKey] = field(default_factory=Counter)
+    ages: Ages = field(default_factory=Ages)
     looked_at: set[GangKey] = field(default_factory=set)
     avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 

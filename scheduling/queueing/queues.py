@@ -1,6 +1,6 @@
 """What a cycle is told of the queues: the gangs that wait, what is held, and when that may end."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -53,8 +53,8 @@ class Queues:
     cluster: Mapping[str, int] = field(default_factory=dict)
     now: float = 0.0
     holdings: Callable[[], Iterable[Holding]] = _nothing
-    aged: Container[GangKey] = frozenset()
-    overdue: Container[GangKey] = frozenset()
+    aged: Set[GangKey] = frozenset()
+    overdue: Set[GangKey] = frozenset()
     parts: Callable[[], Iterable[GangPart]] = _no_parts
 
 
