@@ -9,6 +9,7 @@ from kube.codec.queue import read_namespaces, read_queue
 from kube.objects.queue import GangQueue
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults
+from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
 
 BUILT_IN = Queue(DEFAULT_QUEUE)
@@ -65,6 +66,11 @@ class QueueRegistry:
         return self._now.tree
 
     @property
+    def node_rules(self) -> Mapping[str, NodeRules]:
+        """The nodes that gangs may use, by queue; of queues without a node selector nothing."""
+        return self._now.node_rules
+
+    @property
     def _now(self) -> "Derived":
         """What follows from the objects, worked out when it is asked for first."""
         if self._derived is None:
@@ -96,6 +102,7 @@ class Derived(NamedTuple):
     selections: Mapping[str, Queue]
     faults: Mapping[str, str]
     tree: QuotaTree
+    node_rules: Mapping[str, NodeRules]
 
 
 def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> Derived:
@@ -111,7 +118,7 @@ def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> De
     tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
     selections = before if _selectors(rules) == _selectors(before) else MappingProxyType(rules)
     stopped = MappingProxyType({**ending, **broken})
-    return Derived(MappingProxyType(rules), selections, stopped, tree)
+    return Derived(MappingProxyType(rules), selections, stopped, tree, node_rules(tree))
 
 
 def _without_quantities(found: GangQueue) -> Queue:

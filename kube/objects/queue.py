@@ -126,8 +126,16 @@ class GangQueueSpec(Part, frozen=True):
         QueueSelector | None, Allows("The namespaces whose gangs may use the queue.")
     ] = None
     node_selector: Annotated[
-        OrNull[Labels], Allows("Labels of the nodes that its gangs may use.")
+        OrNull[Labels],
+        Allows("Labels of the nodes that gangs of the queue and those below it may use."),
     ] = {}
+    node_selector_scope: Annotated[
+        str,
+        Allows(
+            "The pods that nodeSelector binds: those that ask for a device under quota; or all.",
+            enum=["Devices", "All"],
+        ),
+    ] = "Devices"
     ordering: Annotated[
         str, Allows("Priority, then first come; or first come alone.", enum=["Priority", "FIFO"])
     ] = "Priority"
