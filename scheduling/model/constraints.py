@@ -126,9 +126,9 @@ class NodeRestrictions:
 
     `existing_pods` are the label values that affinity and anti-affinity of existing pods leave,
     `topology` those of the domain in which the gang is tried, `queue` are the node labels, sorted,
-    that the gang's queue holds the pod to. `volumes` says from which nodes the volumes are reached, `disks` what they add to the requests (sorted, see NodeVolumeLimits), and
-    `unsupported_volumes` what of them is not modelled. `avoided` are nodes, sorted, that the caller
-    rules out for now.
+    that the gang's queue holds the pod to. `volumes` says from which nodes the volumes are reached,
+    `disks` what they add to the requests (sorted, see NodeVolumeLimits), and `unsupported_volumes`
+    what of them is not modelled. `avoided` are nodes, sorted, that the caller rules out for now.
     """
 
     existing_pods: tuple[Requirement, ...] = ()

@@ -1,7 +1,7 @@
 """Adds to a pod shape what one moment says of its nodes; the only module that writes it.
 
-Existing pods, topology and queue of a gang, volumes and the caller each have a function here. None of
-them changes what the pod says itself, so the key of the shape stays.
+Existing pods, topology and queue of a gang, volumes and the caller each have a function here. None
+of them changes what the pod says itself, so the key of the shape stays.
 """
 
 from collections.abc import Mapping

@@ -84,7 +84,7 @@ def test_a_gang_waits_for_its_model_though_the_other_is_free(world: World) -> No
 
 
 def test_a_changed_selector_moves_no_gang_that_runs_and_holds_for_those_that_wait() -> None:
-    rules = {"quota": {GPU: 32}, "nodeSelector": A100}
+    rules: Json = {"quota": {GPU: 32}, "nodeSelector": A100}
     world = World(gpu_node("a-1", "a100"), gpu_node("h-1", "h100"), queue("gpus", **rules))
     world.create(gpu_gang("a", "gpus", 1))
     world.settle(seconds=10)
@@ -99,7 +99,7 @@ def test_a_changed_selector_moves_no_gang_that_runs_and_holds_for_those_that_wai
 
 
 def test_a_lost_worker_comes_back_to_its_slot_after_the_selector_changed() -> None:
-    rules = {"quota": {GPU: 32}, "nodeSelector": A100}
+    rules: Json = {"quota": {GPU: 32}, "nodeSelector": A100}
     world = World(gpu_node("a-1", "a100"), gpu_node("h-1", "h100"), queue("gpus", **rules))
     world.create(gpu_gang("a", "gpus", 1))
     world.settle(seconds=10)
@@ -112,7 +112,7 @@ def test_a_lost_worker_comes_back_to_its_slot_after_the_selector_changed() -> No
 
 
 def test_a_scope_of_all_holds_heads_as_well() -> None:
-    rules = {"quota": {GPU: 32}, "nodeSelector": A100, "nodeSelectorScope": "All"}
+    rules: Json = {"quota": {GPU: 32}, "nodeSelector": A100, "nodeSelectorScope": "All"}
     world = World(node("c-1", cpu=64), gpu_node("a-1", "a100"), queue("gpus", **rules))
     world.create(gpu_gang("a", "gpus", 1))
     world.settle(seconds=10)

@@ -93,10 +93,11 @@ def refusal(asked: PendingGang) -> tuple[Reason, str]:
 
 
 def test_a_gang_without_a_node_is_told_of_the_selector() -> None:
-    assert refusal(held(gang("g", group("w", 2, GPUS)), ("gpu", "b200"))) == (
-        Reason.NO_FEASIBLE_NODE,
+    reason, message = refusal(held(gang("g", group("w", 2, GPUS)), ("gpu", "b200")))
+    assert reason is Reason.NO_FEASIBLE_NODE
+    assert message == (
         "0 of 2 w fit: no node is feasible for them (3 nodes: 3 do not match nodeSelector "
-        "gpu=b200 of the gang's queue); no node has gpu=b200 (existing values: a100, h100)",
+        "gpu=b200 of the gang's queue); no node has gpu=b200 (existing values: a100, h100)"
     )
 
 
