@@ -188,7 +188,7 @@ class CoordinatorState(Known):
         if cluster is None or cluster.metadata.uid != uid:
             return DEFAULT_QUEUE
         labels = self.cache.namespace_labels(key.namespace)
-        queue = queue_asked(cluster, labels, self.queues.rules)
+        queue = queue_asked(cluster, labels, self.queues.selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
 
     def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:

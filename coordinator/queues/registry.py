@@ -9,6 +9,7 @@ from kube.codec.queue import read_namespaces, read_queue
 from kube.objects.queue import GangQueue
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults
+from scheduling.queueing.membership import NO_SELECTIONS, Selections
 from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
 
@@ -24,7 +25,7 @@ class QueueRegistry:
     def __init__(self) -> None:
         self.objects: dict[str, GangQueue] = {}
         self._derived: Derived | None = None
-        self._selections: Mapping[str, Queue] = {}
+        self._selections = NO_SELECTIONS
 
     def put(self, found: GangQueue) -> bool:
         """Take in a GangQueue; say whether that changes any rule."""
@@ -48,7 +49,7 @@ class QueueRegistry:
         return self._now.rules
 
     @property
-    def selections(self) -> Mapping[str, Queue]:
+    def selections(self) -> Selections:
         """The queues by which gangs find theirs: the same object until a name or selector changes.
 
         A change of quota has no gang look for its queue again.
@@ -99,13 +100,13 @@ class Derived(NamedTuple):
     """What follows from the GangQueues there are."""
 
     rules: Mapping[str, Queue]
-    selections: Mapping[str, Queue]
+    selections: Selections
     faults: Mapping[str, str]
     tree: QuotaTree
     node_rules: Mapping[str, NodeRules]
 
 
-def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> Derived:
+def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     rules, unreadable = {}, {}
     for name, found in sorted(objects.items()):
         try:
@@ -116,7 +117,8 @@ def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> De
     ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
     working = {name: queue for name, queue in rules.items() if name not in broken}
     tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
-    selections = before if _selectors(rules) == _selectors(before) else MappingProxyType(rules)
+    same = _selectors(rules) == _selectors(before.queues)
+    selections = before if same else Selections(MappingProxyType(rules))
     stopped = MappingProxyType({**ending, **broken})
     return Derived(MappingProxyType(rules), selections, stopped, tree, node_rules(tree))
 

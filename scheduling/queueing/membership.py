@@ -1,6 +1,6 @@
 """Chooses the queue of a gang: the one that it names, else the one that selects its namespace."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.model.labels import selects
@@ -8,6 +8,9 @@ from scheduling.model.queue import DEFAULT_QUEUE, Queue
 
 SHOWN = 10
 """How many names of queues a message shows."""
+
+MOST_KEPT = 10_000
+"""For how many sets of namespace labels it is remembered which queues select them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +20,32 @@ class NotAllowed:
     allowed: str
 
 
+class Selections:
+    """The queues by which gangs find theirs; a thousand selectors are asked once per namespace.
+
+    Made anew when a name or a selector changes.
+    """
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self.queues = queues
+        self._open: dict[frozenset[tuple[str, str]], tuple[str, ...]] = {}
+
+    def open_to(self, namespace_labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the queues that select a namespace, in order."""
+        key = frozenset(namespace_labels.items())
+        if key not in self._open:
+            if len(self._open) >= MOST_KEPT:
+                self._open.clear()
+            queues = self.queues.items()
+            self._open[key] = tuple(sorted(n for n, q in queues if _takes(q, namespace_labels)))
+        return self._open[key]
+
+
+NO_SELECTIONS = Selections({})
+
+
 def choose_queue(
-    asked: str, namespace_labels: Mapping[str, str], queues: Mapping[str, Queue]
+    asked: str, namespace_labels: Mapping[str, str], selections: Selections
 ) -> str | NotAllowed:
     """Return the queue that a gang waits in; `asked` is the one it names, empty if none.
 
@@ -26,20 +53,19 @@ def choose_queue(
     be made before Muster is of use; one of a namespace that several select must name one of them.
     A gang of a namespace that has queues may not leave them for the default one.
     """
-    open_to = sorted(name for name, queue in queues.items() if _takes(queue, namespace_labels))
-    open_to = open_to or [DEFAULT_QUEUE]
+    open_to = selections.open_to(namespace_labels) or (DEFAULT_QUEUE,)
     if asked in open_to:
         return asked
     if not asked and len(open_to) == 1:
         return open_to[0]
-    return NotAllowed(_allowed(asked, open_to, queues))
+    return NotAllowed(_allowed(asked, open_to, selections.queues))
 
 
 def _takes(queue: Queue, namespace_labels: Mapping[str, str]) -> bool:
     return queue.namespaces is not None and selects(queue.namespaces, namespace_labels)
 
 
-def _allowed(asked: str, open_to: list[str], queues: Mapping[str, Queue]) -> str:
+def _allowed(asked: str, open_to: Sequence[str], queues: Mapping[str, Queue]) -> str:
     some = ", ".join(open_to[:SHOWN])
     some += f" and {len(open_to) - SHOWN} more" if len(open_to) > SHOWN else ""
     if not asked:
