@@ -183,12 +183,16 @@ class CoordinatorState(Known):
         return self.quota.queue_of(key, uid) or self._queue_by_label(key, uid)
 
     def _queue_by_label(self, key: GangKey, uid: str) -> str:
-        """Return the queue that a RayCluster without a record asks for."""
-        cluster = self.cache.clusters.get(key)
-        if cluster is None or cluster.metadata.uid != uid:
-            return DEFAULT_QUEUE
+        """Return the queue that a RayCluster without a record asks for.
+
+        Of one that is gone nothing but its pods is left: they count in a queue of their namespace,
+        the first by name where there are several.
+        """
+        cluster, selections = self.cache.clusters.get(key), self.queues.selections
         labels = self.cache.namespace_labels(key.namespace)
-        queue = queue_asked(cluster, labels, self.queues.selections)
+        if cluster is None or cluster.metadata.uid != uid:
+            return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
+        queue = queue_asked(cluster, labels, selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
 
     def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:

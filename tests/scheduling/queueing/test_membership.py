@@ -3,6 +3,7 @@
 import pytest
 
 from scheduling.model.constraints import Requirement
+from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing import membership
 from scheduling.queueing.membership import NotAllowed, Selections, choose_queue
@@ -63,13 +64,12 @@ def test_a_queue_that_is_not_there_is_told_so() -> None:
 def test_selectors_are_asked_once_for_each_set_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a change of a thousand RayClusters would ask each of a thousand queues."""
     asked: list[object] = []
-    real = membership.selects
 
     def counted(requirements: tuple[Requirement, ...], labels: dict[str, str]) -> bool:
         asked.append(labels)
-        return real(requirements, labels)
+        return selects(requirements, labels)
 
-    monkeypatch.setattr(membership, "selects", counted)
+    monkeypatch.setattr("scheduling.queueing.membership.selects", counted)
     found = Selections(QUEUES)
     assert [found.open_to({"team": team}) for team in ("red", "green", "red", "green")] == [
         ("red",),
