@@ -125,7 +125,7 @@ def _amounts(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return usage and what of it is borrowed, of the resources that are limited.
 
-    One whose parents lead to no root has no place in the tree: its usage is what its own gangs hold.
+    One whose parents lead to no root is not in the tree: its usage is what its own gangs hold.
     """
     if name in usage.tree.index:
         return usage.of(name, usage.used), usage.of(name, usage.borrowed)
