@@ -1,8 +1,11 @@
 """Chooses the queue of a gang: the one that it names, else the one that selects its namespace."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from scheduling.model.constraints import Requirement
 from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 
@@ -21,14 +24,27 @@ class NotAllowed:
 
 
 class Selections:
-    """The queues by which gangs find theirs; a thousand selectors are asked once per namespace.
+    """The queues by which gangs find theirs, made anew when a name or a selector changes.
 
-    Made anew when a name or a selector changes.
+    There may be a thousand: only those are asked that may select a namespace, by one label that
+    they want of it, and once for each set of labels.
     """
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.queues = queues
+        self._by_label: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._by_no_label: list[str] = []
         self._open: dict[frozenset[tuple[str, str]], tuple[str, ...]] = {}
+        for name, queue in queues.items():
+            self._sort_in(name, queue.namespaces)
+
+    def _sort_in(self, name: str, selector: tuple[Requirement, ...] | None) -> None:
+        wanted = next((each for each in selector or () if each.operator == "In"), None)
+        if wanted is not None:
+            for value in wanted.values:
+                self._by_label[wanted.key, value].append(name)
+        elif selector is not None:
+            self._by_no_label.append(name)
 
     def open_to(self, namespace_labels: Mapping[str, str]) -> tuple[str, ...]:
         """Return the queues that select a namespace, in order."""
@@ -36,9 +52,15 @@ class Selections:
         if key not in self._open:
             if len(self._open) >= MOST_KEPT:
                 self._open.clear()
-            queues = self.queues.items()
-            self._open[key] = tuple(sorted(n for n, q in queues if _takes(q, namespace_labels)))
+            self._open[key] = tuple(sorted(self._that_take(namespace_labels)))
         return self._open[key]
+
+    def _that_take(self, labels: Mapping[str, str]) -> Iterator[str]:
+        wanted = (self._by_label.get(pair, ()) for pair in labels.items())
+        for name in {*self._by_no_label, *chain.from_iterable(wanted)}:
+            selector = self.queues[name].namespaces
+            if selector is not None and selects(selector, labels):
+                yield name
 
 
 NO_SELECTIONS = Selections({})
@@ -59,10 +81,6 @@ def choose_queue(
     if not asked and len(open_to) == 1:
         return open_to[0]
     return NotAllowed(_allowed(asked, open_to, selections.queues))
-
-
-def _takes(queue: Queue, namespace_labels: Mapping[str, str]) -> bool:
-    return queue.namespaces is not None and selects(queue.namespaces, namespace_labels)
 
 
 def _allowed(asked: str, open_to: Sequence[str], queues: Mapping[str, Queue]) -> str:

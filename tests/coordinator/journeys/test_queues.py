@@ -429,6 +429,56 @@ def test_a_condition_keeps_the_time_of_its_change_and_names_the_generation() -> 
     assert inactive["lastTransitionTime"] > before["lastTransitionTime"]
 
 
+def conditions(world: World, name: str) -> dict[str, tuple[str, str]]:
+    found = status_of(world, name)["conditions"]
+    return {each["type"]: (each["status"], each["reason"]) for each in found}
+
+
+def test_a_selector_that_matches_no_namespace_is_told_as_long_as_it_does_not() -> None:
+    of_red = {"matchLabels": {"team": "red"}}
+    world = World(node("n1"), queue("red", namespaceSelector=of_red), queue("inner"))
+    change(world, "inner", namespaceSelector=None)
+    world.settle(seconds=20)
+    assert conditions(world, "red") == {
+        "Active": ("True", "Active"),
+        "NamespacesSelected": ("False", "NoNamespace"),
+    }
+    assert conditions(world, "inner") == {"Active": ("True", "Active")}
+
+    before = len(queue_writes(world.leader.log))
+    made = {"kind": "Namespace", "metadata": {"name": "r", "labels": {"team": "red"}}}
+    world.create(made)
+    world.settle(seconds=20)
+    assert conditions(world, "red") == {"Active": ("True", "Active")}
+    for at in range(20):
+        name = f"more-{at}"
+        world.create({"kind": "Namespace", "metadata": {"name": name, "labels": {"team": "red"}}})
+        world.settle(seconds=1)
+    world.settle(seconds=20)
+    assert len(queue_writes(world.leader.log)) == before + 1
+
+    world.api.delete(Key("namespaces", "", "r"))
+    for at in range(20):
+        world.api.delete(Key("namespaces", "", f"more-{at}"))
+    world.settle(seconds=20)
+    assert conditions(world, "red")["NamespacesSelected"] == ("False", "NoNamespace")
+
+
+def test_a_node_selector_that_binds_no_pod_is_told() -> None:
+    """Neither a queue above nor one below names a device."""
+    world = World(node("n1"), queue("all", cpu=8), queue("team", cpu=4, parent="all"))
+    change(world, "team", nodeSelector={"gpu": "a100"})
+    world.settle(seconds=20)
+    assert conditions(world, "team")["NodeSelectorUsed"] == ("False", "NoDeviceQuota")
+    change(world, "all", quota={"nvidia.com/gpu": "8"})
+    world.settle(seconds=20)
+    assert conditions(world, "team") == {"Active": ("True", "Active")}
+    change(world, "all", quota={"cpu": "8"})
+    change(world, "team", nodeSelectorScope="All")
+    world.settle(seconds=20)
+    assert conditions(world, "team") == {"Active": ("True", "Active")}
+
+
 def test_the_built_in_queue_is_not_written() -> None:
     world = World(node("n1"))
     world.create(gang_of("a", 3))
