@@ -154,11 +154,21 @@ class CoordinatorState(Known):
         self.cycles.looked_at.add(key)
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
+        self._bound_waiting(key)
         self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _bound_waiting(self, key: GangKey) -> None:
+        """Count a gang among those of its namespace that wait; have those decided that come up."""
+        view = self.views.get(key)
+        asked = question_of(view) if view is not None else None
+        waits = asked is not None and bool(asked.minimum) and not asked.is_repair
+        moved = self.waiting_limit.note(key, asked.created if asked is not None and waits else None)
+        self.cycles.looked_at |= moved
+        self.agenda.cycle_wanted |= bool(moved)
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
@@ -183,12 +193,16 @@ class CoordinatorState(Known):
         return self.quota.queue_of(key, uid) or self._queue_by_label(key, uid)
 
     def _queue_by_label(self, key: GangKey, uid: str) -> str:
-        """Return the queue that a RayCluster without a record asks for."""
-        cluster = self.cache.clusters.get(key)
-        if cluster is None or cluster.metadata.uid != uid:
-            return DEFAULT_QUEUE
+        """Return the queue that a RayCluster without a record asks for.
+
+        Of one that is gone nothing but its pods is left: they count in a queue of their namespace,
+        the first by name where there are several.
+        """
+        cluster, selections = self.cache.clusters.get(key), self.queues.selections
         labels = self.cache.namespace_labels(key.namespace)
-        queue = queue_asked(cluster, labels, self.queues.rules)
+        if cluster is None or cluster.metadata.uid != uid:
+            return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
+        queue = queue_asked(cluster, labels, selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
 
     def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:

@@ -22,11 +22,12 @@ def question_of(view: GangView) -> PendingGang | None:
     return asked
 
 
-def line_up(known: Known) -> None:
+def line_up(known: Known) -> list[GangKey]:
     """Have the gangs wait in their queues that ask for room now, and no others.
 
     Only those are looked at that were looked at since the last time; all where the queues changed,
-    and while pods avoid nodes, which ones being a matter of the moment.
+    and while pods avoid nodes, which ones being a matter of the moment. Returns those of them that
+    ask and are not decided, because too many older gangs of their namespace wait.
     """
     cycles, tree = known.cycles, known.queues.tree
     avoided = _avoided(known)
@@ -36,15 +37,17 @@ def line_up(known: Known) -> None:
     if avoided or cycles.avoided:
         cycles.looked_at |= known.views.keys()
     cycles.avoided = avoided
-    for key in cycles.looked_at:
+    looked_at, cycles.looked_at = cycles.looked_at, set()
+    for key in looked_at:
         _line_up(known, key)
-    cycles.looked_at.clear()
+    return [key for key in looked_at if known.waiting_limit.is_beyond(key)]
 
 
 def _line_up(known: Known, key: GangKey) -> None:
     view, cycles = known.views.get(key), known.cycles
     asked = question_of(view) if view is not None else None
-    if asked is None or asked.queue not in cycles.waiting.tree.index:
+    in_line = asked is not None and not known.waiting_limit.is_beyond(key)
+    if asked is None or not in_line or asked.queue not in cycles.waiting.tree.index:
         cycles.waiting.drop(key)
         cycles.ages.drop(key)
     else:

@@ -30,7 +30,9 @@ def report(known: Known, moment: Moment) -> list[QueueAction]:
 def _mark(known: Known, now: float) -> None:
     """Plan a look at the queues that changed, and at those above, which count their use as well."""
     reports, registry = known.reports, known.queues
+    labels = (each.metadata.labels for each in known.cache.namespaces.values())
     changed = reports.census.changed
+    changed |= reports.selected.refresh(registry.selections, labels)
     counted_above = {each for name in changed for each in above(name, registry)}
     for name in changed | counted_above:
         if name in registry.objects:
@@ -87,7 +89,8 @@ def _write_status(
     known: Known, found: GangQueue, usage: Usage, moment: Moment
 ) -> QueueAction | None:
     reports, meta = known.reports, found.metadata
-    status = status_of(found, known.queues, reports.census, usage, moment.stamp)
+    selected = reports.selected.names
+    status = status_of(found, known.queues, reports.census, usage, selected, moment.stamp)
     if status == recorded(found):
         return None
     again = reports.budget.again_at(meta.name)

@@ -11,6 +11,7 @@ from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
+from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
 
 def ask(look: Look) -> Done:
@@ -55,8 +56,9 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     if terms.queue in queues.faults:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
+    rules = queues.node_rules.get(terms.queue)
     return replace(
-        asked,
+        on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=retreat.count if retreat.until > look.now else 0,

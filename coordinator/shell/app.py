@@ -17,6 +17,7 @@ from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event, Teller
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
@@ -87,7 +88,9 @@ class Coordinator:
             refusal=settings.refusal_memory,
         )
         allowed = AllowedClasses(settings.priority_classes)
-        self.loop = Loop(CoordinatorState(patience, allowed), settings.debounce)
+        limit = WaitingLimit(settings.waiting_per_namespace)
+        state = CoordinatorState(patience, allowed, waiting_limit=limit)
+        self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)

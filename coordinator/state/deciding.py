@@ -17,7 +17,7 @@ from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
-from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.model.verdict import Admitted, Decision, Reason, Refusal
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.holder_index import Holders
 from scheduling.state.pod_index import ExistingPods
@@ -29,7 +29,7 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     """Decide; returns the gangs in the order of the queue, in which they are to be written."""
     agenda = known.agenda
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
-    line_up(known)
+    _refuse_beyond_limit(known, line_up(known), moment)
     decisions = _decisions(known, moment)
     waiting = _note_answers(known, decisions, moment)
     known.cycles.quiet = quiet_delay(waiting)
@@ -106,6 +106,23 @@ def _positions(waiting: WaitingGangs, refused: Iterable[GangView]) -> dict[GangK
     queues = {each.queue for each in asked if each is not None}
     lines = (waiting.line(queue) for queue in sorted(queues))
     return dict(chain.from_iterable(line.minimums_ahead() for line in lines))
+
+
+def _refuse_beyond_limit(known: Known, keys: Iterable[GangKey], moment: Moment) -> None:
+    """Say once why gangs are not decided; the number in it is that of when they came to wait."""
+    for key in keys:
+        view = known.views[key]
+        before = view.queueing.refusal
+        if before is None or before.reason != Reason.NAMESPACE_LIMIT:
+            _refused(known, view, _as_recorded(view, known.waiting_limit.refusal(key)), 0, moment)
+
+
+def _as_recorded(view: GangView, refusal: Refusal) -> Refusal:
+    """Return a refusal as an earlier leader told it, if it did."""
+    written = view.record.written
+    if written.get("reason") != refusal.reason:
+        return refusal
+    return Refusal(refusal.reason, written.get("message", "").partition("; ")[0])
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:

@@ -129,12 +129,14 @@ def _namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
     name = event.namespace.metadata.name
     before = known.cache.namespace_labels(name)
     known.cache.put_namespace(event.namespace)
+    known.reports.selected.forget()
     if dict(before) != dict(event.namespace.metadata.labels):
         known.agenda.dirty |= {key for key in known.cache.clusters if key.namespace == name}
 
 
 def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:
     known.cache.remove_namespace(event.name)
+    known.reports.selected.forget()
 
 
 def _priority_class_seen(event: PriorityClassSeen, known: Known, moment: Moment) -> None:

@@ -14,6 +14,7 @@ from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import BUILT_IN, QueueRegistry
 from coordinator.queues.reports import QueueReports
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.record.renewals import Renewals
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
@@ -75,6 +76,7 @@ class Known:
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     reports: QueueReports = field(default_factory=QueueReports)
+    waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)

@@ -137,6 +137,58 @@ def test_gangs_of_a_queue_without_its_parent_wait_until_that_comes() -> None:
     assert status_of(world, "team")["admitted"] == 1
 
 
+def two_teams() -> World:
+    """Two queues that share 8 CPUs."""
+    queues = [queue("all"), queue("red", cpu=4, parent="all"), queue("blue", cpu=4, parent="all")]
+    return World(node("n1", cpu=100), *queues)
+
+
+def test_what_an_inactive_queue_has_borrowed_is_not_given_out_again() -> None:
+    world = two_teams()
+    world.create(gang_in("red", "a", 5))
+    world.settle(seconds=10)
+    change(world, "red", lendingLimit={"cpu": "5"})
+    world.create(gang_in("blue", "b", 3), gang_in("blue", "c", 1))
+    world.settle(seconds=10)
+    assert active(world, "red")[:2] == ("False", "InvalidSpec")
+    assert phases(world, "a", "b", "c") == ["Running", "Queued", "Running"]
+    assert status_of(world, "all")["summary"] == "cpu 4/4", "the rest is what red keeps and uses"
+
+    world.delete("rayclusters", "a")
+    world.delete("rayclusters", "c")
+    world.settle(seconds=10)
+    assert phases(world, "b") == ["Running"]
+
+
+def test_an_inactive_queue_lends_nothing_and_takes_nothing_from_others() -> None:
+    world = two_teams()
+    world.create(gang_in("red", "a", 1))
+    world.settle(seconds=10)
+    change(world, "red", lendingLimit={"cpu": "5"})
+    world.create(gang_in("blue", "b", 3), gang_in("blue", "c", 0))
+    world.settle(seconds=10)
+    assert phases(world, "a", "b", "c") == ["Running", "Running", "Queued"]
+    assert world.status("c")["reason"] == "QuotaExceeded"
+
+
+def test_what_is_below_an_inactive_queue_counts_above_it() -> None:
+    world = World(
+        node("n1", cpu=100),
+        queue("all", cpu=8),
+        queue("red", cpu=0, parent="all"),
+        queue("inner", cpu=0, parent="red"),
+        queue("blue", cpu=0, parent="all"),
+    )
+    world.create(gang_in("inner", "a", 5))
+    world.settle(seconds=10)
+    change(world, "red", lendingLimit={"cpu": "5"})
+    world.create(gang_in("blue", "b", 3))
+    world.settle(seconds=10)
+    assert active(world, "inner")[:2] == ("False", "ParentNotActive")
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert status_of(world, "all")["summary"] == "cpu 6/8"
+
+
 def test_a_quantity_that_cannot_be_read_opens_no_other_queue_to_its_gangs() -> None:
     world = World(node("n1", cpu=100), queue("team", cpu=4))
     world.create(gang_of("a", 9))
@@ -148,6 +200,61 @@ def test_a_quantity_that_cannot_be_read_opens_no_other_queue_to_its_gangs() -> N
     assert (phases(world, "a"), world.bound("a")) == (["Queued"], {})
     assert world.status("a")["reason"] == "QueueInactive"
     assert world.gang("a")["spec"]["queue"] == "team"
+
+
+def test_a_queue_that_goes_while_gangs_wait_in_it_leaves_them_to_others() -> None:
+    """One that named it is told that it is gone; one that did not goes to the default queue."""
+    world = World(node("n1", cpu=100), queue("team", cpu=1))
+    world.create(gang_in("team", "named", 3), gang_of("unnamed", 3))
+    world.settle(seconds=10)
+    assert phases(world, "named", "unnamed") == ["Queued", "Queued"]
+    world.api.delete(Key("gangqueues", "", "team"))
+    world.settle(seconds=10)
+    assert not list(world.api.all("gangqueues"))
+    assert phases(world, "unnamed") == ["Running"]
+    assert world.status("named")["reason"] == "Misconfigured"
+    assert "GangQueue team does not exist" in world.status("named")["message"]
+
+    world.create(queue("team", cpu=8))
+    world.settle(seconds=10)
+    assert phases(world, "named") == ["Running"]
+
+
+def test_gangs_wait_again_when_a_parent_goes_and_start_when_it_comes_back() -> None:
+    world = World(node("n1", cpu=100), queue("all", cpu=8), queue("team", cpu=0, parent="all"))
+    world.create(gang_in("team", "a", 5))
+    world.settle(seconds=10)
+    world.api.hold(found(world, "all"))
+    world.api.delete(Key("gangqueues", "", "all"))
+    world.create(gang_in("team", "b", 1))
+    world.settle(seconds=10)
+    assert not [each for each in world.api.all("gangqueues") if each["metadata"]["name"] == "all"]
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert world.status("b")["reason"] == "QueueInactive"
+
+    world.create(queue("all", cpu=7))
+    world.settle(seconds=10)
+    assert phases(world, "a", "b") == ["Running", "Queued"]
+    assert world.status("b")["reason"] == "QuotaExceeded"
+    change(world, "all", quota={"cpu": "8"})
+    world.settle(seconds=10)
+    assert phases(world, "b") == ["Running"]
+
+
+def test_a_queue_that_moves_below_another_parent_takes_what_that_one_has() -> None:
+    small, large = queue("small", cpu=1), queue("large", cpu=100)
+    world = World(node("n1", cpu=100), small, large, queue("team", cpu=0, parent="small"))
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Queued"]
+    change(world, "team", parent="large")
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Running"]
+    assert status_of(world, "large")["summary"] == "cpu 4/100"
+    change(world, "team", parent="small")
+    world.settle(seconds=10)
+    assert phases(world, "a") == ["Running"]
+    assert status_of(world, "small")["summary"] == "cpu 4/1"
 
 
 def name_queue(world: World, gang: str, queue_name: str) -> None:
@@ -320,6 +427,56 @@ def test_a_condition_keeps_the_time_of_its_change_and_names_the_generation() -> 
     world.settle(seconds=10)
     (inactive,) = status_of(world, "team")["conditions"]
     assert inactive["lastTransitionTime"] > before["lastTransitionTime"]
+
+
+def conditions(world: World, name: str) -> dict[str, tuple[str, str]]:
+    found = status_of(world, name)["conditions"]
+    return {each["type"]: (each["status"], each["reason"]) for each in found}
+
+
+def test_a_selector_that_matches_no_namespace_is_told_as_long_as_it_does_not() -> None:
+    of_red = {"matchLabels": {"team": "red"}}
+    world = World(node("n1"), queue("red", namespaceSelector=of_red), queue("inner"))
+    change(world, "inner", namespaceSelector=None)
+    world.settle(seconds=20)
+    assert conditions(world, "red") == {
+        "Active": ("True", "Active"),
+        "NamespacesSelected": ("False", "NoNamespace"),
+    }
+    assert conditions(world, "inner") == {"Active": ("True", "Active")}
+
+    before = len(queue_writes(world.leader.log))
+    made = {"kind": "Namespace", "metadata": {"name": "r", "labels": {"team": "red"}}}
+    world.create(made)
+    world.settle(seconds=20)
+    assert conditions(world, "red") == {"Active": ("True", "Active")}
+    for at in range(20):
+        name = f"more-{at}"
+        world.create({"kind": "Namespace", "metadata": {"name": name, "labels": {"team": "red"}}})
+        world.settle(seconds=1)
+    world.settle(seconds=20)
+    assert len(queue_writes(world.leader.log)) == before + 1
+
+    world.api.delete(Key("namespaces", "", "r"))
+    for at in range(20):
+        world.api.delete(Key("namespaces", "", f"more-{at}"))
+    world.settle(seconds=20)
+    assert conditions(world, "red")["NamespacesSelected"] == ("False", "NoNamespace")
+
+
+def test_a_node_selector_that_binds_no_pod_is_told() -> None:
+    """Neither a queue above nor one below names a device."""
+    world = World(node("n1"), queue("all", cpu=8), queue("team", cpu=4, parent="all"))
+    change(world, "team", nodeSelector={"gpu": "a100"})
+    world.settle(seconds=20)
+    assert conditions(world, "team")["NodeSelectorUsed"] == ("False", "NoDeviceQuota")
+    change(world, "all", quota={"nvidia.com/gpu": "8"})
+    world.settle(seconds=20)
+    assert conditions(world, "team") == {"Active": ("True", "Active")}
+    change(world, "all", quota={"cpu": "8"})
+    change(world, "team", nodeSelectorScope="All")
+    world.settle(seconds=20)
+    assert conditions(world, "team") == {"Active": ("True", "Active")}
 
 
 def test_the_built_in_queue_is_not_written() -> None:
@@ -580,7 +737,7 @@ def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
     new = world.elect(1)
     (by_uid,) = new.state.quota.gangs.values()
     (held,) = by_uid.values()
-    assert held.amounts["cpu"] == 4000
+    assert (held.queue, held.amounts["cpu"]) == ("team", 4000)
 
 
 # ---- deletion
