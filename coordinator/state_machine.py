@@ -37,7 +37,6 @@ from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.intake import take
 from coordinator.state.known import Known
-from kube.codec.fields import created_at
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
@@ -130,7 +129,7 @@ class CoordinatorState(Known):
     def _age(self, key: GangKey) -> tuple[float, str]:
         """Order gangs as they came: at the beginning of a term the first of them are released."""
         cluster = self.cache.clusters.get(key)
-        return created_at(cluster.metadata) if cluster is not None else 0.0, str(key)
+        return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
         """Have the gangs looked at that may be released now, because others are bound."""

@@ -11,7 +11,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, RayOwner
 from scheduling.model.gang import GangKey
 from scheduling.model.volume import Fact
 
@@ -68,6 +68,20 @@ class ClusterGone:
     """The RayCluster of this name and uid was removed."""
 
     key: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RayOwnerSeen:
+    """A RayJob or RayService was added or changed."""
+
+    owner: RayOwner
+
+
+@dataclass(frozen=True, slots=True)
+class RayOwnerGone:
+    """The RayJob or RayService of this uid was removed."""
+
     uid: str
 
 
@@ -253,6 +267,8 @@ Event = (
     | NodeGone
     | ClusterSeen
     | ClusterGone
+    | RayOwnerSeen
+    | RayOwnerGone
     | GangSeen
     | GangGone
     | NamespaceSeen

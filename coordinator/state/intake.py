@@ -32,6 +32,8 @@ from coordinator.messages.events import (
     QueueGone,
     QueueSeen,
     QueueWriteEnded,
+    RayOwnerGone,
+    RayOwnerSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -79,7 +81,7 @@ def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
     if before is not None and says_the_same(before, event.cluster):
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(event.cluster)
-    known.cache.clusters[key] = event.cluster
+    known.cache.put_cluster(key, event.cluster)
     known.unknown_keys.seen(key, event.cluster)
     known.agenda.dirty.add(key)
 
@@ -87,10 +89,20 @@ def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
 def _cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
     before = known.cache.clusters.get(event.key)
     if before is not None and before.metadata.uid == event.uid:
-        del known.cache.clusters[event.key]
+        known.cache.remove_cluster(event.key)
         known.unknown_keys.gone(event.key)
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
+
+
+def _ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
+    if known.cache.owners.put(event.owner):
+        known.agenda.dirty |= known.cache.owners.clusters_of(event.owner.metadata.uid)
+
+
+def _ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
+    known.cache.owners.drop(event.uid)
+    known.agenda.dirty |= known.cache.owners.clusters_of(event.uid)
 
 
 def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
@@ -234,6 +246,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     NodeGone: _node_gone,
     ClusterSeen: _cluster_seen,
     ClusterGone: _cluster_gone,
+    RayOwnerSeen: _ray_owner_seen,
+    RayOwnerGone: _ray_owner_gone,
     GangSeen: _gang_seen,
     GangGone: _gang_gone,
     WriteEnded: _write_ended,
