@@ -16,7 +16,7 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
@@ -37,6 +37,8 @@ from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.intake import take
 from coordinator.state.known import Known
+from coordinator.state.preempting import note_endings, settle_trials, waits_for_minimum
+from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
@@ -70,6 +72,9 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
+        settle_trials(self, moment)
+        actions += self._advance_dirty(moment)
+        actions += resume_jobs(self, moment)
         actions += report(self, moment)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
@@ -154,10 +159,16 @@ class CoordinatorState(Known):
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
         self._count_held(key)
+        self.agenda.dirty |= self._concerned_by(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _concerned_by(self, key: GangKey) -> Set[GangKey]:
+        """Return the gangs that are stopped for one that waits no more: there may be no need."""
+        victims = self.term.victims.get(key)
+        return frozenset() if not victims or waits_for_minimum(self, key) else victims
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
@@ -225,6 +236,8 @@ class CoordinatorState(Known):
         view, placement = look.view, look.view.reservation.placement
         in_steps = is_ordered(placement or NO_PLACEMENT)
         view.course.begin(view.survey.standing, in_steps=in_steps)
+        note_endings(self, view)
+        self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)
         if placement is not look.before:

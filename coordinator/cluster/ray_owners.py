@@ -6,8 +6,8 @@ from collections.abc import Set
 from msgspec.structs import replace
 
 from kube.codec.fields import created_at
-from kube.objects.ray import RayCluster, RayOwner
-from kube.ray.ray_owner import controller_of, is_the
+from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the
 from scheduling.model.gang import GangKey
 
 
@@ -17,16 +17,26 @@ class RayOwners:
     def __init__(self) -> None:
         self._owners: dict[str, RayOwner] = {}
         self._clusters: defaultdict[str, set[GangKey]] = defaultdict(set)
+        self.suspended: dict[str, RayJob] = {}
+        """The RayJobs by uid that carry the note that Muster suspended them."""
 
     def put(self, owner: RayOwner) -> bool:
         """Take in an owner; say whether anything changed that is read of it."""
         before = self._owners.get(owner.metadata.uid)
         self._owners[owner.metadata.uid] = owner
+        self._note_suspension(owner)
         return before is None or _read_of(before) != _read_of(owner)
 
     def drop(self, uid: str) -> None:
         """Forget an owner."""
         self._owners.pop(uid, None)
+        self.suspended.pop(uid, None)
+
+    def _note_suspension(self, owner: RayOwner) -> None:
+        if isinstance(owner, RayJob) and is_suspended_by_muster(owner):
+            self.suspended[owner.metadata.uid] = owner
+        else:
+            self.suspended.pop(owner.metadata.uid, None)
 
     def adopt(self, key: GangKey, cluster: RayCluster) -> None:
         """Note which owner made a RayCluster."""

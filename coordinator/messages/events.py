@@ -260,6 +260,32 @@ class PodPatchEnded:
     unknown: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class EvictionTried:
+    """The dry run of an eviction, or of a suspension, ended; None: it would be accepted.
+
+    `uid` is that of the pod or of the RayJob.
+    """
+
+    gang: GangKey
+    uid: str
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RayJobWriteEnded:
+    """A RayJob was suspended or resumed; None: done, else what the API server said.
+
+    `refused`: it judged the change and said no. `unknown`: it may have been carried out.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    refused: bool = False
+    unknown: bool = False
+
+
 Event = (
     PodSeen
     | PodGone
@@ -292,4 +318,6 @@ Event = (
     | WriteEnded
     | QueueWriteEnded
     | PodPatchEnded
+    | EvictionTried
+    | RayJobWriteEnded
 )

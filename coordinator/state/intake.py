@@ -14,6 +14,7 @@ from coordinator.messages.events import (
     DeviceClassGone,
     DeviceClassSeen,
     Event,
+    EvictionTried,
     FactGone,
     FactSeen,
     FactsLost,
@@ -32,6 +33,7 @@ from coordinator.messages.events import (
     QueueGone,
     QueueSeen,
     QueueWriteEnded,
+    RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
     SightLost,
@@ -41,7 +43,7 @@ from coordinator.messages.events import (
     TimePassed,
     WriteEnded,
 )
-from coordinator.state import pod_intake, terms
+from coordinator.state import pod_intake, resuming, terms
 from coordinator.state.known import Known
 from kube.ray.ray_cluster import is_terminating, says_the_same
 from scheduling.model.gang import GangKey
@@ -103,6 +105,19 @@ def _ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
 def _ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
     known.cache.owners.drop(event.uid)
     known.agenda.dirty |= known.cache.owners.clusters_of(event.uid)
+
+
+def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -> None:
+    view = known.views.get(event.gang)
+    if view is None or event.uid not in view.eviction.sent:
+        resuming.resumption_ended(known, event, moment)
+        return
+    if event.error is None or event.unknown:
+        view.eviction.accepted()
+    if event.error is not None:
+        view.eviction.sent.discard(event.uid)
+        view.eviction.refused(moment.now, event.error)
+    known.agenda.dirty.add(event.gang)
 
 
 def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
@@ -239,6 +254,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodSeen: pod_intake.pod_seen,
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
+    EvictionTried: pod_intake.eviction_tried,
+    RayJobWriteEnded: _ray_job_write_ended,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

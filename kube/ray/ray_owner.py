@@ -36,6 +36,11 @@ def is_the(owner: RayOwner, reference: OwnerReference) -> bool:
     return same and isinstance(owner, _KINDS[reference.kind])
 
 
+def is_suspended_by_muster(job: RayJob) -> bool:
+    """Say whether Muster suspended a RayJob, and is to resume it."""
+    return names.SUSPENDED_FOR in job.metadata.annotations
+
+
 def _bare(meta: ObjectMeta) -> ObjectMeta:
     said = meta.annotations.get(names.SUSPENDED_FOR)
     kept = {} if said is None else {names.SUSPENDED_FOR: said[:LONGEST_NAME]}
