@@ -12,6 +12,7 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.demand import Demand, NotReady, Settled
+from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import Standing
@@ -238,6 +239,7 @@ class GangView:
     pod_writes: PodWrites = field(default_factory=PodWrites)
     repairs: Repairs = field(default_factory=Repairs)
     retreat: Retreat = field(default_factory=Retreat)
+    eviction: Eviction = field(default_factory=Eviction)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)

@@ -6,8 +6,9 @@ from math import inf
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
+from coordinator.queues.history import began, since
+from coordinator.queues.parts import parts_of
 from coordinator.state.known import Known
-from kube.codec.fields import moment_of
 from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues
@@ -61,7 +62,7 @@ def _note_age(known: Known, view: GangView | None, asked: PendingGang) -> None:
     if view is None or not asked.minimum:
         ages.drop(asked.key)
         return
-    gathered = _since(view, "Gathered")
+    gathered = since(view, "Gathered")
     due = inf if gathered is None else gathered + rules.longest_wait
     ages.note(asked.key, due, rules.most_passes)
 
@@ -84,6 +85,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         lambda: _holdings(known, moment),
         ages.aged,
         ages.overdue,
+        lambda: parts_of(known, moment),
     )
 
 
@@ -117,21 +119,8 @@ def _times(requests: tuple[tuple[str, int], ...], pods: int) -> tuple[tuple[str,
 
 def _ends(view: GangView, known: Known, now: float) -> float:
     """Say when a gang is expected to end; one that outlives its duration at twice its age."""
-    terms, began = view.understood.terms, _began(view)
-    if terms is None or began is None:
+    terms, start = view.understood.terms, began(view)
+    if terms is None or start is None:
         return inf
     duration = terms.expected_duration or known.queues.queue(terms.queue).duration
-    return began + duration if began + duration > now else now + (now - began)
-
-
-def _began(view: GangView) -> float | None:
-    """Return when the gang was admitted, as its record says it; now where that is to be written."""
-    return _since(view, "Admitted") or view.reservation.admitted_at
-
-
-def _since(view: GangView, kind: str) -> float | None:
-    """Return since when a condition of the gang's record is true; None where it is not."""
-    for condition in view.record.gang.status.conditions if view.record.gang else ():
-        if condition.type == kind and condition.status == "True":
-            return moment_of(condition.last_transition_time)
-    return None
+    return start + duration if start + duration > now else now + (now - start)

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces, read_queue
-from kube.objects.queue import GangQueue
+from kube.objects.queue import GangQueue, Preemption
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections
 from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
+
+NO_RULES = Preemption()
 
 BUILT_IN = Queue(DEFAULT_QUEUE)
 """What the queue `default` is while there is no GangQueue of that name."""
@@ -87,6 +89,11 @@ class QueueRegistry:
     def queue(self, name: str) -> Queue:
         """Return the rules of a queue that gangs wait in."""
         return self.rules.get(name, BUILT_IN)
+
+    def preemption(self, name: str) -> Preemption:
+        """Return what the gangs of a queue may be stopped for, and how."""
+        found = self.objects.get(name)
+        return (found.spec.preemption if found is not None else None) or NO_RULES
 
     def has_quota(self, name: str) -> bool:
         """Say whether the gangs of a queue are held to any quota; also those of one with a fault.

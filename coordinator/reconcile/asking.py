@@ -6,7 +6,6 @@ from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.kept_slots import Kept
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from kube.codec.fields import created_at
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
@@ -70,5 +69,5 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     view, standing = look.view, look.view.survey.standing
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
-    created = created_at(look.cluster.metadata)
+    created = look.scene.cache.owners.arrived_at(look.cluster)
     return demand(view.key, view.understood.priority, created, standing, refused, topology)

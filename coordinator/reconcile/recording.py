@@ -4,6 +4,7 @@ from typing import Any
 
 from coordinator.gang import ending
 from coordinator.gang.demand import NotReady
+from coordinator.gang.eviction import endings_json
 from coordinator.gang.view import LAST_RETRY, GangView, Record
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
@@ -71,8 +72,15 @@ def _write(look: Look) -> list[Action]:
 
 
 def _decides(view: GangView) -> bool:
-    """Whether pods wait for the placement to be written."""
-    return view.reservation.placement is not None and not view.survey.durable
+    """Whether pods wait for the placement, or for what is stopped, to be written."""
+    unwritten = view.reservation.placement is not None and not view.survey.durable
+    return unwritten or not endings_written(view)
+
+
+def endings_written(view: GangView) -> bool:
+    """Whether the record says what is being stopped, and nothing else."""
+    written: list[Any] = view.record.written.get("evictions", [])
+    return written == endings_json(view.eviction.endings)
 
 
 def _create(look: Look, body: dict[str, Any]) -> list[Action]:

@@ -24,6 +24,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield view.retreat.until
     yield view.record.due
     yield view.record.attempts.not_before
+    yield from view.eviction.moments()
     yield view.telling.next_at
 
 

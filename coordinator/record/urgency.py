@@ -15,6 +15,7 @@ GATHERING = "Gathering"
 QUEUED = "Queued"
 ADMITTED = "Admitted"
 RUNNING = "Running"
+PREEMPTING = "Preempting"
 
 GATHER_DELAY = 5.0  # seconds without a new pod of any gang until it is told that some are missing
 GATHER_LIMIT = 30.0  # seconds until that is told though pods of others come all the time
@@ -81,6 +82,8 @@ class Urgency:
             self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
+        if status.get("evictions") != written.get("evictions"):
+            return 0.0  # nothing is stopped before it is written
         if status["reason"] in COMING:
             return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):

@@ -8,7 +8,7 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.ending import Orphans
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
-from coordinator.gang.view import GangView
+from coordinator.gang.view import Attempts, GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
@@ -26,12 +26,22 @@ from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 
 
+@dataclass(slots=True)
+class Resumption:
+    """The resumption of one RayJob: the version of it that was resumed, and what failed."""
+
+    version: str = ""
+    attempts: Attempts = field(default_factory=Attempts)
+
+
 @dataclass
 class Term:
     """What a leader knows beyond what is observed; thrown away when its term ends.
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
-    earlier leader has seen gated, and may be releasing.
+    earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
+    be stopped for, with the replicas that are to end of each; `victims` those that are being
+    stopped for a gang. `resumptions` are of the RayJobs, by uid, that Muster suspended.
     """
 
     epoch: int = 0
@@ -40,6 +50,9 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
+    trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
+    victims: dict[GangKey, set[GangKey]] = field(default_factory=dict)
+    resumptions: dict[str, Resumption] = field(default_factory=dict)
 
 
 @dataclass
@@ -101,5 +114,8 @@ class Known:
         yield from self.agenda.wake_at.values()
         alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
         yield from (at for at in alone if at is not None)
+        for each in self.term.resumptions.values():
+            if each.attempts.not_before > float("-inf"):
+                yield each.attempts.not_before
         if self.reports.next_at is not None and not self.blind:
             yield self.reports.next_at

@@ -174,6 +174,25 @@ class GangPlacement(Part, frozen=True):
     pod_sets: Annotated[OrNull[tuple[PlacedPodSet, ...]], Allows(**map_of("name"))] = ()
 
 
+class GangEviction(Part, frozen=True):
+    """Something of the gang that is being stopped. Once it is written, it is carried out."""
+
+    reason: Annotated[str, Allows("The cause, in one word.", required=True)] = ""
+    message: Annotated[str, Allows("The same for people.")] = ""
+    since: Annotated[str, Allows("When it was decided.", format="date-time")] = ""
+    preemptor: Annotated[
+        str, Allows("The gang that it is stopped for, as namespace/name; absent for other causes.")
+    ] = ""
+    replicas: Annotated[
+        OrNull[tuple[str, ...]],
+        Allows(
+            "The replicas that are stopped, each as group/name: the name is that of the pod, or, "
+            "with numOfHosts above 1, of the replica. Absent where the whole gang is.",
+            **ATOMIC_LIST,
+        ),
+    ] = ()
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -196,6 +215,10 @@ class GangStatus(Part, frozen=True):
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
     pod_sets: Annotated[OrNull[tuple[GangPodSetStatus, ...]], Allows(**map_of("name"))] = ()
     placement: GangPlacement | None = None
+    evictions: Annotated[
+        OrNull[tuple[GangEviction, ...]],
+        Allows("What of the gang is being stopped.", **ATOMIC_LIST),
+    ] = ()
 
 
 class GangMeta(ObjectMeta, frozen=True):

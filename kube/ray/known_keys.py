@@ -27,7 +27,7 @@ ANNOTATIONS = frozenset(
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE,))
+WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR))
 """Keys that Muster writes itself."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN

@@ -33,6 +33,8 @@ PLURALS = {
     "PriorityClass": "priorityclasses",
     "DeviceClass": "deviceclasses",
     "RayCluster": "rayclusters",
+    "RayJob": "rayjobs",
+    "RayService": "rayservices",
     "Gang": "gangs",
     "GangQueue": "gangqueues",
     "Event": "events",
@@ -88,6 +90,7 @@ class Api:
         self.now = 0.0
         self._revision = 0
         self._uids = 0
+        self.tries = 0  # RayClusters that RayJobs made
 
     # ---- reading
 

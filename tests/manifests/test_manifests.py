@@ -279,6 +279,8 @@ USED: dict[str, Rights] = {
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},
+        ("ray.io", "rayjobs"): {"list", "watch"},
+        ("ray.io", "rayservices"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         # coordinator/shell/app.py: where a profile has default constraints that refuse
