@@ -44,6 +44,11 @@ PREEMPTIONS = Counter(
 EVICTIONS = Counter(
     "muster_evictions_total", "Answers to evictions of pods, and to dry runs of them", ["outcome"]
 )
+LATE_STARTS = Counter(
+    "muster_late_starts_total",
+    "Starts of gangs that were ended because the minimum was not ready in time",
+    ["queue"],
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

@@ -15,6 +15,7 @@ from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
 from coordinator.gang.kept_slots import Kept
+from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
@@ -226,7 +227,8 @@ class GangView:
 
     `course` are the steps that its pods have before them, `telling` is what its user was told by
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
-    that has no meaning. `out_since` is when an opt-out was first seen.
+    that has no meaning. `out_since` is when an opt-out was first seen. `late` counts the starts in
+    a row that were not ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
     """
 
     key: GangKey
@@ -240,6 +242,7 @@ class GangView:
     repairs: Repairs = field(default_factory=Repairs)
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
+    late: LateStarts | None = None
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)

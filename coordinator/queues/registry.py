@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces, read_queue
-from kube.objects.queue import GangQueue, Preemption
+from kube.objects.queue import GangQueue, Preemption, Timeouts
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections
@@ -15,6 +15,7 @@ from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
 
 NO_RULES = Preemption()
+NO_TIMEOUTS = Timeouts()
 
 BUILT_IN = Queue(DEFAULT_QUEUE)
 """What the queue `default` is while there is no GangQueue of that name."""
@@ -94,6 +95,11 @@ class QueueRegistry:
         """Return what the gangs of a queue may be stopped for, and how."""
         found = self.objects.get(name)
         return (found.spec.preemption if found is not None else None) or NO_RULES
+
+    def timeouts(self, name: str) -> Timeouts:
+        """Return how long starts of the gangs of a queue may take."""
+        found = self.objects.get(name)
+        return (found.spec.timeouts if found is not None else None) or NO_TIMEOUTS
 
     def has_quota(self, name: str) -> bool:
         """Say whether the gangs of a queue are held to any quota; also those of one with a fault.

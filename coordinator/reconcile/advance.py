@@ -20,14 +20,14 @@ from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
 from coordinator.reconcile.retreating import retreat
 from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.timing_out import time_out
 from coordinator.reconcile.understanding import expect_deletions, opt_in_of, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 
+BEGIN: tuple[Step, ...] = (sync_record, understand, expect_deletions, time_out)
+
 STEPS: tuple[Step, ...] = (
-    sync_record,
-    understand,
-    expect_deletions,
     settle_endings,
     count_out,
     delete_pods,
@@ -57,4 +57,13 @@ def advance(look: Look) -> None:
         stop_gang(look)
     else:
         look.view.out_since = None
+        run(BEGIN, look)
+        _go_on(look)
+
+
+def _go_on(look: Look) -> None:
+    """Go on with a gang that was looked at, unless it is to be stopped from now on."""
+    if look.view.eviction.whole is not None:
+        stop_gang(look)
+    else:
         run(STEPS, look)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.kept_slots import Kept
+from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
@@ -42,6 +43,9 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return NotReady(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
+    paused = timing_out.pause(look)
+    if paused is not None:
+        return paused
     found = _demand_by(look, terms, refused)
     if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
         waits = adoption.hindrance(view.survey.standing)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import Keep, Suspend, Way, way_to_stop
+from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
@@ -22,7 +22,9 @@ def probe(look: Look) -> Done:
 
 def way_of(look: Look) -> Way:
     """Say how the gang can be stopped whole."""
-    terms, scene = look.view.understood.terms, look.scene
+    terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
+    if whole is not None and whole.preemptor is None:
+        return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
 
 

@@ -11,6 +11,7 @@ from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
+from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
 from coordinator.gang.view import GangView
@@ -18,6 +19,7 @@ from coordinator.reconcile.waiting import Waits, in_words, short, waiting
 from coordinator.record.status import pruned
 from coordinator.record.urgency import (
     ADMITTED,
+    FAILED,
     GATHERING,
     PREEMPTING,
     QUEUED,
@@ -102,12 +104,17 @@ def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
     if view.reservation.placement is not None or view.survey.ran or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:
-        gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
-        phase = QUEUED if gathered else GATHERING
-        return Explained(phase, not_ready.reason, not_ready.message)
+        return Explained(_phase_of_unready(view, not_ready), not_ready.reason, not_ready.message)
     if view.queueing.refusal is not None:
         return Explained(QUEUED, view.queueing.refusal.reason, view.queueing.refusal.message)
     return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
+
+
+def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:
+    if not_ready.reason is Reason.RETRIES_EXHAUSTED:
+        return FAILED
+    gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
+    return QUEUED if gathered else GATHERING
 
 
 def _runs_unplaced(view: GangView) -> bool:
@@ -161,6 +168,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     if placed.placement is not None:
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
     status["evictions"] = endings_json(view.eviction.endings)
+    status["lateStarts"] = late_starts_json(view.late)
     return _filled(status)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import structlog
 
 from coordinator.messages.actions import LogDecision
-from coordinator.metrics import ADMISSION_WAIT
+from coordinator.metrics import ADMISSION_WAIT, LATE_STARTS
+from coordinator.reconcile.timing_out import LATE
 
 log = structlog.get_logger()
 
@@ -18,6 +19,8 @@ def write(decision: LogDecision) -> None:
     log.info(decision.what, **_fields(decision))
     if decision.started and decision.seconds is not None:
         ADMISSION_WAIT.observe(decision.seconds)
+    if decision.what == LATE:
+        LATE_STARTS.labels(decision.queue).inc()
 
 
 def _fields(decision: LogDecision) -> dict[str, Any]:

@@ -193,6 +193,15 @@ class GangEviction(Part, frozen=True):
     ] = ()
 
 
+class GangLateStarts(Slim, frozen=True):
+    """Starts in a row in which the minimum was not ready in time."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    not_before: Annotated[str, Allows("When the gang may start again.", format="date-time")] = ""
+    generation: Annotated[int, Allows("That of the RayCluster; absent with autoscaling.")] = 0
+    retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -219,6 +228,7 @@ class GangStatus(Part, frozen=True):
         OrNull[tuple[GangEviction, ...]],
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),
     ] = ()
+    late_starts: GangLateStarts | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -108,14 +108,32 @@ class Preemption(Slim, frozen=True):
 
 
 class Timeouts(Slim, frozen=True):
-    """How long the steps of a gang of this queue may take; absent means for ever."""
+    """How long the start of a gang may take, and what becomes of one that takes longer."""
 
-    admission_seconds: Annotated[
-        int | None, Allows("From the first pod until the gang is placed.", **_SECONDS)
-    ] = None
     ready_seconds: Annotated[
-        int | None, Allows("From the placement until the minimum is ready.", **_SECONDS)
+        int | None,
+        Allows(
+            "From the placement until the minimum is ready; else the gang is evicted and waits "
+            "again. Absent means for ever.",
+            **_SECONDS,
+        ),
     ] = None
+    retries: Annotated[
+        int,
+        Allows(
+            "How often in a row it is started again; then it is Failed.",
+            minimum=0,
+            maximum=1000,
+            format="int64",
+        ),
+    ] = 3
+    backoff_seconds: Annotated[
+        int,
+        Allows(
+            "Between the end of the first start and the next; doubled each time, to 3600 at most.",
+            **(_SECONDS | {"maximum": 3600}),
+        ),
+    ] = 60
 
 
 class Ageing(Slim, frozen=True):

@@ -23,6 +23,7 @@ ANNOTATIONS = frozenset(
         names.TOPOLOGY_PREFERRED,
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
+        names.RETRY,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""

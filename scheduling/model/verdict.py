@@ -31,6 +31,8 @@ class Reason(StrEnum):
     NAMESPACE_LIMIT = "NamespaceLimit"
     PREEMPTING = "Preempting"
     PREEMPTED = "Preempted"
+    READY_TIMEOUT = "ReadyTimeout"
+    RETRIES_EXHAUSTED = "RetriesExhausted"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"
