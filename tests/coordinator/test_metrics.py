@@ -18,6 +18,7 @@ from coordinator.messages.clock import Patience
 from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.metrics import CONNECTIONS
 from coordinator.settings import Settings
+from coordinator.shell import decision_log
 from coordinator.shell.app import Coordinator
 from coordinator.shell.executor import Executor
 from coordinator.shell.health import application
@@ -30,6 +31,7 @@ from kube.api.leader_election import Term
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
+from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.shell.test_executor import GANG, Refusing, turns
 from tests.coordinator.world import World
@@ -163,6 +165,15 @@ async def test_muster_avoided_nodes_moves() -> None:
     world.settle(seconds=PATIENCE.bind + 1)
     await scrape_world(world)
     assert value("muster_avoided_nodes") == 1
+
+
+async def test_muster_late_starts_total_moves() -> None:
+    world = late_starts.begun()
+    before = value("muster_late_starts_total", queue="team")
+    world.settle(seconds=120)
+    for each in world.leader.logged:
+        decision_log.write(each)
+    assert value("muster_late_starts_total", queue="team") == before + 1
 
 
 async def test_muster_admission_wait_seconds_moves() -> None:

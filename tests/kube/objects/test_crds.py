@@ -170,7 +170,7 @@ def test_a_queue_is_decoded_whole() -> None:
             "withinQueue": "LowerPriority", "reclaim": "Any",
             "jobsMayBeLost": True, "deleteAfterSeconds": 600,
         },
-        "timeouts": {"admissionSeconds": 5, "readySeconds": 7},
+        "timeouts": {"readySeconds": 7, "retries": 1, "backoffSeconds": 30},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}
