@@ -52,13 +52,16 @@ def on_nodes_of_queue(gang: PendingGang, rules: NodeRules) -> PendingGang:
 
 def _rules(queue: Queue, tree: QuotaTree) -> NodeRules:
     path = [*_path(queue, tree)]
+    of_all = _labels(path, NodeSelectorScope.ALL)
+    of_devices = _labels(path, NodeSelectorScope.DEVICES)
+    return NodeRules(of_all, of_devices, _devices(queue, tree) if of_devices else frozenset())
+
+
+def _devices(queue: Queue, tree: QuotaTree) -> frozenset[str]:
+    """Return the devices that are under quota in a queue."""
     limited = tree.limited[tree.index[queue.name]]
-    devices = (name for name, is_under in zip(tree.resources, limited, strict=True) if is_under)
-    return NodeRules(
-        _labels(path, NodeSelectorScope.ALL),
-        _labels(path, NodeSelectorScope.DEVICES),
-        frozenset(filter(is_device, devices)),
-    )
+    named = (name for name, is_under in zip(tree.resources, limited, strict=True) if is_under)
+    return frozenset(filter(is_device, named))
 
 
 def _labels(path: list[Queue], scope: NodeSelectorScope) -> Labels:
