@@ -37,7 +37,7 @@ def _mark(known: Known, now: float) -> None:
     for name in changed | counted_above:
         if name in registry.objects:
             soon = max(now + SETTLE, reports.budget.again_at(name))
-            soon = now if _is_ending(registry.objects[name]) else soon
+            soon = now if _is_urgent(registry.objects[name]) else soon
             reports.due[name] = min(reports.due.get(name, soon), soon)
     changed.clear()
 
@@ -108,6 +108,11 @@ def _send(write: QueueWrite, action: QueueAction) -> QueueAction | None:
         return None
     write.under_way, write.sent = True, action
     return action
+
+
+def _is_urgent(found: GangQueue) -> bool:
+    """Say whether a write may be missing that keeps a queue from going, or lets it go."""
+    return _is_ending(found) or QUEUE_FINALIZER not in found.metadata.finalizers
 
 
 def _is_ending(found: GangQueue) -> bool:
