@@ -7,6 +7,7 @@ scheduler that binds pinned pods, and the kubelet.
 """
 
 import heapq
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ from coordinator.messages.events import (
     TermStarted,
     WriteEnded,
 )
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.objects import names
@@ -85,7 +87,8 @@ class Simulation:
     """The objects there are, and one leading coordinator."""
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[GangQueue] = ()) -> None:
-        self.state = CoordinatorState()
+        # All jobs are of one namespace, and all of them are to be decided.
+        self.state = CoordinatorState(waiting_limit=WaitingLimit(sys.maxsize))
         self.now = 0.0
         self.courses: dict[GangKey, Course] = {}
         self._gangs: dict[GangKey, dict[str, Any]] = {}

@@ -202,7 +202,7 @@ def test_the_clock_stands_still_while_a_watch_is_down(world: World) -> None:
 
 
 def test_a_ray_job_is_not_suspended_for_a_start_that_is_late() -> None:
-    """KubeRay submits nothing before the cluster is ready, and a new one would count from nought."""
+    """KubeRay submits nothing before the cluster is ready; a new one would count from nought."""
     team = queue("team", cpu=4, timeouts=RULES)
     world = Unready(node("n1", cpu=100), team, slow="job-1")
     cluster = gang_in("team", "job", 3)
