@@ -15,6 +15,7 @@ from scheduling.filters.feasibility import is_feasible_somewhere
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
+from scheduling.model.preemption import InVain, Preemption
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
 
@@ -60,6 +61,8 @@ class Memory:
     refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
     `held_back` has by queue all that the refusals of undecided gangs follow from: where it is the
     same they stand. `asks_again_in` is after how many seconds time alone may turn a refusal.
+    `preemptions` are the gangs for which parts of others end, with the room that is held for them;
+    `in_vain` those for which nothing can be taken.
     """
 
     room: FreeCapacity
@@ -71,6 +74,8 @@ class Memory:
     passed: tuple[GangKey, ...] = ()
     held_back: Mapping[str, Hashable] = field(default_factory=dict)
     asks_again_in: float = inf
+    preemptions: tuple[Preemption, ...] = ()
+    in_vain: InVain | None = None
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

@@ -70,6 +70,12 @@ class Queue:
     within_queue: WithinQueue = WithinQueue.NEVER
     reclaim: Reclaim = Reclaim.NEVER
 
+    @property
+    def preempts(self) -> bool:
+        """Say whether its waiting gangs may stop any that run."""
+        never = self.within_queue is WithinQueue.NEVER and self.reclaim is Reclaim.NEVER
+        return not never
+
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""
         yield from self.quota

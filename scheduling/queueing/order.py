@@ -13,7 +13,7 @@ behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +95,11 @@ class QueueOrder:
         for at in np.flatnonzero(over).tolist():
             self._enter(self._tree.names[at])
 
+    def give_back(self, queue: str, amounts: Amounts) -> None:
+        """Count no more what was promised to a gang of a queue; a row over the tree's columns."""
+        self._held[self._tree.index[queue]] -= amounts
+        self._count()
+
     def block(self, gang: PendingGang) -> None:
         """Note that a gang found no room.
 
@@ -149,6 +154,13 @@ class QueueOrder:
             if len(progress.blocked):
                 yield [progress.line.gangs[at] for at in progress.blocked[:PROTECTED].tolist()]
 
+    def waiting_for_quota(self, queues: Collection[str]) -> Iterator[PendingGang]:
+        """Yield the first gangs of some queues that wait for quota by now; of a Strict one one."""
+        for name in queues:
+            progress = self._progress.get(name)
+            if progress is not None:
+                yield from progress.waiting_for_quota()
+
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not decided, with the reason, once all others are."""
         for progress in self._progress.values():
@@ -165,18 +177,30 @@ class QueueOrder:
 
     def _rank(self, progress: "_Progress") -> Rank:
         """Return what orders the next gang of a queue among those of the others."""
-        at = self._tree.index[progress.line.queue.name]
-        setbacks, _, created, namespace, name = progress.line.places[progress.at]
-        borrows = self._borrows(at, progress.demand)
+        return self._rank_of(progress.line.gangs[progress.at], progress.demand)
+
+    def rank(self, gang: PendingGang) -> Rank:
+        """Return what orders a gang among those of all queues as things stand."""
+        return self._rank_of(gang, self._demand(gang))
+
+    def _rank_of(self, gang: PendingGang, demand: Amounts) -> Rank:
+        at = self._tree.index[gang.queue]
+        borrows = self._borrows(at, demand)
         share = self._share_of_cluster(at) if borrows else float(self._shares[at])
-        priority = -progress.line.gangs[progress.at].priority
-        is_young = progress.line.gangs[progress.at].key not in self._overdue
-        return setbacks, borrows, is_young, share, priority, created, namespace, name
+        is_young = gang.key not in self._overdue
+        place = -gang.priority, gang.created, gang.key.namespace, gang.key.name
+        return gang.setbacks, borrows, is_young, share, *place
+
+    def _demand(self, gang: PendingGang) -> Amounts:
+        return self._tree.requests(requests_of(gang.minimum))
 
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
-        at = self._tree.index[gang.queue]
-        return self._borrows(at, self._tree.requests(requests_of(gang.minimum)))
+        return self._borrows(self._tree.index[gang.queue], self._demand(gang))
+
+    def covers(self, gang: PendingGang) -> bool:
+        """Say whether the quota covers the minimum of a gang as things stand."""
+        return bool((self._demand(gang) <= np.maximum(self._allowance(gang.queue), 0)).all())
 
     def _borrows(self, at: int, demand: Amounts) -> bool:
         """Say whether a queue would use more than its own quota, or has none."""
@@ -281,6 +305,13 @@ class _Progress:
         goes_on = [at <= self._end or self.line.gangs[at].is_repair for at in rest.tolist()]
         rest = rest[np.array(goes_on, dtype=np.bool_)]
         self._open = np.concatenate([self._open[: self._next], rest])
+
+    def waiting_for_quota(self) -> Iterator[PendingGang]:
+        """Yield the first gangs that will not be handed out, but those behind a blocked one."""
+        waits = ~self._given
+        waits[self._open[self._next :]] = False
+        positions = np.flatnonzero(waits)[:PROTECTED].tolist()
+        yield from (self.line.gangs[at] for at in positions if at <= self._end)
 
     def held_back(self) -> Iterator[HeldBack]:
         """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
