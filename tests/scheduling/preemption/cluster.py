@@ -17,6 +17,7 @@ from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import GPU, columns, gang, group, node, shape
 
+
 @dataclass(frozen=True)
 class Spec:
     """A gang of workers with so many GPUs `each`: the minimum, and replicas of surplus of one."""

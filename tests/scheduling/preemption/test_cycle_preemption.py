@@ -87,9 +87,7 @@ def test_it_is_decided_on_nodes_not_on_sums() -> None:
         part("whole", {"n3": 4}, admitted=1),
     ]
     gangs = [Spec("high", "a", 1, priority=1, each=3)]
-    cluster = Cluster(
-        [Queue("a", within_queue=LOWER)], {"n1": 4, "n2": 4, "n3": 4}, gangs, parts
-    )
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 4, "n2": 4, "n3": 4}, gangs, parts)
     assert taken(cluster) == {"high": ["whole"]}
 
 
