@@ -44,7 +44,11 @@ def way_to_stop(
     A job whose pods are evicted fails with its submitter, and is tried again while its backoffLimit
     allows that. Before the RayCluster is provisioned nothing was submitted.
     """
-    if not isinstance(owner, RayJob) or _has_ended(owner):
+    if not isinstance(owner, RayJob):
+        return EVICT_PODS
+    if is_being_suspended(owner):
+        return Suspend(owner)
+    if _has_ended(owner):
         return EVICT_PODS
     if can_be_suspended(owner, cluster):
         return Suspend(owner)
@@ -63,6 +67,12 @@ def _has_ended(job: RayJob) -> bool:
     """Say whether no try is under way, or a user is ending it."""
     by_user = bool(job.spec.suspend) and not is_suspended_by_muster(job)
     return by_user or job.status.job_deployment_status in ENDED
+
+
+def is_being_suspended(job: RayJob) -> bool:
+    """Say whether Muster suspended a RayJob and KubeRay is to delete its RayCluster, or does."""
+    under_way = job.status.job_deployment_status in (*SUSPENDABLE, "Suspending")
+    return under_way and bool(job.spec.suspend) and is_suspended_by_muster(job)
 
 
 def can_be_suspended(job: RayJob, cluster: RayCluster) -> bool:

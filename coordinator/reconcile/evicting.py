@@ -39,7 +39,7 @@ AT_ONCE = 16
 
 def is_under_way(view: GangView) -> bool:
     """Whether something is to end, and the record says so."""
-    return bool(view.eviction.endings) and endings_written(view) and not view.record.replacing
+    return bool(view.eviction.endings) and endings_written(view)
 
 
 def settle_endings(look: Look) -> Done:
