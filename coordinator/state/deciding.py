@@ -10,6 +10,7 @@ from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.state.known import Known
+from coordinator.state.preempting import propose
 from reservation.edits import merged
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -61,6 +62,7 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
         volumes=_volumes(known),
     )
     cycles.ages.passed(cycles.memory.passed)
+    propose(known, cycles.memory.preemptions, moment)
     if cycles.memory.old:
         known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
     if cycles.memory.asks_again_in < inf:

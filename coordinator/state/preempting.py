@@ -5,7 +5,7 @@ none. Where one is refused it is kept for a time, and the next cycle chooses oth
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from coordinator.gang.eviction import Ending, Probe, covered, replicas
 from coordinator.gang.view import GangView
@@ -22,8 +22,10 @@ Chosen = Mapping[GangKey, tuple[str, ...]]
 """The replicas that are to end of each gang; none where the whole gang is."""
 
 
-def propose(known: Known, preemptions: Iterable[Preemption], moment: Moment) -> None:
+def propose(known: Known, preemptions: Sequence[Preemption], moment: Moment) -> None:
     """Begin the trials of what a cycle chose; one that is under way for the same goes on."""
+    for preemptor in known.term.trials.keys() - {each.preemptor for each in preemptions}:
+        drop_trial(known, preemptor)
     for each in preemptions:
         chosen = _chosen(each.parts)
         if known.term.trials.get(each.preemptor) != chosen:

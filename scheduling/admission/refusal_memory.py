@@ -15,6 +15,7 @@ from scheduling.filters.feasibility import is_feasible_somewhere
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
+from scheduling.model.preemption import InVain, Preemption
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
 from scheduling.queueing.told import Told
@@ -60,7 +61,9 @@ class Memory:
     says that a gang was given room: if that is free again in the next cycle, more is left than the
     refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
     `told` is what the gangs were told that were not decided. `asks_again_in` is after how many
-    seconds time alone may turn a refusal, or more of them are to be told.
+    seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
+    gangs for which parts of others end, with the room that is held for them; `in_vain` those for
+    which nothing can be taken.
     """
 
     room: FreeCapacity
@@ -72,6 +75,8 @@ class Memory:
     passed: tuple[GangKey, ...] = ()
     told: Told | None = None
     asks_again_in: float = inf
+    preemptions: tuple[Preemption, ...] = ()
+    in_vain: InVain | None = None
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

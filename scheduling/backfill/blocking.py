@@ -86,7 +86,7 @@ class Blocking:
 
     def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
-        broken = self._start(gang, placement, room) if placement.assignments else None
+        broken = self.start(gang, placement, room) if placement.assignments else None
         if broken is not None:
             if self._existing is None:
                 self._delayed[_kind(gang)] = broken
@@ -119,7 +119,7 @@ class Blocking:
     def _place(self, gang: PendingGang) -> Place:
         return place_of(gang, self._tree.queues[self._tree.index[gang.queue]].ordering)
 
-    def _start(
+    def start(
         self, gang: PendingGang, placement: Placement, room: FreeCapacity
     ) -> Reservation | None:
         """Count a gang as running from now on, unless that breaks a reservation, which is returned.
@@ -127,18 +127,23 @@ class Blocking:
         Those that start before the first reservation is made are kept for it.
         """
         self._keep_quota()
-        if self._kept is None and gang.duration == inf:
+        if self._kept is None or _must_start(gang):
+            self.let_start(gang, placement)
             return None
+        running = self._starting(gang, placement)
+        return self._broken(running, Outlook(room.free, self._order.held))
+
+    def let_start(self, gang: PendingGang, placement: Placement) -> None:
+        """Count a gang as running from now on, whatever is kept for others."""
+        if self._kept is not None:
+            self._kept.start(self._starting(gang, placement))
+        elif gang.duration < inf:
+            self._started.append(self._starting(gang, placement))
+
+    def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        running = replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
-        if self._kept is None:
-            self._started.append(running)
-        elif _must_start(gang):
-            self._kept.start(running)
-        else:
-            return self._broken(running, Outlook(room.free, self._order.held))
-        return None
+        return replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""

@@ -120,6 +120,8 @@ class Reservation:
 
     def concerns(self, gang: RunningGang) -> bool:
         """Say whether a gang that would start takes some of what is kept, and has to heed that."""
+        if gang.key == self.gang.key:
+            return False
         if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
             return False
         return self.is_heeded(gang.queue, gang.place) and self.contested.is_taken_by(gang)

@@ -80,6 +80,12 @@ class Queue:
     node_selector: tuple[tuple[str, str], ...] = ()
     node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
 
+    @property
+    def preempts(self) -> bool:
+        """Say whether its waiting gangs may stop any that run."""
+        never = self.within_queue is WithinQueue.NEVER and self.reclaim is Reclaim.NEVER
+        return not never
+
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""
         yield from self.quota

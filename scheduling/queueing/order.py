@@ -13,7 +13,7 @@ behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -65,6 +65,7 @@ class QueueOrder:
         self._shares = self._tree.shares(self._used)
         self._progress: dict[str, _Progress] = {}
         self._entries: list[tuple[Rank, int, str]] = []
+        self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
         self._covered = self._columns.covered(self._available)
         self._blocked: Mask | None = None
@@ -113,17 +114,31 @@ class QueueOrder:
         among = np.flatnonzero(over[self._columns.queue] & self._covered)
         self._enter_first(among[self._columns.covered(self._available, among)])
 
+    def give_back(self, queue: str, amounts: Amounts) -> None:
+        """Count no more what was promised to a gang of a queue; a row over the tree's columns."""
+        self._held[self._tree.index[queue]] -= amounts
+        self._used = self._tree.used(self._held)
+        self._available = self._tree.available(self._used)
+        self._shares = self._tree.shares(self._used)
+
+    def settle(self, gang: PendingGang) -> None:
+        """Note that a gang was decided that was not handed out."""
+        self._settled.append(self.place(gang))
+
     def block(self, gang: PendingGang) -> None:
         """Note that a gang found no room.
 
         In a Strict queue those behind it wait; in one that backfills the short ones go first.
         """
+        if gang.queue not in self._progress:
+            self._walk(self._tree.index[gang.queue], gang.queue)
         progress = self._progress[gang.queue]
         match progress.line.queue.when_blocked:
             case WhenBlocked.STRICT:
                 progress.stop_behind(gang)
             case WhenBlocked.BACKFILL:
                 progress.put_short_first()
+        self._enter(gang.queue)  # its first gang may be another one now
 
     # ---- all queues together
 
@@ -244,6 +259,19 @@ class QueueOrder:
         for row in np.unique(self._columns.queue[self._blocked_first]).tolist():
             yield self._tree.names[row]
 
+    def waiting_for_quota(self, queues: Collection[str]) -> Iterator[PendingGang]:
+        """Yield the first gangs of some queues that wait for quota by now; of a Strict one one."""
+        for name in queues:
+            line, row = self._waiting.line(name), self._tree.index[name]
+            begins, progress = int(self._columns.starts[row]), self._progress.get(name)
+            among = np.arange(begins, begins + len(line.gangs))
+            waits = ~self._columns.covered(self._available, among)
+            end = int(self._ends[row])
+            if progress is not None:
+                waits, end = waits & ~progress.given, progress.end
+            positions = np.flatnonzero(waits)[:PROTECTED].tolist()
+            yield from (line.gangs[at] for at in positions if at <= end)
+
     def over_quota(self, queue: str) -> Sequence[PendingGang]:
         """Return the first gangs of a queue that waited for quota when the cycle began."""
         gangs = self._waiting.line(queue).gangs
@@ -265,16 +293,35 @@ class QueueOrder:
         share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
         return self._rank_of(progress.line, progress.at, borrows=borrows, share=float(share[0]))
 
+    def rank(self, gang: PendingGang) -> Rank:
+        """Return what orders a gang among those of all queues as things stand."""
+        rows, line = np.array([self._tree.index[gang.queue]]), self._waiting.line(gang.queue)
+        borrows = self.borrows(gang)
+        share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
+        return self._rank_of(line, line.position(gang), borrows=borrows, share=float(share[0]))
+
     def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
         setbacks, _, created, namespace, name = line.places[at]
         gang = line.gangs[at]
         is_young = gang.key not in self._overdue
         return setbacks, borrows, is_young, share, -gang.priority, created, namespace, name
 
+    def _demand(self, gang: PendingGang) -> Amounts:
+        return self._tree.requests(requests_of(gang.minimum))
+
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
         rows = np.array([self._tree.index[gang.queue]])
-        return bool(self._borrows(rows, self._tree.requests(requests_of(gang.minimum)))[0])
+        return bool(self._borrows(rows, self._demand(gang))[0])
+
+    def covers(self, gang: PendingGang) -> bool:
+        """Say whether the quota covers the minimum of a gang as things stand."""
+        return bool((self._demand(gang) <= np.maximum(self._allowance(gang.queue), 0)).all())
+
+    def place(self, gang: PendingGang) -> int:
+        """Return where a gang is among the columns of all that wait."""
+        begins = int(self._columns.starts[self._tree.index[gang.queue]])
+        return begins + self._waiting.line(gang.queue).position(gang)
 
     def _borrows(self, queues: Positions, demands: Amounts) -> Mask:
         """Say which queues would use more than their own quota, or have none."""
@@ -300,6 +347,7 @@ class QueueOrder:
         for name, progress in self._progress.items():
             begins = int(columns.starts[self._tree.index[name]])
             why[begins : begins + len(progress.given)][progress.given] = DECIDED
+        why[self._settled] = DECIDED
         return Undecided(why, ends, self._used, self._available)
 
 

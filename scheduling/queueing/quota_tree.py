@@ -40,13 +40,14 @@ class QuotaTree:
     `index` finds the row of a queue, `column` that of a resource. `limited` says (queues x
     resources) whether the queue, one above it or one below it names the resource: of others it may
     take without limit, and none of it counts in its parent. `most` is what each queue can hold
-    while no other holds anything.
+    while no other holds anything. `preempting` names the queues whose gangs may stop others.
     """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
         self.queues = tuple(_parents_first({each.name: each for each in queues}))
         self.names = tuple(each.name for each in self.queues)
         self.index = {name: at for at, name in enumerate(self.names)}
+        self.preempting = dict.fromkeys(each.name for each in self.queues if each.preempts)
         named = {resource for each in self.queues for resource in each.named_resources()}
         self.resources = tuple(sorted(named))
         self.column = {resource: at for at, resource in enumerate(self.resources)}
@@ -60,6 +61,17 @@ class QuotaTree:
         strict = [each.when_blocked is WhenBlocked.STRICT for each in self.queues]
         self.is_strict: Mask = np.array(strict, dtype=np.bool_)
         self.most = self.available(np.zeros_like(self.subtree))
+
+    def path(self, at: int) -> tuple[int, ...]:
+        """Return the row of a queue and those of the queues above it, upwards."""
+        rows = [at]
+        while (above := int(self._parent[rows[-1]])) >= 0:
+            rows.append(above)
+        return tuple(rows)
+
+    def has_below(self, at: int) -> bool:
+        """Say whether there are queues below one."""
+        return bool((self._parent == at).any())
 
     def requests(self, amounts: Mapping[str, int]) -> Amounts:
         """Return amounts by resource as a row, without the resources that no queue names."""

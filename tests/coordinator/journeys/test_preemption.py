@@ -14,7 +14,7 @@ from coordinator.messages.actions import (
 )
 from kube.api.errors import TooManyRequests
 from kube.objects import names
-from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster, template
+from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
 from tests.coordinator.world import World, key
@@ -501,3 +501,53 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world.leader.hear_all()
     (part,) = parts(world, "v")
     assert part.is_ending
+
+
+# ---- chosen by cycles
+
+
+def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -> None:
+    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    annotations = {names.MIN_REPLICAS: "workers=1"}
+    world.create(gang_of("low", 3, labels=labels, annotations=annotations))
+    world.create(gang_of("w", 3, labels=labels))
+    world.settle(seconds=10)
+    world.create(urgent("p", 1, labels=labels))
+    world.settle(seconds=10)
+    assert world.status("p")["phase"] == "Running"
+    assert (world.bound("low").total(), world.gated("low")) == (2, 2)
+    assert world.bound("w").total() == 4
+    world.create(urgent("q", 3, labels=labels))
+    world.settle(seconds=10)
+    assert world.status("q")["phase"] == "Running"
+    assert [world.bound(each).total() for each in ("low", "w")] in ([2, 0], [0, 4])
+    for each in ("p", "q"):
+        world.delete("rayclusters", each)
+    world.settle(seconds=60)
+    assert [world.status(each)["phase"] for each in ("low", "w")] == ["Running", "Running"]
+    assert world.gated() == 0
+
+
+def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
+    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world.create(gang_of("v", 3, labels=labels), gang_of("w", 3, labels=labels))
+    world.settle(seconds=10)
+    world.api.budgets[workers_of(world, "w")[0]] = PDB
+    world.api.budgets[head_of(world, "w")] = PDB
+    world.create(urgent("p", 3, labels=labels))
+    world.settle(seconds=30)
+    assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
+        "Queued",
+        "Running",
+        "Running",
+    ]
+    world.create(urgent("q", 3, labels=labels))
+    world.settle(seconds=30)
+    assert world.status("q")["phase"] == "Queued"
+    assert "team/w" in world.status("q")["message"]
+    assert "would violate the budget" in world.status("q")["message"]
+    world.api.budgets.clear()
+    world.settle(seconds=700)
+    assert world.status("q")["phase"] == "Running"

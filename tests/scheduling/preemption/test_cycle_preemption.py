@@ -1,0 +1,285 @@
+"""A cycle that stops running gangs for a waiting one: what is taken, held, and said."""
+
+from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
+from tests.builders import GPU
+from tests.scheduling.preemption.cluster import Cluster, Spec, part
+
+LOWER = WithinQueue.LOWER_PRIORITY
+
+
+def taken(cluster: Cluster) -> dict[str, list[str]]:
+    """What the next cycle would stop: gangs by name, replicas of surplus as name/replica."""
+    return {
+        each.preemptor.name: sorted(
+            f"{p.gang.name}/{p.replica}" if p.replica else p.gang.name for p in each.parts
+        )
+        for each in cluster.cycle()
+    }
+
+
+def test_a_higher_priority_stops_a_lower_one_of_its_queue_and_is_told_what_it_waits_for() -> None:
+    low = part("low", {"n1": 8})
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], [low]
+    )
+    assert taken(cluster) == {"high": ["low"]}
+    assert cluster.says("high") == (
+        "Preempting: waits until 1 gang (team/low) has ended: 8 pods left; the room is held for it"
+    )
+
+
+def test_nothing_is_stopped_where_the_queue_does_not_say_so() -> None:
+    cluster = Cluster(
+        [Queue("a")], {"n1": 8}, [Spec("high", "a", 8, priority=1)], [part("low", {"n1": 8})]
+    )
+    assert taken(cluster) == {}
+    assert cluster.says("high").startswith("InsufficientResources")
+
+
+def test_an_equal_priority_is_not_stopped() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("new", "a", 8)], [part("old", {"n1": 8})]
+    )
+    assert taken(cluster) == {}
+
+
+def test_surplus_goes_before_gangs_and_only_as_much_as_is_needed() -> None:
+    parts = [
+        part("old", {"n1": 4}, admitted=1),
+        part("old", {"n1": 1}, replica="r1", admitted=1),
+        part("old", {"n1": 1}, replica="r2", admitted=1),
+        part("new", {"n1": 2}, admitted=2),
+    ]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 1, priority=1)], parts
+    )
+    assert taken(cluster) == {"high": ["old/r2"]}
+
+
+def test_a_gang_that_outlived_its_duration_goes_first_then_the_newest() -> None:
+    parts = [
+        part("first", {"n1": 2}, admitted=1),
+        part("late", {"n1": 2}, admitted=9),
+        part("outlived", {"n1": 2}, admitted=2, outlived=True),
+    ]
+    queue = Queue("a", within_queue=LOWER)
+    one = Cluster([queue], {"n1": 6}, [Spec("high", "a", 2, priority=1)], parts)
+    assert taken(one) == {"high": ["outlived"]}
+    two = Cluster([queue], {"n1": 6}, [Spec("high", "a", 4, priority=1)], parts)
+    assert taken(two) == {"high": ["late", "outlived"]}
+
+
+def test_with_its_minimum_a_gang_loses_its_surplus() -> None:
+    parts = [part("low", {"n1": 6}), part("low", {"n1": 2}, replica="r1")]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], parts
+    )
+    assert taken(cluster) == {"high": ["low", "low/r1"]}
+    assert "1 gang (team/low) has ended: 8 pods left" in cluster.says("high")
+
+
+def test_it_is_decided_on_nodes_not_on_sums() -> None:
+    """`x` and `y` have four GPUs together, but only `whole` leaves three on one node."""
+    parts = [
+        part("x", {"n1": 2, "n2": 1}, admitted=3),
+        part("y", {"n2": 1}, admitted=2),
+        part("rest", {"n1": 2, "n2": 2}, admitted=0, priority=1),
+        part("whole", {"n3": 4}, admitted=1),
+    ]
+    gangs = [Spec("high", "a", 1, priority=1, each=3)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 4, "n2": 4, "n3": 4}, gangs, parts)
+    assert taken(cluster) == {"high": ["whole"]}
+
+
+def test_what_is_ending_already_is_waited_for_and_nothing_more_is_taken() -> None:
+    parts = [part("low", {"n1": 4}), part("gone", {"n1": 4}, ending=True)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 4, priority=1)], parts
+    )
+    assert taken(cluster) == {"high": ["gone"]}
+    assert not cluster.stop(cluster.cycle())
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == 4
+    assert cluster.runs("low") == 4
+
+
+def test_the_room_is_held_while_the_victims_end_and_others_are_told() -> None:
+    """`other` would fit on what is free, and comes first by name: it waits with the reason."""
+    gangs = [Spec("high", "a", 8, priority=1), Spec("other", "b", 2)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER), Queue("b")], {"n1": 8}, gangs, [part("low", {"n1": 6})]
+    )
+    cluster.stop(cluster.cycle())
+    for _ in range(3):
+        cluster.cycle()
+        assert cluster.runs("other") == 0
+    assert "room is held for team/high" in cluster.says("other")
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == 8
+
+
+def test_the_room_is_held_against_gangs_that_come_first_in_the_order() -> None:
+    gangs = [Spec("high", "a", 8, priority=1), Spec("small", "b", 2, priority=9)]
+    queues = [Queue("a", within_queue=LOWER), Queue("b", quota={GPU: 8})]
+    cluster = Cluster(queues, {"n1": 8}, gangs[:1], [part("low", {"n1": 8})])
+    cluster.stop(cluster.cycle())
+    cluster.end()
+    cluster.gangs = gangs
+    cluster.cycle()
+    assert cluster.runs("high") == 8
+
+
+def test_another_leader_finds_the_same_without_memory() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8, "n2": 8},
+        [Spec("high", "a", 8, priority=1)],
+        [part("x", {"n1": 8}, admitted=1), part("y", {"n2": 8}, admitted=2)],
+    )
+    assert cluster.stop(cluster.cycle())
+    assert not cluster.stop(cluster.cycle(forget=True))
+    cluster.end()
+    cluster.cycle(forget=True)
+    assert cluster.runs("high") == 8
+    assert cluster.runs("x") == 8
+
+
+def test_a_victim_that_cannot_be_taken_is_replaced() -> None:
+    parts = [
+        part("new", {"n1": 8}, admitted=2, kept="a PodDisruptionBudget forbids it"),
+        part("old", {"n2": 8}, admitted=1),
+    ]
+    queue = Queue("a", within_queue=LOWER)
+    cluster = Cluster([queue], {"n1": 8, "n2": 8}, [Spec("high", "a", 8, priority=1)], parts)
+    assert taken(cluster) == {"high": ["old"]}
+
+
+def test_where_nothing_can_be_taken_the_refusal_says_why() -> None:
+    parts = [part(n, {"n1": 2}, kept=f"{n} is precious") for n in ("x", "y", "z")]
+    queue = Queue("a", within_queue=LOWER)
+    cluster = Cluster([queue], {"n1": 6}, [Spec("high", "a", 2, priority=1)], parts)
+    assert taken(cluster) == {}
+    assert cluster.says("high").endswith(
+        "; team/x cannot be stopped for it: x is precious; team/y cannot be stopped for it: "
+        "y is precious; nor can 1 more"
+    )
+
+
+def test_a_surplus_stops_nothing() -> None:
+    parts = [part("high", {"n1": 4}, priority=1), part("low", {"n1": 4})]
+    gangs = [Spec("high", "a", 4, priority=1, surplus=2)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
+    assert taken(cluster) == {}
+
+
+def test_what_can_never_fit_stops_nothing() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8},
+        [Spec("high", "a", 9, priority=1)],
+        [part("low", {"n1": 8})],
+    )
+    assert taken(cluster) == {}
+    assert cluster.says("high").startswith("NeverFits")
+
+
+def test_two_preemptors_of_a_cycle_see_each_others_plans() -> None:
+    gangs = [Spec("one", "a", 4, priority=1), Spec("two", "a", 4, priority=1, created=1)]
+    parts = [part("x", {"n1": 4}, admitted=2), part("y", {"n1": 4}, admitted=1)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
+    assert taken(cluster) == {"one": ["x"], "two": ["y"]}
+
+
+def test_a_second_preemptor_waits_for_what_the_victims_of_the_first_leave() -> None:
+    gangs = [Spec("one", "a", 4, priority=1), Spec("two", "a", 4, priority=1, created=1)]
+    parts = [part("x", {"n1": 8}, admitted=2), part("y", {"n2": 8}, admitted=1)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8, "n2": 8}, gangs, parts)
+    assert taken(cluster) == {"one": ["x"], "two": ["x"]}
+
+
+def test_in_a_strict_queue_nothing_passes_a_gang_that_waits_for_its_victims() -> None:
+    gangs = [Spec("high", "a", 8, priority=1), Spec("small", "a", 1)]
+    queue = Queue("a", within_queue=LOWER, when_blocked=WhenBlocked.STRICT)
+    cluster = Cluster([queue], {"n1": 8, "n2": 1}, gangs, [part("low", {"n1": 8})])
+    cluster.cycle()
+    assert cluster.says("small").startswith("QueueBlocked: waits behind team/high")
+
+
+# ---- reclaim
+
+
+def company(a: Reclaim = Reclaim.ANY, quota: int = 8) -> list[Queue]:
+    return [
+        Queue("company"),
+        Queue("a", "company", quota={GPU: quota}, reclaim=a, within_queue=LOWER),
+        Queue("b", "company", quota={GPU: quota}),
+    ]
+
+
+def test_what_was_borrowed_is_taken_back_and_the_quota_is_held_for_it() -> None:
+    """16 GPUs of quota and nodes: `b` borrowed what `a` now asks for."""
+    gangs = [Spec("mine", "a", 8), Spec("third", "b", 4, priority=9)]
+    parts = [part("own", {"n1": 8}, "b", admitted=1), part("lent", {"n2": 8}, "b", admitted=2)]
+    cluster = Cluster(company(), {"n1": 8, "n2": 8}, gangs, parts)
+    assert taken(cluster) == {"mine": ["lent"]}
+    cluster.stop(cluster.cycle())
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("mine") == 8
+    assert cluster.runs("third") == 0
+    assert cluster.runs("own") == 8
+
+
+def test_what_its_own_quota_covers_is_never_reclaimed() -> None:
+    gangs = [Spec("mine", "a", 8, priority=9)]
+    parts = [part("own", {"n1": 8}, "b")]
+    cluster = Cluster(company(), {"n1": 8}, gangs, parts)
+    assert taken(cluster) == {}
+
+
+def test_a_gang_that_would_borrow_reclaims_nothing() -> None:
+    gangs = [Spec("greedy", "a", 9)]
+    parts = [part("lent", {"n1": 4, "n2": 8}, "b")]
+    cluster = Cluster(company(), {"n1": 8, "n2": 8}, gangs, parts)
+    assert taken(cluster) == {}
+
+
+def test_with_lower_priority_a_higher_one_keeps_what_it_borrowed() -> None:
+    parts = [part("own", {"n1": 8}, "b", priority=6), part("lent", {"n2": 8}, "b", priority=5)]
+    nodes = {"n1": 8, "n2": 8}
+    for priority, found in ((5, {}), (6, {"mine": ["lent"]})):
+        gangs = [Spec("mine", "a", 8, priority=priority)]
+        cluster = Cluster(company(Reclaim.LOWER_PRIORITY), nodes, gangs, list(parts))
+        assert taken(cluster) == found
+
+
+def test_default_is_always_reclaimable() -> None:
+    queues = [*company(), Queue("default")]
+    gangs = [Spec("mine", "a", 8)]
+    cluster = Cluster(queues, {"n1": 8}, gangs, [part("guest", {"n1": 8}, "default", priority=99)])
+    assert taken(cluster) == {"mine": ["guest"]}
+
+
+def test_gangs_of_an_inner_queue_are_covered_by_the_quota_that_it_names_itself() -> None:
+    queues = [
+        Queue("company", quota={GPU: 4}, reclaim=Reclaim.ANY),
+        Queue("a", "company", quota={GPU: 4}, reclaim=Reclaim.ANY),
+    ]
+    own = part("own", {"n1": 4}, "company", admitted=1)
+    lent = part("lent", {"n1": 4}, "company", admitted=2)
+    cluster = Cluster(queues, {"n1": 8}, [Spec("mine", "a", 4)], [own, lent])
+    assert taken(cluster) == {"mine": ["lent"]}
+    cluster = Cluster(queues, {"n1": 4}, [Spec("mine", "a", 4)], [own])
+    assert taken(cluster) == {}
+
+
+def test_the_two_of_a_queue_that_borrow_decide_among_themselves() -> None:
+    """`covered` has a lower priority, but is covered by quota that does not cover `high`."""
+    queues = [Queue("top", quota={GPU: 4}), Queue("a", "top", quota={GPU: 4}, within_queue=LOWER)]
+    covered = part("covered", {"n1": 4}, priority=0)
+    above = part("above", {"n2": 4}, priority=5)
+    gangs = [Spec("high", "a", 5, priority=3)]
+    cluster = Cluster(queues, {"n1": 5, "n2": 4}, gangs, [covered, above])
+    assert taken(cluster) == {}
