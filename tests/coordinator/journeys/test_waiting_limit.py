@@ -6,6 +6,7 @@ from coordinator.messages.actions import WriteGangStatus
 from coordinator.queues.waiting_limit import WaitingLimit
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
+from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.world import World
 
 CROWD = 40
@@ -60,6 +61,18 @@ def test_gangs_beyond_the_limit_say_so_and_come_up_as_older_ones_end(world: Worl
         world.delete("rayclusters", name)
         world.settle(seconds=10)
     assert reasons(world, waiting[-1]) == ["Running"]
+
+
+def test_gangs_that_come_up_are_told_of_the_quota_that_they_wait_for() -> None:
+    """They are not decided one by one, and yet each is refused anew."""
+    world = World(node("n1", cpu=100), queue("team", cpu=4))
+    world.leader.state.waiting_limit = WaitingLimit(MOST)
+    first, *waiting = crowd(world, 6)
+    quota, limit = ["QuotaExceeded"] * MOST, ["NamespaceLimit"]
+    assert reasons(world, first, *waiting) == ["Running", *quota, *limit, *limit]
+    world.delete("rayclusters", waiting[0])
+    world.settle(seconds=10)
+    assert reasons(world, *waiting[1:]) == [*quota, *limit]
 
 
 def test_a_crowd_costs_other_namespaces_no_decision_and_no_write(world: World) -> None:
