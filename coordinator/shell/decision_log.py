@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 
 from coordinator.messages.actions import LogDecision
-from coordinator.metrics import ADMISSION_WAIT
+from coordinator.metrics import ADMISSION_WAIT, PREEMPTIONS
 
 log = structlog.get_logger()
 
@@ -14,10 +14,13 @@ MOST_NODES = 10
 
 
 def write(decision: LogDecision) -> None:
-    """Write the line, and observe the wait that has ended."""
+    """Write the line, observe the wait that has ended, and count what was preempted."""
     log.info(decision.what, **_fields(decision))
     if decision.started and decision.seconds is not None:
         ADMISSION_WAIT.observe(decision.seconds)
+    if decision.preempted:
+        count = decision.replicas or 1
+        PREEMPTIONS.labels(decision.queue, decision.preempted).inc(count)
 
 
 def _fields(decision: LogDecision) -> dict[str, Any]:

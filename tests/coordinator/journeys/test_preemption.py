@@ -1,4 +1,4 @@
-"""Gangs, and replicas of their surplus, that are stopped for others: from the choice to the return."""
+"""Gangs, and replicas of their surplus, that are stopped for others, and come back."""
 
 from typing import Any
 
@@ -396,7 +396,7 @@ def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> Non
 # ---- another leader
 
 
-@pytest.mark.parametrize("acts", range(0, 22, 1))
+@pytest.mark.parametrize("acts", range(22))
 def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
     world = World(node("n1", cpu=4), replicas=2)
     world.create(gang_of("v", 3))

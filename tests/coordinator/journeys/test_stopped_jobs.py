@@ -204,7 +204,7 @@ def test_surplus_of_a_rayjob_is_evicted() -> None:
     assert [part.kept_because for part in parts(world, "job-1")[1:]] == ["", ""]
 
 
-@pytest.mark.parametrize("acts", range(0, 14))
+@pytest.mark.parametrize("acts", range(14))
 def test_another_leader_suspends_and_resumes_what_one_began(acts: int) -> None:
     world = with_job(replicas=2, **SHUTDOWN)
     leader = world.leader
