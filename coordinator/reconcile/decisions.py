@@ -114,6 +114,8 @@ def _given_up(look: Look) -> Iterator[LogDecision]:
     if look.before is None or view.reservation.placement is not None:
         return
     view.notes.placed, view.notes.first = Counter(), False
+    if view.eviction.whole is not None:
+        return  # that it is stopped was told
     said = explain(view, view.queueing.asked if isinstance(view.queueing.asked, NotReady) else None)
     yield LogDecision(view.key, GIVEN_UP, _queue(view), reason=said.reason, message=said.message)
 
