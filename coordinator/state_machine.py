@@ -16,7 +16,7 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
@@ -37,7 +37,7 @@ from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.intake import take
 from coordinator.state.known import Known
-from coordinator.state.preempting import note_endings, settle_trials, waits_for_minimum
+from coordinator.state.preempting import settle_trials
 from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
@@ -160,7 +160,6 @@ class CoordinatorState(Known):
         actions = [*news, *self._advance_gang(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
-        self.agenda.dirty |= self._concerned_by(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
@@ -174,11 +173,6 @@ class CoordinatorState(Known):
         moved = self.waiting_limit.note(key, asked.created if asked is not None and waits else None)
         self.cycles.looked_at |= moved
         self.agenda.cycle_wanted |= bool(moved)
-
-    def _concerned_by(self, key: GangKey) -> Set[GangKey]:
-        """Return the gangs that are stopped for one that waits no more: there may be no need."""
-        victims = self.term.victims.get(key)
-        return frozenset() if not victims or waits_for_minimum(self, key) else victims
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
@@ -250,7 +244,6 @@ class CoordinatorState(Known):
         view, placement = look.view, look.view.reservation.placement
         in_steps = is_ordered(placement or NO_PLACEMENT)
         view.course.begin(view.survey.standing, in_steps=in_steps)
-        note_endings(self, view)
         self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)

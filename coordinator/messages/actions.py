@@ -170,7 +170,8 @@ class LogDecision:
 
     `seconds` is how long the gang has waited, where that is the matter; `started` says that it is
     the whole wait, from the RayCluster's creation to the first placement. `nodes` are the nodes of
-    the `pods` pods that the line is of.
+    the `pods` pods that the line is of. Of what is stopped for another gang, `preempted` says
+    whether it is surplus, a gang or a job, and `replicas` counts surplus.
     """
 
     gang: GangKey
@@ -182,6 +183,8 @@ class LogDecision:
     reason: str = ""
     message: str = ""
     started: bool = False
+    preempted: str = ""
+    replicas: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,9 @@ def settle_endings(look: Look) -> Done:
 
 
 def count_out(look: Look) -> Done:
-    """Count the pods that end as members no more."""
+    """Count the pods that end as members no more; of a gang that may yet go on all are."""
     view = look.view
-    if not is_under_way(view):
+    if not is_under_way(view) or _may_be_undone(look):
         return NOTHING_DONE
     view.pod_writes.leaving |= {pod.uid for pod in _ending_pods(look)}
     return SURVEY_AGAIN
@@ -65,7 +65,8 @@ def count_out(look: Look) -> Done:
 
 def give_room_back(look: Look) -> Done:
     """Keep of the placement of a gang that ends what its released pods are on their way to."""
-    return withdraw_releases(look) if is_under_way(look.view) else NOTHING_DONE
+    goes = is_under_way(look.view) and not _may_be_undone(look)
+    return withdraw_releases(look) if goes else NOTHING_DONE
 
 
 def say_stopped(look: Look) -> Done:
@@ -110,7 +111,8 @@ def stop_gang(look: Look) -> None:
 def _settle_whole(look: Look, ending: Ending) -> Done:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
-    if _may_be_undone(look) and (_is_needless(look, ending) or isinstance(way_of(look), Keep)):
+    undo = _may_be_undone(look) and look.scene.sighted
+    if undo and (_is_needless(look, ending) or isinstance(way_of(look), Keep)):
         eviction.undo()
     elif is_under_way(view) and not left and not view.pod_writes.inflight:
         view.reservation.placement = None
@@ -122,9 +124,9 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
 
 
 def _may_be_undone(look: Look) -> bool:
-    """Say whether no pod can be gone for the end of the gang yet."""
+    """Say whether the whole gang is to end, and no pod of it can be gone for that yet."""
     eviction = look.view.eviction
-    return look.scene.sighted and not eviction.begun and not eviction.sent
+    return eviction.whole is not None and not eviction.begun and not eviction.sent
 
 
 def _is_needless(look: Look, ending: Ending) -> bool:

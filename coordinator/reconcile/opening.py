@@ -68,6 +68,7 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     view.eviction.begun = bool(view.eviction.endings)
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
     view.late = late_starts_recorded(gang.status.late_starts)
+    view.notes.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
         if condition.type == EVICTED:
             view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)

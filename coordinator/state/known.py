@@ -40,8 +40,8 @@ class Term:
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
     earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
-    be stopped for, with the replicas that are to end of each; `victims` those that are being
-    stopped for a gang. `resumptions` are of the RayJobs, by uid, that Muster suspended.
+    be stopped for, with the replicas that are to end of each. `resumptions` are of the
+    RayJobs, by uid, that Muster suspended.
     """
 
     epoch: int = 0
@@ -51,7 +51,6 @@ class Term:
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
     trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
-    victims: dict[GangKey, set[GangKey]] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
 
 

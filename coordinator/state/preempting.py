@@ -39,9 +39,7 @@ def settle_trials(known: Known, moment: Moment) -> None:
         return
     for preemptor in list(known.term.trials):
         probes = dict(_probes(known, preemptor))
-        if not waits_for_minimum(known, preemptor) or len(probes) < len(
-            known.term.trials[preemptor]
-        ):
+        if not _waits(known, preemptor) or len(probes) < len(known.term.trials[preemptor]):
             drop_trial(known, preemptor)
         elif any(probe.refusal for probe in probes.values()):
             _keep_refused(known, probes, moment)
@@ -57,18 +55,6 @@ def drop_trial(known: Known, preemptor: GangKey) -> None:
     for key in known.term.trials.pop(preemptor, {}):
         if key in known.views:
             known.views[key].eviction.probes.pop(preemptor, None)
-
-
-def note_endings(known: Known, view: GangView) -> None:
-    """Note for which gangs something of this one ends, so that their news reach it."""
-    mine = {each.preemptor for each in view.eviction.endings if each.preemptor is not None}
-    for preemptor, victims in list(known.term.victims.items()):
-        if preemptor not in mine:
-            victims.discard(view.key)
-            if not victims:
-                del known.term.victims[preemptor]
-    for preemptor in mine:
-        known.term.victims.setdefault(preemptor, set()).add(view.key)
 
 
 def _chosen(parts: Iterable[GangPart]) -> Chosen:
@@ -98,7 +84,7 @@ def _rank(known: Known, preemptor: GangKey) -> str:
     return f" (priority {view.understood.priority}, queue {view.understood.terms.queue})"
 
 
-def waits_for_minimum(known: Known, preemptor: GangKey) -> bool:
+def _waits(known: Known, preemptor: GangKey) -> bool:
     """Say whether the gang that others are to end for waits for its minimum still."""
     view = known.views.get(preemptor)
     asked = question_of(view) if view is not None else None

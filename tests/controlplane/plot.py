@@ -35,6 +35,7 @@ _GROUPS = {
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
+    "PodDisruptionBudget": "/apis/policy/v1",
     "Job": "/apis/batch/v1",
     "RayCluster": "/apis/ray.io/v1",
     "RayJob": "/apis/ray.io/v1",

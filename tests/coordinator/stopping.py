@@ -1,4 +1,4 @@
-"""What tests of preemption do in a world: choose victims as a cycle would, and look at their end."""
+"""What tests of preemption do in a world: choose victims as a cycle would, and see them end."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ def ending(world: World, name: str) -> list[Json]:
 
 
 def condition(world: World, name: str, kind: str) -> Json:
-    found = {each["type"]: each for each in world.status(name)["conditions"]}
+    found: dict[str, Json] = {each["type"]: each for each in world.status(name)["conditions"]}
     return found.get(kind, {})
 
 

@@ -28,6 +28,7 @@ from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import ServerError
 from kube.api.leader_election import Term
+from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
@@ -334,3 +335,37 @@ async def test_muster_coordinator_connections_moves() -> None:
 
 async def test_muster_coordinator_connections_closed_total_moves() -> None:
     await count_half_request(REGISTRY, CONNECTIONS, "coordinator")
+
+
+def preempting_world() -> World:
+    """A gang whose surplus was stopped for a gang of higher priority, and the rest for another."""
+    world = World(node("n1", cpu=4), queue("lost", preemption={"withinQueue": "LowerPriority"}))
+    elastic = {names.MIN_REPLICAS: "workers=1"}
+    world.create(gang_in("lost", "low", 3, annotations=elastic))
+    world.settle(seconds=10)
+    for name, workers in (("one", 1), ("two", 0)):
+        cluster = gang_in("lost", name, workers)
+        for each in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+            each["template"]["spec"]["priority"] = 10
+        world.create(cluster)
+        world.settle(seconds=10)
+    return world
+
+
+def test_muster_preemptions_total_moves() -> None:
+    kinds = {"surplus": 2.0, "gang": 1.0}
+    before = {each: value("muster_preemptions_total", queue="lost", kind=each) for each in kinds}
+    world = preempting_world()
+    for decision in world.leader.logged:
+        decision_log.write(decision)
+    for each, count in kinds.items():
+        now = value("muster_preemptions_total", queue="lost", kind=each)
+        assert now == before[each] + count
+
+
+def test_muster_evictions_total_moves() -> None:
+    outcomes = {"would_be_accepted": 4.0, "accepted": 4.0, "gone": 0.0}
+    before = {each: value("muster_evictions_total", outcome=each) for each in outcomes}
+    preempting_world()
+    for each, count in outcomes.items():
+        assert value("muster_evictions_total", outcome=each) == before[each] + count

@@ -1,4 +1,4 @@
-"""Gangs, and replicas of their surplus, that are stopped for others: from the choice to the return."""
+"""Gangs, and replicas of their surplus, that are stopped for others, and come back."""
 
 from typing import Any
 
@@ -12,10 +12,11 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
+from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.objects import names
 from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
-from tests.coordinator.journeys.test_queues import gang_in, queue
+from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
 from tests.coordinator.world import World, key
 
@@ -305,6 +306,7 @@ def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> Non
     assert names_of(world.pods("v") if world.gated("v") == 2 else []).count(protected) == 1
     assert head_of(world, "v") not in evicted(world)
     assert world.status("v")["phase"] == "Preempting"
+    assert "placement" not in world.status("v")  # no room is kept for what is gone
     assert str(PDB) in world.status("v")["message"]
     assert 5 < evicted(world).count(protected) < 12  # the pause doubles up to a minute
     assert not any(isinstance(each, DeletePod) for each in world.leader.log)
@@ -326,6 +328,19 @@ def test_a_queue_may_have_pods_deleted_whose_eviction_is_refused() -> None:
     world.settle(seconds=60)
     assert [a.name for a in world.leader.log if isinstance(a, DeletePod)] == [protected]
     assert (world.gated("v"), world.gated("p")) == (4, 0)
+
+
+def test_few_evictions_of_a_gang_are_under_way_at_one_time() -> None:
+    world = two_gangs(cpu=41, workers=40)
+    leader, most = world.leader, {TryEviction: 0, EvictPod: 0}
+    choose_whole(world, "p", "v")
+    while len(evicted(world)) < 40:
+        for kind in most:
+            asked = sum(isinstance(each, kind) for each in leader.todo)
+            most[kind] = max(most[kind], asked)
+        leader.act()
+        leader.hear_all()
+    assert list(most.values()) == [AT_ONCE, AT_ONCE]
 
 
 # ---- what is needed no more
@@ -376,6 +391,50 @@ def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() ->
     assert world.bound("v") == {"n1": 5}
 
 
+def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(gang_of("v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3))
+    world.settle(seconds=10)
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    while not evicted(world):
+        leader.act()
+        leader.hear_all()
+    before = set(names_of(world.pods("v")))
+    at = next(at for at, each in enumerate(leader.todo) if isinstance(each, EvictPod))
+    leader.act(at)
+    world.kubelets()
+    leader.resign()
+    world.delete("rayclusters", "p")
+    world.collect_garbage()
+    world.elect(1)
+    world.settle(seconds=60)
+    assert world.status("v")["phase"] == "Running"
+    assert not before & set(names_of(world.pods("v")))
+
+
+def test_a_trial_ends_where_the_queue_allows_no_preemption_any_more() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption={"withinQueue": "LowerPriority"}))
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world.create(gang_of("v", 3, labels=labels))
+    world.settle(seconds=10)
+    leader = world.leader
+    world.create(urgent("p", 3, labels=labels))
+    while not leader.state.term.trials:
+        world.kuberay()
+        leader.hear_all()
+        leader.act_all()
+        leader.cycle()
+    change(world, "team", preemption={"withinQueue": "Never"})
+    leader.hear_all()
+    leader.cycle()
+    world.settle(seconds=60)
+    assert evicted(world) == []
+    assert world.status("p")["phase"] == "Queued"
+
+
 def test_a_trial_ends_with_the_gang_that_it_is_for() -> None:
     world = two_gangs()
     choose_whole(world, "p", "v")
@@ -396,7 +455,7 @@ def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> Non
 # ---- another leader
 
 
-@pytest.mark.parametrize("acts", range(0, 22, 1))
+@pytest.mark.parametrize("acts", range(22))
 def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
     world = World(node("n1", cpu=4), replicas=2)
     world.create(gang_of("v", 3))

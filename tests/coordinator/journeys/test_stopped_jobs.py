@@ -108,6 +108,23 @@ def test_a_rayjob_is_suspended_only_once_its_gang_is_written_to_be_stopped() -> 
     assert note_on(world) == "team/p"
 
 
+def test_a_rayjob_is_not_resumed_before_its_raycluster_is_gone() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    leader.act_all()
+    leader.hear_all()
+    leader.act_all()
+    assert note_on(world) == "team/p"
+    for state in ("Running", "Suspending"):
+        say(world, jobDeploymentStatus=state)
+        leader.hear_all()
+        leader.act_all()
+        assert sent(world, ResumeRayJob) == 0
+    world.settle(seconds=20)
+    assert sent(world, ResumeRayJob) == 1
+
+
 def test_a_rayjob_that_a_user_suspended_is_left_alone() -> None:
     world = with_job(**SHUTDOWN)
     set_spec(world, suspend=True)
@@ -204,7 +221,7 @@ def test_surplus_of_a_rayjob_is_evicted() -> None:
     assert [part.kept_because for part in parts(world, "job-1")[1:]] == ["", ""]
 
 
-@pytest.mark.parametrize("acts", range(0, 14))
+@pytest.mark.parametrize("acts", range(14))
 def test_another_leader_suspends_and_resumes_what_one_began(acts: int) -> None:
     world = with_job(replicas=2, **SHUTDOWN)
     leader = world.leader
