@@ -10,13 +10,10 @@ from coordinator.gang.late_starts import (
     one_more,
     pause_in_words,
 )
-from coordinator.messages.actions import LogDecision
 from coordinator.queues.history import began
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.objects.queue import Timeouts
 from scheduling.model.verdict import Reason
-
-LATE = "gang not ready in time"
 
 
 def time_out(look: Look) -> Done:
@@ -30,8 +27,7 @@ def time_out(look: Look) -> Done:
     view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
     message = cause_in_words(view.late, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
-    queue = view.understood.terms.queue if view.understood.terms is not None else ""
-    return Done([LogDecision(view.key, LATE, queue, reason=Reason.READY_TIMEOUT, message=message)])
+    return NOTHING_DONE
 
 
 def timeouts_of(look: Look) -> Timeouts:

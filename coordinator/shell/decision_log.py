@@ -6,7 +6,8 @@ import structlog
 
 from coordinator.messages.actions import LogDecision
 from coordinator.metrics import ADMISSION_WAIT, LATE_STARTS, PREEMPTIONS
-from coordinator.reconcile.timing_out import LATE
+from coordinator.reconcile.decisions import GANG_STOPPED
+from scheduling.model.verdict import Reason
 
 log = structlog.get_logger()
 
@@ -19,7 +20,7 @@ def write(decision: LogDecision) -> None:
     log.info(decision.what, **_fields(decision))
     if decision.started and decision.seconds is not None:
         ADMISSION_WAIT.observe(decision.seconds)
-    if decision.what == LATE:
+    if decision.what == GANG_STOPPED and decision.reason == Reason.READY_TIMEOUT:
         LATE_STARTS.labels(decision.queue).inc()
     if decision.preempted:
         count = decision.replicas or 1

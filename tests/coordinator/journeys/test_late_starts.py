@@ -8,8 +8,9 @@ from typing import cast
 
 import pytest
 
-from coordinator.messages.actions import LogDecision, WriteGangStatus
+from coordinator.messages.actions import WriteGangStatus
 from coordinator.messages.events import SightLost, SightRegained
+from coordinator.reconcile.decisions import GANG_STOPPED
 from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
@@ -218,7 +219,6 @@ def test_a_ray_job_is_not_suspended_for_a_start_that_is_late() -> None:
 
 def test_a_late_start_is_logged_once(world: World) -> None:
     world.settle(seconds=READY + 20)
-    lines = [each for each in world.leader.logged if each.what == "gang not ready in time"]
-    assert lines == [
-        LogDecision(lines[0].gang, lines[0].what, "team", reason="ReadyTimeout", message=CAUSE)
-    ]
+    (line,) = [each for each in world.leader.logged if each.what == GANG_STOPPED]
+    assert (line.queue, line.pods, line.reason, line.message) == ("team", 4, "ReadyTimeout", CAUSE)
+    assert not line.preempted
