@@ -8,7 +8,7 @@ scheduler that binds pinned pods, and the kubelet.
 
 import heapq
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +21,11 @@ from coordinator.messages.actions import (
     CreateGang,
     DeleteGang,
     PatchGangSpec,
+    QueueAction,
     ReleasePod,
     WriteGangStatus,
+    WriteQueueFinalizers,
+    WriteQueueStatus,
 )
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -38,7 +41,9 @@ from coordinator.messages.events import (
     PodPatchEnded,
     PodSeen,
     QueueSeen,
+    QueueWriteEnded,
     TermStarted,
+    TimePassed,
     WriteEnded,
 )
 from coordinator.state_machine import CoordinatorState
@@ -89,11 +94,13 @@ class Simulation:
         self.now = 0.0
         self.courses: dict[GangKey, Course] = {}
         self._gangs: dict[GangKey, dict[str, Any]] = {}
+        self.writes: Counter[str] = Counter()
+        self._queues = {each.metadata.name: each for each in queues}
         self._version = 0
         self._ends: list[tuple[float, str, GangKey]] = []
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
-        self._tell([QueueSeen(queue) for queue in queues])
+        self._tell([QueueSeen(queue) for queue in self._queues.values()])
         self._tell([TermStarted(1, clean=True)])
 
     def run(self, jobs: Sequence[Job]) -> list[Course]:
@@ -122,6 +129,20 @@ class Simulation:
         took = time.perf_counter() - began
         self._act(actions)
         return took
+
+    def end_one_and_wait(self, seconds: float) -> None:
+        """End a running gang, and let so much time pass."""
+        until = self.now + seconds
+        self._tell(self._end())
+        while (at := self.state.next_wake) is not None and at <= until:
+            self.now = max(self.now, at)
+            self._tell([TimePassed()])
+        self.now = until
+
+    def status(self, key: GangKey) -> Mapping[str, Any]:
+        """Return the status that the Gang has."""
+        found: Mapping[str, Any] = self._gangs[key].get("status", {})
+        return found
 
     # ---- what happens around the coordinator
 
@@ -165,6 +186,17 @@ class Simulation:
         yield GangSeen(msgspec.convert(gang, Gang))
         yield WriteEnded(key, None)
 
+    def _store_queue(self, action: QueueAction) -> Iterator[Event]:
+        queue = msgspec.to_builtins(self._queues[action.name])
+        queue["metadata"]["resourceVersion"] = self._next_version()
+        if isinstance(action, WriteQueueStatus):
+            queue["status"] = action.status
+        else:
+            queue["metadata"]["finalizers"] = action.finalizers
+        found = self._queues[action.name] = msgspec.convert(queue, GangQueue)
+        yield QueueSeen(found)
+        yield QueueWriteEnded(action.name, None)
+
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
@@ -195,13 +227,25 @@ class Simulation:
             case PatchGangSpec(key=key, spec=spec):
                 yield from self._store(key, {**self._gangs[key], "spec": spec})
             case WriteGangStatus(key=key, status=status):
+                self.writes[_kind(self.status(key), status)] += 1
                 yield from self._store(key, {**self._gangs[key], "status": status})
+            case WriteQueueStatus() | WriteQueueFinalizers():
+                self.writes["queue"] += 1
+                yield from self._store_queue(action)
             case DeleteGang(key=key):
                 self._gangs.pop(key, None)
                 yield GangGone(key)
                 yield WriteEnded(key, None)
             case ReleasePod(gang=key, pod=pod, node=node):
                 yield from self._bind(key, pod.metadata.uid, node)
+
+
+def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Say what a write of a Gang's status is for."""
+    for field_ in ("placement", "phase", "reason"):
+        if before.get(field_) != after.get(field_):
+            return field_
+    return "numbers"
 
 
 def gpu_node(name: str, gpus: int) -> Node:
