@@ -35,11 +35,11 @@ def tree() -> Iterator[GangQueue]:
         yield msgspec.convert({"metadata": {"name": f"q{at}"}, "spec": spec}, GangQueue)
 
 
-def jobs(count: int) -> Iterator[Job]:
+def jobs(count: int, queues: int = QUEUES) -> Iterator[Job]:
     """Yield gangs that take a node each and never end, in queues by chance."""
     chance = random.Random(SEED)
     for at in range(count):
-        labels = {names.QUEUE: f"q{chance.randrange(1, QUEUES)}"}
+        labels = {names.QUEUE: f"q{chance.randrange(min(1, queues - 1), queues)}"}
         requests = {"cpu": "8", "memory": "64Gi", GPU: "8"}
         yield Job(f"g{at:05}", float(at), 1e12, 1, requests, labels)
 

@@ -92,11 +92,11 @@ class Simulation:
     def __init__(self, nodes: Iterable[Node], queues: Iterable[GangQueue] = ()) -> None:
         self.state = CoordinatorState()
         self.now = 0.0
+        self._version = 0
         self.courses: dict[GangKey, Course] = {}
         self._gangs: dict[GangKey, dict[str, Any]] = {}
         self.writes: Counter[str] = Counter()
-        self._queues = {each.metadata.name: each for each in queues}
-        self._version = 0
+        self._queues = {each.metadata.name: self._numbered(each) for each in queues}
         self._ends: list[tuple[float, str, GangKey]] = []
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
@@ -132,12 +132,27 @@ class Simulation:
 
     def end_one_and_wait(self, seconds: float) -> None:
         """End a running gang, and let so much time pass."""
-        until = self.now + seconds
         self._tell(self._end())
+        self.wait(seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass."""
+        until = self.now + seconds
         while (at := self.state.next_wake) is not None and at <= until:
             self.now = max(self.now, at)
             self._tell([TimePassed()])
         self.now = until
+
+    def change(self, queue: GangQueue) -> None:
+        """Give the queue of that name other rules."""
+        name = queue.metadata.name
+        found = msgspec.structs.replace(self._queues[name], spec=queue.spec)
+        self._queues[name] = found
+        self._tell([QueueSeen(found)])
+
+    def queue(self, name: str) -> GangQueue:
+        """Return a GangQueue as it is."""
+        return self._queues[name]
 
     def status(self, key: GangKey) -> Mapping[str, Any]:
         """Return the status that the Gang has."""
@@ -196,6 +211,11 @@ class Simulation:
         found = self._queues[action.name] = msgspec.convert(queue, GangQueue)
         yield QueueSeen(found)
         yield QueueWriteEnded(action.name, None)
+
+    def _numbered(self, queue: GangQueue) -> GangQueue:
+        version = self._next_version()
+        metadata = msgspec.structs.replace(queue.metadata, resource_version=version)
+        return msgspec.structs.replace(queue, metadata=metadata)
 
     def _next_version(self) -> str:
         self._version += 1

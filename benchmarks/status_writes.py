@@ -7,7 +7,7 @@ What the Gangs say is held against their true places.
 
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -60,11 +60,11 @@ def count(gangs: int, queues: int, seconds: int) -> Counted:
 
 
 def _count(simulation: Simulation, seconds: int) -> Counted:
-    told: deque[dict[GangKey, int]] = deque(maxlen=RIGHT_WITHIN // LOOKED_AT + 1)
+    told: deque[dict[GangKey, int]] = deque(maxlen=RIGHT_WITHIN + 1)
     wrong, totals = 0, [_so_far(simulation)]
     for second in range(seconds):
-        if second % LOOKED_AT == 0:
-            told.append(_places(simulation))
+        told.append(_places(simulation))
+        if second >= RIGHT_WITHIN and second % LOOKED_AT == 0:
             wrong = max(wrong, _wrong(simulation, told))
         simulation.end_one_and_wait(1.0)
         totals.append(_so_far(simulation))
@@ -84,14 +84,11 @@ def _places(simulation: Simulation) -> dict[GangKey, int]:
     return {key: told_position(1 + before, len(waiting)) for key, before in ahead}
 
 
-def _wrong(simulation: Simulation, told: deque[dict[GangKey, int]]) -> int:
-    """Count the gangs that say what was true at no time within the last minute."""
-    if len(told) < (told.maxlen or 0):
-        return 0
-    return sum(
-        simulation.status(key)["position"] not in {then.get(key) for then in told}
-        for key in told[-1]
-    )
+def _wrong(simulation: Simulation, told: Sequence[dict[GangKey, int]]) -> int:
+    """Count the gangs that say what was true at no second of the last minute."""
+    says = {key: simulation.status(key)["position"] for key in told[-1]}
+    doubtful = [key for key, position in told[-1].items() if says[key] != position]
+    return sum(says[key] not in {then.get(key) for then in told} for key in doubtful)
 
 
 def _queues(count: int) -> Iterator[GangQueue]:
