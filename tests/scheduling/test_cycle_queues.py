@@ -569,7 +569,7 @@ def delayed(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Verd
 
     monkeypatch.setattr(blocking, "admit", counted)
     waiting = [asks(f"g{at}", 2, created=1 + at, lasts=101 + at) for at in range(count)]
-    short = asks("short", 2, created=count + 2, lasts=100)
+    short = replace(asks("short", 2, created=count + 2, lasts=100), priority=-1)
     verdicts, _ = decide(
         [team(WhenBlocked.BACKFILL)],
         asks("head", 16),
@@ -641,9 +641,9 @@ def test_thousands_of_equal_gangs_that_aged_keep_one_start_in_each_queue(
 
 
 def test_equal_units_of_a_surplus_are_counted_together_and_others_after_them() -> None:
-    one, two = (group("workers", pods, shape(gpu=1)) for pods in (1, 2))
+    one, two, three = (group("workers", pods, shape(gpu=1)) for pods in (1, 2, 3))
     grows = replace(
-        gang("g", group("workers", 1, shape(gpu=1)), surplus=((two,), (two,), (two,), (one,))),
+        gang("g", group("workers", 1, shape(gpu=1)), surplus=((two,), (two,), (three,), (one,))),
         queue="a",
     )
     verdicts, _ = decide([team(gpus=6)], grows)

@@ -88,7 +88,10 @@ def test_the_renewal_goes_on_where_it_was_however_often_the_numbers_move(
     assert turns == {"a1", "a2", "a3", "a4", "a5"}
 
 
-def test_another_gang_in_the_row_of_one_that_left_is_told() -> None:
+def test_another_gang_in_the_row_of_one_that_left_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "RENEWED", 0)
     waiting = line_up("a1")
     _, told = Told.nothing(waiting).news(found(waiting, [QUOTA]))
     waiting.drop(GangKey("team", "a1"))
