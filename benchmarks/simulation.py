@@ -116,9 +116,20 @@ class Simulation:
 
     def come(self, jobs: Iterable[Job]) -> None:
         """Let the jobs come, all of them before anything is decided, and start those that fit."""
+        self.observe(self.arrivals(jobs))
+
+    def arrivals(self, jobs: Iterable[Job]) -> list[tuple[float, list[Event]]]:
+        """Return when the jobs come, and what is seen of them then."""
+        found = []
         for job in jobs:
             self.now = job.arrives
-            self._act(self._handle(self._arrival(job)))
+            found.append((self.now, self._arrival(job)))
+        return found
+
+    def observe(self, arrivals: Iterable[tuple[float, list[Event]]]) -> None:
+        """Let the coordinator see jobs come, and decide when all have."""
+        for self.now, events in arrivals:
+            self._act(self._handle(events))
         self._tell([])
 
     def end_one(self) -> float:
