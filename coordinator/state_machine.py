@@ -129,6 +129,7 @@ class CoordinatorState(Known):
             allowed=self.allowed,
             window=self.term.window,
             queues=self.queues,
+            lines=self.agenda.lines,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:
@@ -137,9 +138,10 @@ class CoordinatorState(Known):
         return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
-        """Have the gangs looked at that may be released now, because others are bound."""
+        """Have the gangs looked at that may be released, or written, now: it is their turn."""
         if not self.blind:
             self.agenda.dirty.update(self.term.window.call(moment.now))
+        self.agenda.dirty.update(self.agenda.lines.call(moment.now))
         return bool(self.agenda.dirty)
 
     def _balance(self, keys: Iterable[GangKey]) -> None:
@@ -234,7 +236,7 @@ class CoordinatorState(Known):
         self._follow_up(look)
         asks = question_of(view)
         self.agenda.cycle_wanted |= asks is not None and asks != asked
-        spacing = spacing_of(scene.bustle.quiet)
+        spacing = spacing_of(len(self.cycles.waiting))
         look.actions = view.telling.sift(look.actions, look.now, spacing)
         self.agenda.wake(key, wake_at(look))
         return [*look.actions, *decisions(look)]
@@ -287,6 +289,7 @@ class CoordinatorState(Known):
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.agenda.wake(view.key, None)
+        self.agenda.lines.drop(view.key)
 
 
 def _waits_in(view: GangView | None) -> str:

@@ -99,8 +99,7 @@ def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:
     """Yield what each gang holds, with the time when it is expected to end."""
     for key, by_uid in known.quota.gangs.items():
         for uid, held in by_uid.items():
-            if held.queue in known.cycles.waiting.tree.index:
-                yield _holding(key, uid, held.queue, known, moment.wall)
+            yield _holding(key, uid, held.queue, known, moment.wall)
 
 
 def _holding(key: GangKey, uid: str, queue: str, known: Known, now: float) -> Holding:

@@ -17,6 +17,7 @@ from coordinator.messages.clock import Moment, Patience
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
+from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from scheduling.model.placement import Placement
@@ -40,6 +41,8 @@ class Scene:
     window: Window
     """The gangs that are being started."""
     queues: QueueRegistry
+    lines: WriteLines
+    """The gangs whose status waits for its turn to be written."""
 
 
 @dataclass(slots=True)

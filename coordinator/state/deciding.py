@@ -9,6 +9,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
+from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
 from coordinator.state.preempting import propose
 from reservation.edits import merged
@@ -98,7 +99,8 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
     before = _positions(known.cycles.waiting, [view for view, _ in refused])
     for view, verdict in refused:
-        _refused(known, view, verdict, 1 + before[view.key], moment)
+        position = told_position(1 + before[view.key], len(known.cycles.waiting))
+        _refused(known, view, verdict, position, moment)
     return len(known.cycles.waiting)
 
 
@@ -158,10 +160,19 @@ def _refused(known: Known, view: GangView, refusal: Refusal, position: int, mome
     if not same_reason:
         known.agenda.dirty.add(view.key)
     elif not same:
-        _look_when_quiet(known, view, moment)
+        _stand_in_line(known, view, moment)
 
 
 def _look_when_quiet(known: Known, view: GangView, moment: Moment) -> None:
     urgency = view.record.urgency
     since = urgency.fall_behind(moment.now)
     known.agenda.wake_by(view.key, since + urgency.renewal_delay(known.cycles.quiet))
+
+
+def _stand_in_line(known: Known, view: GangView, moment: Moment) -> None:
+    """Have the gang looked at when its numbers have been wrong for long and it is its turn."""
+    urgency, position = view.record.urgency, view.queueing.position
+    later = position == view.record.written.get("position", 0)
+    since = urgency.fall_behind(moment.now)
+    due = since + urgency.delay_of(known.cycles.quiet, later=later)
+    known.agenda.lines.numbers.plan(view.key, due, later=later)

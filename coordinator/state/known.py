@@ -111,6 +111,7 @@ class Known:
 
     def _ends(self) -> Iterator[float]:
         yield from self.agenda.wake_at.values()
+        yield from (at for at in (self.agenda.lines.next_at,) if at is not None)
         alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
         yield from (at for at in alone if at is not None)
         for each in self.term.resumptions.values():

@@ -215,7 +215,13 @@ class GangStatus(Part, frozen=True):
     decided: Annotated[
         int, Allows("Placements decided so far; while 0, no pod can have been released.", **COUNT)
     ] = 0
-    position: Annotated[int | None, Allows("Place in the queue, from 1 on.", **COUNT)] = None
+    position: Annotated[
+        int | None,
+        Allows(
+            "Place in the queue, from 1 on; from 5 on rounded where more than 600 gangs wait.",
+            **COUNT,
+        ),
+    ] = None
     ready: Annotated[str, Allows("Pods that are ready, of all, such as 3/5.")] = ""
     ready_pods: Count = 0
     total_pods: Count = 0

@@ -270,6 +270,8 @@ class Blocking:
                     held[row[resource], column] += min(amount, LIMIT)
                 if resource in self._tree.column:
                     quota[self._tree.column[resource]] += min(amount, LIMIT)
+        if queue not in self._tree.index:  # it is not active: its gangs end, and give no quota back
+            return RunningGang(key, ends, nodes, held, 0, np.zeros_like(quota))
         return RunningGang(key, ends, nodes, held, self._tree.index[queue], quota)
 
 

@@ -18,8 +18,8 @@ from scheduling.queueing.waiting import WaitingGangs
 class Holding(NamedTuple):
     """What a gang holds: amounts by node, also of pods that are ending and of slots it keeps.
 
-    `ends` is when it is expected to give that back, in seconds on the clock of the cycle; infinite
-    where that is not known.
+    Its queue may be one that is not active. `ends` is when it is expected to give that back, in
+    seconds on the clock of the cycle; infinite where that is not known.
     """
 
     key: GangKey

@@ -18,7 +18,7 @@ Kinds = NDArray[np.int8]
 DECIDED, QUOTA, BEHIND = range(3)
 """Why a cycle did not decide a gang: it did, its queue may not take it, another one is blocked."""
 
-RENEWED = 1000
+RENEWED = 2000
 """Gangs that a cycle tells of moved numbers; some 5 us each."""
 
 

@@ -17,7 +17,7 @@ from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome
-from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, node
+from tests.coordinator.builders import OPTED_IN, TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.world import WALL, World
 
 QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
@@ -872,3 +872,39 @@ def test_finalizers_of_others_stay() -> None:
     world.delete("rayclusters", "a")
     world.settle(seconds=10)
     assert found(world, "team")["metadata"]["finalizers"] == ["example.com/theirs"]
+
+
+def test_a_running_gang_that_loses_a_node_is_repaired_before_a_blocked_one_in_a_strict_queue() -> (
+    None
+):
+    """`big` came first and waits for n0, which a pod of others fills."""
+    nodes = (node("n0", cpu=10), node("n1", cpu=2), node("n2", cpu=1))
+    world = World(*nodes, foreign_pod("x", "n0", cpu=10), queue("team", cpu=100))
+    world.create(gang_in("team", "big", 9))
+    world.settle(seconds=2)
+    world.create(gang_in("team", "small", 2))
+    world.settle(seconds=10)
+    assert phases(world, "big", "small") == ["Queued", "Running"]
+
+    change(world, "team", whenBlocked="Strict")
+    world.delete("nodes", "n2", namespace="")
+    for pod in world.pods("small"):
+        if pod["spec"].get("nodeName") == "n2":
+            world.delete("pods", pod["metadata"]["name"])
+    world.create(node("n3", cpu=1), gang_in("team", "behind", 0))
+    world.settle(seconds=60)
+    assert world.bound("small") == {"n1": 2, "n3": 1}
+    assert world.status("behind")["reason"] == "QueueBlocked"
+
+
+def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() -> None:
+    world = World(node("n1", cpu=4), queue("team", cpu=4))
+    lasts = {names.EXPECTED_DURATION: "10m"}
+    world.create(gang_in("team", "a", 3, annotations=lasts))
+    world.settle(seconds=10)
+    change(world, "team", parent="none")
+    world.settle(seconds=10)
+    state, now = world.leader.state, world.api.now
+    (holding,) = queues_of(state, Moment(now, "", WALL + now)).holdings()
+    assert (holding.queue, holding.key) == ("team", GangKey(TEAM, "a"))
+    assert holding.ends == pytest.approx(WALL + 600, abs=5)
