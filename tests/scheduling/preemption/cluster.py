@@ -7,6 +7,7 @@ import numpy as np
 
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
+from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, Preemption
@@ -15,7 +16,9 @@ from scheduling.model.verdict import Admitted, Refusal, Verdict
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -28,6 +31,7 @@ class Spec:
     surplus: int = 0
     created: float = 0.0
     each: int = 1
+    setbacks: int = 0
 
     @property
     def key(self) -> GangKey:
@@ -39,7 +43,7 @@ class Spec:
         groups = (group("workers", minimum, one),) if minimum else ()
         units = ((group("workers", 1, one),),) * surplus
         asked = gang(self.name, *groups, surplus=units, created=self.created)
-        return replace(asked, queue=self.queue, priority=self.priority)
+        return replace(asked, queue=self.queue, priority=self.priority, setbacks=self.setbacks)
 
 
 def part(
@@ -132,7 +136,7 @@ class Cluster:
                     on[resource] = on.get(resource, 0) + amount
         return found
 
-    def held(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def held(self) -> Amounts:
         """Return what each queue holds."""
         held = np.zeros((len(self.tree.names), len(self.tree.resources)), dtype=np.int64)
         for each in self.parts:
@@ -140,7 +144,7 @@ class Cluster:
                 held[self.tree.index[each.queue]] += self.tree.requests(dict(amounts))
         return held
 
-    def _columns(self):  # type: ignore[no-untyped-def]
+    def _columns(self) -> NodeSnapshot:
         return columns(*(node(n, gpu=g) for n, g in self.nodes.items()), used=self.used())
 
     def _told(self) -> Queues:

@@ -87,9 +87,7 @@ def test_it_is_decided_on_nodes_not_on_sums() -> None:
         part("whole", {"n3": 4}, admitted=1),
     ]
     gangs = [Spec("high", "a", 1, priority=1, each=3)]
-    cluster = Cluster(
-        [Queue("a", within_queue=LOWER)], {"n1": 4, "n2": 4, "n3": 4}, gangs, parts
-    )
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 4, "n2": 4, "n3": 4}, gangs, parts)
     assert taken(cluster) == {"high": ["whole"]}
 
 
@@ -131,6 +129,27 @@ def test_the_room_is_held_against_gangs_that_come_first_in_the_order() -> None:
     cluster.gangs = gangs
     cluster.cycle()
     assert cluster.runs("high") == 8
+
+
+def test_the_room_is_free_again_when_the_preemptor_is_gone() -> None:
+    gangs = [Spec("high", "a", 8, priority=1), Spec("other", "b", 2)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER), Queue("b")], {"n1": 8}, gangs, [part("low", {"n1": 6})]
+    )
+    cluster.stop(cluster.cycle())
+    cluster.gangs = gangs[1:]
+    cluster.cycle()
+    assert cluster.runs("other") == 2
+
+
+def test_a_gang_that_could_make_no_use_of_its_room_of_late_stops_nothing() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8},
+        [Spec("high", "a", 8, priority=1, setbacks=1)],
+        [part("low", {"n1": 8})],
+    )
+    assert taken(cluster) == {}
 
 
 def test_another_leader_finds_the_same_without_memory() -> None:
@@ -195,10 +214,16 @@ def test_two_preemptors_of_a_cycle_see_each_others_plans() -> None:
 
 
 def test_a_second_preemptor_waits_for_what_the_victims_of_the_first_leave() -> None:
+    """Those end for the first alone."""
     gangs = [Spec("one", "a", 4, priority=1), Spec("two", "a", 4, priority=1, created=1)]
     parts = [part("x", {"n1": 8}, admitted=2), part("y", {"n2": 8}, admitted=1)]
     cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8, "n2": 8}, gangs, parts)
-    assert taken(cluster) == {"one": ["x"], "two": ["x"]}
+    assert taken(cluster) == {"one": ["x"], "two": []}
+    assert cluster.says("two").startswith("Preempting: waits until 1 gang (team/x) has ended")
+    cluster.stop(cluster.cycle())
+    cluster.end()
+    cluster.cycle()
+    assert [cluster.runs(name) for name in ("one", "two", "y")] == [4, 4, 8]
 
 
 def test_in_a_strict_queue_nothing_passes_a_gang_that_waits_for_its_victims() -> None:
