@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
 from scheduling.admission.refusal_memory import Memory
-from scheduling.cycle import next_cycle
+from scheduling.cycle import Settings, next_cycle
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.queue import Queue
 from scheduling.model.verdict import Admitted, Refusal, Verdict
-from scheduling.queueing.queues import Queues
+from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -77,6 +78,11 @@ class Cluster:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Preemptor and victim, as they came."""
+    settings: Settings | None = None
+    ends: Mapping[str, float] = field(default_factory=dict)
+    """When running gangs are expected to end."""
+    repairs: Sequence[Spec] = ()
+    """Running gangs that lost so many pods of their minimum."""
 
     def __post_init__(self) -> None:
         self.tree = QuotaTree(self.queues)
@@ -85,7 +91,7 @@ class Cluster:
         """Run a cycle, admit what it admits, and return what it would stop."""
         self.now += 1
         memory = None if forget else self.memory
-        decisions, self.memory = next_cycle(self._told(), self._columns(), memory)
+        decisions, self.memory = next_cycle(self._told(), self._columns(), memory, self.settings)
         for each in decisions:
             self.verdicts[each.key.name] = each.verdict
             if isinstance(each.verdict, Admitted):
@@ -153,8 +159,17 @@ class Cluster:
             asked = self._question(spec)
             if asked is not None:
                 waiting.put(asked)
+        for spec in self.repairs:
+            waiting.put(replace(spec.asks(spec.pods, 0), is_repair=True))
         cluster = {GPU: sum(self.nodes.values()), "pods": 1000}
-        return Queues(waiting, self.held(), cluster, self.now, parts=lambda: tuple(self.parts))
+        parts = tuple(self.parts)
+        return Queues(waiting, self.held(), cluster, self.now, self._holdings, parts=lambda: parts)
+
+    def _holdings(self) -> Iterable[Holding]:
+        return (
+            Holding(each.gang, each.queue, each.room, self.ends.get(each.gang.name, inf))
+            for each in self.parts
+        )
 
     def _question(self, spec: Spec) -> PendingGang | None:
         mine = [each for each in self.parts if each.gang == spec.key]

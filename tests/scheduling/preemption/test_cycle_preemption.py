@@ -1,7 +1,24 @@
 """A cycle that stops running gangs for a waiting one: what is taken, held, and said."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scheduling.cycle import SOON, Settings, next_cycle
+from scheduling.model.constraints import PodTerm, SpreadConstraint
+from scheduling.model.gang import Member, PendingGang
+from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
-from tests.builders import GPU
+from scheduling.model.verdict import Refusal, Verdict
+from scheduling.preemption.existing import AFFINITY, PORTS
+from scheduling.preemption.search import Search
+from scheduling.queueing.queues import Queues
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import WaitingGangs
+from scheduling.state.pod_index import ExistingPods, PodIndex
+from tests.builders import GPU, columns, gang, group, node, require, shape
 from tests.scheduling.preemption.cluster import Cluster, Spec, part
 
 LOWER = WithinQueue.LOWER_PRIORITY
@@ -310,3 +327,183 @@ def test_the_two_of_a_queue_that_borrow_decide_among_themselves() -> None:
     gangs = [Spec("high", "a", 5, priority=3)]
     cluster = Cluster(queues, {"n1": 5, "n2": 4}, gangs, [covered, above])
     assert taken(cluster) == {}
+
+
+# ---- order, bounds, memory
+
+
+def test_a_gang_that_waits_for_quota_is_looked_at_at_its_place_in_the_order() -> None:
+    """`mine` is within its quota, which is lent: it comes before the borrower `next`."""
+    gangs = [Spec("mine", "a", 8), Spec("next", "b", 4)]
+    parts = [part("own", {"n1": 4}, "b", admitted=1), part("lent", {"n2": 4}, "b", admitted=2)]
+    queues = [
+        Queue("company", quota={GPU: 4}),
+        Queue("a", "company", quota={GPU: 8}, reclaim=Reclaim.ANY),
+        Queue("b", "company", quota={GPU: 0}),
+    ]
+    cluster = Cluster(queues, {"n1": 4, "n2": 4, "n3": 4}, gangs, parts)
+    assert taken(cluster) == {"mine": ["lent"]}
+    assert cluster.runs("next") == 0
+
+
+def test_of_a_strict_queue_only_the_first_that_waits_for_quota_takes_anything() -> None:
+    gangs = [Spec("first", "a", 9, priority=2), Spec("then", "a", 2, priority=1)]
+    queue = Queue("a", quota={GPU: 8}, within_queue=LOWER, when_blocked=WhenBlocked.STRICT)
+    strict = Cluster([queue], {"n1": 16}, gangs[1:], [part("low", {"n1": 8})])
+    assert taken(strict) == {"then": ["low"]}
+    gangs = [
+        Spec("first", "a", 7, priority=1, created=1),
+        Spec("then", "a", 1, priority=1, created=2),
+    ]
+    parts = [part("low", {"n1": 2}, kept="it must stay"), part("more", {"n1": 6})]
+    blocked = Cluster([queue], {"n1": 16}, gangs, parts)
+    assert taken(blocked) == {}
+    assert blocked.says("then").startswith("QueueBlocked: waits behind team/first")
+
+
+def test_a_gang_that_waits_for_quota_says_why_nothing_is_taken_for_it() -> None:
+    queue = Queue("a", quota={GPU: 8}, within_queue=LOWER)
+    parts = [part("low", {"n1": 8}, kept="it must stay")]
+    cluster = Cluster([queue], {"n1": 16}, [Spec("high", "a", 4, priority=1)], parts)
+    cluster.cycle()
+    assert cluster.says("high").startswith("QuotaExceeded: queue a uses 8 of its quota of 8")
+    assert cluster.says("high").endswith("; team/low cannot be stopped for it: it must stay")
+
+
+def test_the_quota_of_what_was_promised_is_held_too() -> None:
+    """Only quota is short, and `late` may not take what `high` waits for."""
+    queue = Queue("a", quota={GPU: 8}, within_queue=LOWER)
+    gangs = [Spec("high", "a", 8, priority=1), Spec("late", "a", 2, priority=1, created=9)]
+    cluster = Cluster([queue], {"n1": 32}, gangs[:1], [part("low", {"n1": 7})])
+    assert cluster.stop(cluster.cycle())
+    cluster.gangs = gangs
+    cluster.cycle()
+    assert cluster.runs("late") == 0
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == 8
+
+
+def test_a_gang_of_which_a_part_was_lost_is_judged_with_what_it_still_holds() -> None:
+    """With the two that it lost it needs more than its quota, so it reclaims nothing."""
+    parts = [part("mine", {"n1": 7}, "a"), part("lent", {"n2": 10}, "b")]
+    for quota, found in ((8, {}), (9, {"mine": ["lent"]})):
+        cluster = Cluster(company(quota=quota), {"n1": 7, "n2": 10}, [], parts)
+        cluster.repairs = [Spec("mine", "a", 2)]
+        assert taken(cluster) == found
+
+
+def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    fits = Search.might_fit
+
+    def counted(search: Search, gone: set[int]) -> bool:
+        asked.append("again")
+        return fits(search, gone)
+
+    monkeypatch.setattr(Search, "might_fit", counted)
+    parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], parts
+    )
+    cluster.cycle()
+    before = len(asked)
+    assert before
+    cluster.cycle()
+    assert len(asked) == before
+    cluster.parts = [parts[0], replace(parts[1], priority=0)]
+    assert [each.preemptor.name for each in cluster.cycle()] == ["high"]
+
+
+def test_equal_gangs_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    fits = Search.might_fit
+
+    def counted(search: Search, gone: set[int]) -> bool:
+        asked.append("again")
+        return fits(search, gone)
+
+    monkeypatch.setattr(Search, "might_fit", counted)
+    parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
+    gangs = [Spec(f"g{at}", "a", 8, priority=1) for at in range(50)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
+    cluster.cycle()
+    assert len(asked) == 1
+
+
+def test_without_steps_nothing_is_taken_and_the_next_cycle_comes_soon() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8},
+        [Spec("high", "a", 8, priority=1)],
+        [part("low", {"n1": 8})],
+        settings=Settings(cycle_search_steps=100),
+    )
+    assert taken(cluster) == {}
+    assert cluster.memory is not None
+    assert cluster.memory.asks_again_in == SOON
+
+
+def test_a_start_that_is_kept_for_a_blocked_gang_is_not_taken_by_a_preemption() -> None:
+    """`head` starts on n1 when `ends` does, in 10 s; `high` would run on there for ever."""
+    queues = [
+        Queue("b", quota={GPU: 99}, when_blocked=WhenBlocked.BACKFILL),
+        Queue("a", within_queue=LOWER),
+    ]
+    gangs = [Spec("head", "b", 8), Spec("high", "a", 8, priority=1)]
+    parts = [part("ends", {"n1": 4}, "b"), part("low", {"n1": 4}), part("stays", {"n2": 8}, "b")]
+    ends = {"ends": 10.0, "low": 10.0}
+    cluster = Cluster(queues, {"n1": 8, "n2": 8}, gangs, parts, ends=ends)
+    cluster.parts[0] = replace(cluster.parts[0], is_ending=True)
+    assert taken(cluster) == {}
+    alone = Cluster(queues, {"n1": 8, "n2": 8}, gangs[1:], list(cluster.parts), ends=ends)
+    assert taken(alone) == {"high": ["ends", "low"]} or taken(alone) == {"high": ["low"]}
+
+
+# ---- pods that need others
+
+
+def wanting(**terms: Iterable[PodTerm | SpreadConstraint | HostPort]) -> PendingGang:
+    one = shape(gpu=1, **terms)  # type: ignore[arg-type]
+    asked = gang("high", group("workers", 8, one), priority=1)
+    labels = (("app", "ray"),)
+    return replace(asked, queue="a", members=(Member("workers", one, labels),) * 8)
+
+
+def decided(asked: PendingGang, *, app: str) -> tuple[Verdict, list[str]]:
+    """The verdict for a gang, and what it stops, where a pod of this app is on the node."""
+    waiting = WaitingGangs(QuotaTree([Queue("a", within_queue=LOWER)]))
+    waiting.put(asked)
+    low = part("low", {"n1": 8})
+    index = PodIndex()
+    index.use(("team", (("app", app),)), (), "n1", 1)
+    nodes = columns(node("n1", gpu=8, labels={"host": "n1"}), used={"n1": {GPU: 8, "pods": 8}})
+    queues = Queues(waiting, np.zeros((1, 0), dtype=np.int64), parts=lambda: (low,))
+    found, memory = next_cycle(queues, nodes, None, existing=ExistingPods(index))
+    return found[0].verdict, [p.gang.name for each in memory.preemptions for p in each.parts]
+
+
+RAY = (require("app", "In", "ray"),)
+NEAR_RAY = PodTerm("host", RAY, ("team",))
+
+
+@pytest.mark.parametrize("app", ["ray", "other"])
+@pytest.mark.parametrize(
+    "asked",
+    [wanting(affinity=[NEAR_RAY]), wanting(spread=[SpreadConstraint(NEAR_RAY, 8)])],
+    ids=["affinity", "spread"],
+)
+def test_pods_that_might_end_are_not_counted_as_those_that_it_needs(
+    asked: PendingGang, app: str
+) -> None:
+    verdict, stopped = decided(asked, app=app)
+    assert isinstance(verdict, Refusal)
+    assert stopped == ([] if app == "ray" else ["low"])
+    assert (AFFINITY in verdict.message) == (app == "ray")
+
+
+def test_for_host_ports_nothing_is_stopped_and_it_is_said() -> None:
+    verdict, stopped = decided(wanting(ports=[("", "", 8000)]), app="other")
+    assert isinstance(verdict, Refusal)
+    assert stopped == []
+    assert PORTS in verdict.message
