@@ -138,7 +138,7 @@ def test_where_what_is_ending_is_enough_nothing_is_taken(
     ends = running[at % len(running)]
     parts = [replace(p, is_ending=p.gang.name == ends) for p in cluster.parts]
     for spec in cluster.gangs[first:]:
-        alone = Cluster(cluster.queues, cluster.nodes, [spec], parts)
+        alone = Cluster(cluster.queues, cluster.nodes, [spec], list(parts))
         gone = {(p.gang, p.replica) for p in parts if p.is_ending}
         if is_admitted(cluster, spec, gone):
             assert not alone.stop(alone.cycle())

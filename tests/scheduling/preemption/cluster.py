@@ -86,6 +86,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.tree = QuotaTree(self.queues)
+        self._empty = columns(*(node(name, gpu=gpus) for name, gpus in self.nodes.items()))
 
     def cycle(self, *, forget: bool = False) -> tuple[Preemption, ...]:
         """Run a cycle, admit what it admits, and return what it would stop."""
@@ -151,7 +152,12 @@ class Cluster:
         return held
 
     def _columns(self) -> NodeSnapshot:
-        return columns(*(node(n, gpu=g) for n, g in self.nodes.items()), used=self.used())
+        """The same nodes in every cycle, so that refusals may be kept."""
+        empty, used = self._empty, np.zeros_like(self._empty.used)
+        for name, amounts in self.used().items():
+            for resource, amount in amounts.items():
+                used[empty.row[resource], empty.index[name]] += amount
+        return NodeSnapshot(empty.traits, empty.resources, empty.allocatable, used)
 
     def _told(self) -> Queues:
         waiting = WaitingGangs(self.tree)

@@ -89,7 +89,7 @@ def test_a_gang_that_outlived_its_duration_goes_first_then_the_newest() -> None:
 def test_with_its_minimum_a_gang_loses_its_surplus() -> None:
     parts = [part("low", {"n1": 6}), part("low", {"n1": 2}, replica="r1")]
     cluster = Cluster(
-        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], parts
+        [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 6, priority=1)], parts
     )
     assert taken(cluster) == {"high": ["low", "low/r1"]}
     assert "1 gang (team/low) has ended: 8 pods left" in cluster.says("high")
@@ -319,14 +319,14 @@ def test_gangs_of_an_inner_queue_are_covered_by_the_quota_that_it_names_itself()
     assert taken(cluster) == {}
 
 
-def test_the_two_of_a_queue_that_borrow_decide_among_themselves() -> None:
-    """`covered` has a lower priority, but is covered by quota that does not cover `high`."""
+def test_a_gang_that_borrows_stops_only_what_borrows_as_well() -> None:
+    """With 4 GPUs `low` is covered by the quota of its queue, which `high` exceeds."""
     queues = [Queue("top", quota={GPU: 4}), Queue("a", "top", quota={GPU: 4}, within_queue=LOWER)]
-    covered = part("covered", {"n1": 4}, priority=0)
-    above = part("above", {"n2": 4}, priority=5)
     gangs = [Spec("high", "a", 5, priority=3)]
-    cluster = Cluster(queues, {"n1": 5, "n2": 4}, gangs, [covered, above])
-    assert taken(cluster) == {}
+    covered = Cluster(queues, {"n1": 5}, gangs, [part("low", {"n1": 4})])
+    assert taken(covered) == {}
+    borrows = Cluster(queues, {"n1": 5}, gangs, [part("low", {"n1": 5})])
+    assert taken(borrows) == {"high": ["low"]}
 
 
 # ---- order, bounds, memory
@@ -374,7 +374,7 @@ def test_the_quota_of_what_was_promised_is_held_too() -> None:
     """Only quota is short, and `late` may not take what `high` waits for."""
     queue = Queue("a", quota={GPU: 8}, within_queue=LOWER)
     gangs = [Spec("high", "a", 8, priority=1), Spec("late", "a", 2, priority=1, created=9)]
-    cluster = Cluster([queue], {"n1": 32}, gangs[:1], [part("low", {"n1": 7})])
+    cluster = Cluster([queue], {"n1": 32}, gangs[:1], [part("low", {"n1": 4})])
     assert cluster.stop(cluster.cycle())
     cluster.gangs = gangs
     cluster.cycle()
@@ -413,6 +413,18 @@ def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyP
     assert len(asked) == before
     cluster.parts = [parts[0], replace(parts[1], priority=0)]
     assert [each.preemptor.name for each in cluster.cycle()] == ["high"]
+
+
+def test_refusals_are_kept_while_room_is_held() -> None:
+    gangs = [Spec("high", "a", 8, priority=1), Spec("other", "b", 2), Spec("more", "b", 3)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER), Queue("b")], {"n1": 8}, gangs, [part("low", {"n1": 7})]
+    )
+    cluster.stop(cluster.cycle())
+    for _ in range(2):
+        cluster.cycle()
+        assert cluster.memory is not None
+        assert cluster.memory.kept == 3
 
 
 def test_equal_gangs_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
