@@ -83,6 +83,8 @@ class Cluster:
     """When running gangs are expected to end."""
     repairs: Sequence[Spec] = ()
     """Running gangs that lost so many pods of their minimum."""
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    """GPUs on nodes that other pods have."""
 
     def __post_init__(self) -> None:
         self.tree = QuotaTree(self.queues)
@@ -135,7 +137,7 @@ class Cluster:
 
     def used(self) -> dict[str, dict[str, int]]:
         """Return what is used on each node."""
-        found: dict[str, dict[str, int]] = {}
+        found = {name: {GPU: gpus} for name, gpus in self.foreign.items()}
         for each in self.parts:
             for where, amounts in each.room:
                 on = found.setdefault(where, {})

@@ -376,6 +376,7 @@ def test_the_quota_of_what_was_promised_is_held_too() -> None:
     gangs = [Spec("high", "a", 8, priority=1), Spec("late", "a", 2, priority=1, created=9)]
     cluster = Cluster([queue], {"n1": 32}, gangs[:1], [part("low", {"n1": 4})])
     assert cluster.stop(cluster.cycle())
+    assert cluster.says("high").startswith("Preempting")
     cluster.gangs = gangs
     cluster.cycle()
     assert cluster.runs("late") == 0
@@ -413,6 +414,63 @@ def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyP
     assert len(asked) == before
     cluster.parts = [parts[0], replace(parts[1], priority=0)]
     assert [each.preemptor.name for each in cluster.cycle()] == ["high"]
+
+
+@pytest.mark.parametrize("free", [0, 8])
+def test_what_a_cycle_gives_to_one_gang_covers_no_other(free: int) -> None:
+    """`one` uses up the quota of `a`, by preemption or on free nodes: `two` reclaims nothing."""
+    queues = [
+        Queue("company", quota={GPU: 16}),
+        Queue("a", "company", quota={GPU: 8}, reclaim=Reclaim.ANY),
+        Queue("b", "company"),
+    ]
+    gangs = [Spec("one", "a", 8), Spec("two", "a", 4, created=1)]
+    parts = [part("lent", {"n2": 8}, "b", admitted=2), part("more", {"n3": 8}, "b", admitted=1)]
+    cluster = Cluster(queues, {"n1": free, "n2": 8, "n3": 8}, gangs, parts)
+    assert taken(cluster) == ({} if free else {"one": ["lent"]})
+
+
+def test_a_hold_ends_where_its_gang_fits_no_more_and_others_are_decided_anew() -> None:
+    gangs = [Spec("high", "a", 8, priority=1), Spec("other", "b", 2)]
+    low = part("low", {"n1": 6})
+    cluster = Cluster([Queue("a", within_queue=LOWER), Queue("b")], {"n1": 8}, gangs, [low])
+    assert cluster.cycle()
+    assert cluster.runs("other") == 0
+    cluster.parts = [replace(low, kept_because="it must stay")]
+    assert not cluster.cycle()
+    assert cluster.runs("other") == 2
+    assert cluster.memory is not None
+    assert cluster.memory.asks_again_in == SOON
+
+
+def test_room_that_other_pods_leave_is_news_to_a_gang_for_which_nothing_was_found() -> None:
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8},
+        [Spec("high", "a", 8, priority=1)],
+        [part("low", {"n1": 4})],
+        foreign={"n1": 4},
+    )
+    assert taken(cluster) == {}
+    cluster.foreign = {}
+    assert taken(cluster) == {"high": ["low"]}
+
+
+def test_a_gang_that_waits_for_quota_is_told_when_the_reason_against_it_changes() -> None:
+    queue = Queue("a", quota={GPU: 8}, within_queue=LOWER)
+    low = part("low", {"n1": 8})
+    cluster = Cluster([queue], {"n1": 16}, [Spec("high", "a", 4, priority=1)])
+    for why in ("it must stay", "it is precious"):
+        cluster.parts = [replace(low, kept_because=why)]
+        cluster.cycle()
+        assert cluster.says("high").endswith(why)
+
+
+def test_the_start_that_is_kept_for_a_gang_does_not_keep_it_from_preempting() -> None:
+    queue = Queue("a", quota={GPU: 8}, within_queue=LOWER, when_blocked=WhenBlocked.BACKFILL)
+    gangs = [Spec("high", "a", 8, priority=1)]
+    cluster = Cluster([queue], {"n1": 16}, gangs, [part("low", {"n1": 8})], ends={"low": 10.0})
+    assert taken(cluster) == {"high": ["low"]}
 
 
 def test_refusals_are_kept_while_room_is_held() -> None:
