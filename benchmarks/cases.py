@@ -13,6 +13,7 @@ from benchmarks import (
     large,
     latency,
     many_queues,
+    preempting,
     reconciles,
     release,
     relist,
@@ -55,6 +56,7 @@ CASES = {
         "Which gangs does the packing rule keep out as gangs come and go?", 1, traces.measure_philly
     ),
     "queueing": Case("How long do gangs wait behind a blocked one?", 1, traces.measure_queueing),
+    "preemption": Case("How long is a cycle that looks for gangs to stop?", 9, preempting.measure),
     "queues": Case("How long is a cycle with 1,000 queues?", 9, many_queues.measure),
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure

@@ -85,6 +85,8 @@ class Cluster:
     """Running gangs that lost so many pods of their minimum."""
     foreign: Mapping[str, int] = field(default_factory=dict)
     """GPUs on nodes that other pods have."""
+    aged: Sequence[Spec] = ()
+    """Gangs that have waited too long."""
 
     def __post_init__(self) -> None:
         self.tree = QuotaTree(self.queues)
@@ -170,8 +172,9 @@ class Cluster:
         for spec in self.repairs:
             waiting.put(replace(spec.asks(spec.pods, 0), is_repair=True))
         cluster = {GPU: sum(self.nodes.values()), "pods": 1000}
-        parts = tuple(self.parts)
-        return Queues(waiting, self.held(), cluster, self.now, self._holdings, parts=lambda: parts)
+        parts, aged = tuple(self.parts), frozenset(each.key for each in self.aged)
+        held, holdings = self.held(), self._holdings
+        return Queues(waiting, held, cluster, self.now, holdings, aged, aged, lambda: parts)
 
     def _holdings(self) -> Iterable[Holding]:
         return (

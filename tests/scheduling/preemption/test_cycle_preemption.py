@@ -530,6 +530,22 @@ def test_a_start_that_is_kept_for_a_blocked_gang_is_not_taken_by_a_preemption() 
     assert taken(alone) == {"high": ["ends", "low"]} or taken(alone) == {"high": ["low"]}
 
 
+def test_a_gang_that_has_waited_too_long_does_not_take_what_was_promised() -> None:
+    """Otherwise `low` would have been stopped in vain."""
+    queues = [
+        Queue("company"),
+        Queue("a", "company", quota={GPU: 8}, within_queue=LOWER),
+        Queue("b", "company", quota={GPU: 8}),
+    ]
+    gangs = [Spec("high", "a", 16, priority=1), Spec("old", "b", 8)]
+    cluster = Cluster(queues, {"n1": 16}, gangs[:1], [part("low", {"n1": 16})])
+    assert cluster.stop(cluster.cycle())
+    cluster.gangs, cluster.aged = gangs, gangs[1:]
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == 16
+
+
 # ---- pods that need others
 
 
