@@ -13,6 +13,7 @@ from benchmarks import (
     large,
     latency,
     many_queues,
+    preempting,
     reconciles,
     release,
     relist,
@@ -62,6 +63,7 @@ CASES = {
         "Which gangs does the packing rule keep out as gangs come and go?", 1, traces.measure_philly
     ),
     "queueing": Case("How long do gangs wait behind a blocked one?", 1, traces.measure_queueing),
+    "preemption": Case("How long is a cycle that looks for gangs to stop?", 9, preempting.measure),
     "queues": Case("How long is a cycle with 1,000 queues?", 9, many_queues.measure),
     "status-writes": Case(
         "What do 20,000 waiting gangs cost the API server?", 1, status_writes.measure

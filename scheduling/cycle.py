@@ -144,7 +144,8 @@ class _Cycle:
         room = self._recall(memory, nodes)
         self._begin(nodes, memory)
         decisions: list[Decision] = []
-        room = self._decide_promised(self._holds.taken_from(room), decisions)
+        room = self._holds.taken_from(room).grown_at(self._holds.freed)
+        room = self._decide_promised(room, decisions)
         room = self._decide_others(room, decisions)
         decisions += self._held_back(memory.told if memory else None)
         self._took_room |= self._holds.preemptions() != (memory.preemptions if memory else ())
@@ -409,7 +410,7 @@ class _Cycle:
             return None, room
         if not self._may_start(gang, made.plan, room):
             return None, room
-        hold = self._holds.add(gang, Preemption(gang.key, made.parts, made.plan))
+        hold = self._holds.add(gang, Preemption(gang.key, made.taken, made.plan))
         self._order.take(gang, amounts_of(made.plan))
         self._order.block(gang)
         self._assume(gang, made.plan)

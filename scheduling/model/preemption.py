@@ -40,8 +40,8 @@ class GangPart:
 class Preemption:
     """The parts of running gangs that are to end so that a gang can be admitted.
 
-    Those that are ending already are among them. `plan` is where the gang will be then: the room is
-    held for it until it is admitted.
+    Those that it waits for and that are ending already are among them, not those that are to end
+    for another gang. `plan` is where the gang will be then: that room is held for it.
     """
 
     preemptor: GangKey
@@ -53,7 +53,7 @@ class Preemption:
 class InVain:
     """Gangs for which nothing can be taken, and what that follows from.
 
-    `gangs` has with each the parts that were as good as gone, and what its message says. That
+    `gangs` has with each the parts that were taken by then, and what its message says. That
     stands while the `tree`, the `parts` and what queues held (`held`) are the same, and the gang
     finds no more room.
     """

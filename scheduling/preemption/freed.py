@@ -1,11 +1,11 @@
 """Adds up what parts of running gangs give back when they end: room on nodes, and quota."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import LIMIT, Amounts, Positions
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.preemption import GangPart
 from scheduling.preemption.coverage import held_by
 from scheduling.queueing.quota_tree import QuotaTree
@@ -15,14 +15,14 @@ from scheduling.state.node_snapshot import NodeSnapshot
 class Freed:
     """The parts as arrays: a cell for each part and node, and a row of quota for each part.
 
-    Parts are named by their position. What is on nodes that are gone gives back quota alone.
+    Parts have numbers. What is on nodes that are gone gives back quota alone.
     """
 
-    def __init__(self, parts: Sequence[GangPart], nodes: NodeSnapshot, tree: QuotaTree) -> None:
-        self._count = len(parts)
+    def __init__(self, parts: Mapping[int, GangPart], nodes: NodeSnapshot, tree: QuotaTree) -> None:
+        self._count = 1 + max(parts, default=-1)
         cells = [
             (of, nodes.index[node], requests)
-            for of, part in enumerate(parts)
+            for of, part in parts.items()
             for node, requests in part.room
             if node in nodes.index
         ]
@@ -33,7 +33,7 @@ class Freed:
             for resource, amount in requests:
                 if resource in nodes.row:
                     self._amounts[number, nodes.row[resource]] += min(amount, LIMIT)
-        rows = [(of, part) for of, part in enumerate(parts) if part.queue in tree.index]
+        rows = [(of, part) for of, part in parts.items() if part.queue in tree.index]
         self._quota_of: Positions = np.array([of for of, _ in rows], dtype=np.intp)
         self._queue: Positions = np.array([tree.index[p.queue] for _, p in rows], dtype=np.intp)
         self._quota = np.zeros((len(rows), len(tree.resources)), dtype=np.int64)
@@ -60,11 +60,7 @@ class Freed:
         found: Amounts = self._amounts[self._mask(parts)[self._of]].sum(axis=0)
         return found
 
-    def nodes(self, part: int) -> Iterator[int]:
-        """Yield the nodes on which a part holds anything."""
-        yield from self._at[self._of == part].tolist()
-
-    def _mask(self, parts: Collection[int]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def _mask(self, parts: Collection[int]) -> Mask:
         mask = np.zeros(self._count, dtype=np.bool_)
         mask[list(parts)] = True
         return mask

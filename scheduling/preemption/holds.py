@@ -29,15 +29,21 @@ class Hold:
 
 
 class Holds:
-    """What is held in one cycle, in the order in which it was promised."""
+    """What is held in one cycle, in the order in which it was promised.
+
+    `freed` are the nodes on which room was held for gangs that do not wait any more.
+    """
 
     def __init__(self, before: Iterable[Preemption], queues: Queues, nodes: NodeSnapshot) -> None:
         self._tree, self._nodes = queues.waiting.tree, nodes
         self._kept: dict[GangKey, Hold] = {}
+        self.freed: Positions = np.zeros(0, dtype=np.intp)
         for each in before:
             gang = queues.waiting.gang(each.preemptor)
             if gang is not None and gang.minimum:
                 self.add(gang, each)
+            else:
+                self.freed = np.union1d(self.freed, self._cells(each.plan)[0])
 
     def add(self, gang: PendingGang, preemption: Preemption) -> Hold:
         """Hold a plan for a gang."""

@@ -31,10 +31,14 @@ from scheduling.state.node_snapshot import NodeSnapshot
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Made:
-    """Where a gang will be once these parts have ended; `spent` are the steps that took."""
+    """Where a gang will be once these parts have ended; `spent` are the steps that took.
+
+    `taken` are those of them that end for it, or are ending; the rest was chosen for others.
+    """
 
     plan: Placement
     parts: tuple[GangPart, ...]
+    taken: tuple[GangPart, ...]
     spent: int
 
 
@@ -56,6 +60,7 @@ class _Choice:
 
     candidates: list[int]
     together: dict[int, set[int]]
+    every: set[int]
     note: str
 
 
@@ -66,12 +71,22 @@ class _Standing:
         self.parts, self._nodes, self._tree = parts, nodes, tree
         self.at = {(each.gang, each.replica): at for at, each in enumerate(parts)}
         ending = {each.gang for each in parts if each.is_ending and each.is_minimum}
-        self.gone = {at for at, each in enumerate(parts) if each.is_ending or each.gang in ending}
+        pairs = enumerate(parts)
+        self._ending = frozenset(at for at, p in pairs if p.is_ending or p.gang in ending)
+        self.gone = set(self._ending)
+        self._freed: Freed | None = None
+
+    def freed(self, parts: Collection[int]) -> Freed:
+        """Return what they give back, or what those do that are ending where that is enough."""
+        if self._freed is None and self._ending.issuperset(parts):
+            return self._freed_by_ending
+        if self._freed is None:
+            self._freed = Freed(dict(enumerate(self.parts)), self._nodes, self._tree)
+        return self._freed
 
     @cached_property
-    def freed(self) -> Freed:
-        """What they give back."""
-        return Freed(self.parts, self._nodes, self._tree)
+    def _freed_by_ending(self) -> Freed:
+        return Freed({at: self.parts[at] for at in self._ending}, self._nodes, self._tree)
 
     @cached_property
     def guarantees(self) -> Guarantees:
@@ -83,6 +98,10 @@ class _Standing:
         """What they use of it; None of a part whose queue does not work."""
         index = self._tree.index
         return [self.guarantees.use(p) if p.queue in index else None for p in self.parts]
+
+    def position(self, part: GangPart) -> int:
+        """Return where a part is among them."""
+        return self.at[part.gang, part.replica]
 
     def named(self, at: Collection[int]) -> tuple[GangPart, ...]:
         """Return the parts at these positions."""
@@ -107,11 +126,15 @@ class Preempting:
         self._coverage: Coverage | None = None
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
         self._hopeless: set[object] = set()
+        self._taken: tuple[GangPart, ...] = ()
         self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
 
     def may(self, gang: PendingGang) -> bool:
-        """Say whether a gang may take room of running ones: never for its surplus."""
-        return gang.queue in self._tree.preempting and bool(gang.minimum)
+        """Say whether a gang may take room of running ones.
+
+        Never for its surplus; nor where it had room of late and could make no use of it.
+        """
+        return gang.queue in self._tree.preempting and bool(gang.minimum) and not gang.setbacks
 
     def note(self, gang: GangKey) -> str:
         """Return what the message of a gang says of why nothing is taken for it."""
@@ -131,15 +154,15 @@ class Preempting:
         """Return what the next cycle need not ask again."""
         if not self._in_vain:
             return None
-        return InVain(self._tree, self._standing.parts, self._held, self._in_vain)
+        return InVain(self._tree, self._parts, self._held, self._in_vain)
 
     def is_known_in_vain(self, gang: PendingGang, room: FreeCapacity) -> bool:
         """Say whether nothing could be taken for a gang a cycle ago, nor can now."""
         before = self._before
         known = before.gangs.get(gang.key) if before and self._is_as_before else None
-        if known is None or (known[0] is not gang and known[0] != gang) or known[1] != self._gone:
+        if known is None or (known[0] is not gang and known[0] != gang) or known[1] != self._taken:
             return False
-        if has_grown_for(gang, room):
+        if len(room.grown) and has_grown_for(gang, room):
             return False
         self._in_vain[gang.key] = known
         return True
@@ -165,8 +188,8 @@ class Preempting:
 
     def took(self, parts: Collection[GangPart]) -> None:
         """Count parts as gone, and what was promised to a gang as used."""
-        self._standing.gone |= {self._standing.at[each.gang, each.replica] for each in parts}
-        self.__dict__.pop("_gone", None)
+        self._standing.gone |= {self._standing.position(each) for each in parts}
+        self._taken += tuple(each for each in parts if not each.is_ending)
         self._changed()
 
     # ---- one gang
@@ -183,11 +206,13 @@ class Preempting:
         """Choose what is to end; or say why nothing is."""
         gone, claim = self._standing.gone, self._claim(gang)
         choice = self._choice(claim, gang)
-        every = gone.union(*(choice.together[each] for each in choice.candidates))
         key = claim.row, claim.priority, claim.covered, demand_of(gang.minimum), gang.pod_priority
-        if not choice.candidates or key in self._hopeless or not search.might_fit(every):
+        if not choice.candidates or key in self._hopeless:
             return choice.note
-        made = self._made(search, gone, search.needed(gone, choice.candidates, choice.together))
+        made = None
+        if search.might_fit(choice.every | gone):
+            needed = search.needed(gone, choice.candidates, choice.together)
+            made = self._made(search, gone, needed)
         if made is None and not search.is_cut_short and _is_plain(gang):
             self._hopeless.add(key)
         return made or choice.note
@@ -196,10 +221,13 @@ class Preempting:
         accepted = search.fits(gone | needed) if needed else None
         if accepted is None or needed is None:
             return None
-        return Made(accepted.placement, self._standing.named(needed), search.spent)
+        parts = self._standing.named(needed)
+        own = {at for at in needed if at not in self._standing.gone}
+        taken = tuple(p for p in parts if p.is_ending or self._standing.position(p) in own)
+        return Made(accepted.placement, parts, taken, search.spent)
 
     def _nothing(self, gang: PendingGang, note: str, spent: int) -> Nothing:
-        self._in_vain[gang.key] = gang, self._gone, note
+        self._in_vain[gang.key] = gang, self._taken, note
         return Nothing(note, spent)
 
     # ---- by what right
@@ -247,20 +275,22 @@ class Preempting:
         found, kept = candidates(claim, parts, coverage, self._standing.guarantees)
         groups = [self._positions(each) for each in found]
         together = {group[0]: set(group) for group in groups}
-        return _Choice(list(together), together, not_taken([(k.gang, k.because) for k in kept]))
+        every = {at for group in groups for at in group}
+        note = not_taken([(each.gang, each.because) for each in kept])
+        return _Choice(list(together), together, every, note)
 
     def _positions(self, candidate: Candidate) -> Sequence[int]:
-        return [self._standing.at[each.gang, each.replica] for each in candidate.parts]
+        return [self._standing.position(each) for each in candidate.parts]
 
     # ---- the parts
 
     @cached_property
     def _standing(self) -> _Standing:
-        return _Standing(tuple(self._queues.parts()), self._nodes, self._tree)
+        return _Standing(self._parts, self._nodes, self._tree)
 
     @cached_property
-    def _gone(self) -> tuple[GangPart, ...]:
-        return self._standing.named(self._standing.gone)
+    def _parts(self) -> tuple[GangPart, ...]:
+        return tuple(self._queues.parts())
 
     @cached_property
     def _is_as_before(self) -> bool:
@@ -268,7 +298,7 @@ class Preempting:
         before = self._before
         if before is None or before.tree is not self._tree:
             return False
-        return before.held == self._held and before.parts == self._standing.parts
+        return before.held == self._held and before.parts == self._parts
 
     def _changed(self) -> None:
         """Forget what followed from the gangs that stood so far."""

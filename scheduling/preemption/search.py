@@ -1,6 +1,6 @@
 """Asks what has to end so that one gang is admitted: by quota, then by the verdict on nodes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,10 @@ class Outlook:
     existing: ExistingPods | None = None
 
 
+FreedBy = Callable[[Collection[int]], Freed]
+"""What gives back the room of some parts."""
+
+
 class Search:
     """The questions about one gang, within a bound of steps; the same is not asked twice.
 
@@ -36,7 +40,7 @@ class Search:
     """
 
     def __init__(
-        self, gang: PendingGang, outlook: Outlook, freed: Freed, tree: QuotaTree, steps: int
+        self, gang: PendingGang, outlook: Outlook, freed: FreedBy, tree: QuotaTree, steps: int
     ) -> None:
         self._gang, self._outlook, self._freed = replace(gang, surplus=()), outlook, freed
         self._tree, self._row, self._steps = tree, tree.index[gang.queue], steps
@@ -77,7 +81,7 @@ class Search:
         if left <= 0:
             self.is_cut_short = True
             return None
-        room = self._freed.room(parts, self._outlook.room)
+        room = self._freed(parts).room(parts, self._outlook.room)
         outcome = admit(Question(self._gang, room, left, self._outlook.existing))
         self.spent += QUESTION + outcome.steps
         return outcome if isinstance(outcome, Accepted) else None
@@ -86,13 +90,13 @@ class Search:
         """Say whether the quota covers the gang then."""
         if not self._tree.resources:
             return True
-        held = self._freed.held(parts, self._outlook.held)
+        held = self._freed(parts).held(parts, self._outlook.held)
         available = self._tree.available(self._tree.used(held))[self._row]
         return bool((self._demand <= np.maximum(available, 0)).all())
 
     def _adds_up(self, parts: Collection[int]) -> bool:
         """Say whether all nodes together have enough then of all that the gang asks for."""
-        room, freed = self._outlook.room, self._freed.total(parts)
+        room, freed = self._outlook.room, self._freed(parts).total(parts)
         free = room.remembered(("sums of free",), lambda: _sums(room.free))
         rows = room.columns.row
         asked = ((rows[name], amount) for name, amount in self._requests.items() if name in rows)

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
 from scheduling.admission.refusal_memory import Memory
-from scheduling.cycle import next_cycle
+from scheduling.cycle import Settings, next_cycle
+from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.queue import Queue
 from scheduling.model.verdict import Admitted, Refusal, Verdict
-from scheduling.queueing.queues import Queues
+from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
+from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape
 
 
@@ -29,6 +32,7 @@ class Spec:
     surplus: int = 0
     created: float = 0.0
     each: int = 1
+    setbacks: int = 0
 
     @property
     def key(self) -> GangKey:
@@ -40,7 +44,7 @@ class Spec:
         groups = (group("workers", minimum, one),) if minimum else ()
         units = ((group("workers", 1, one),),) * surplus
         asked = gang(self.name, *groups, surplus=units, created=self.created)
-        return replace(asked, queue=self.queue, priority=self.priority)
+        return replace(asked, queue=self.queue, priority=self.priority, setbacks=self.setbacks)
 
 
 def part(
@@ -74,15 +78,25 @@ class Cluster:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Preemptor and victim, as they came."""
+    settings: Settings | None = None
+    ends: Mapping[str, float] = field(default_factory=dict)
+    """When running gangs are expected to end."""
+    repairs: Sequence[Spec] = ()
+    """Running gangs that lost so many pods of their minimum."""
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    """GPUs on nodes that other pods have."""
+    aged: Sequence[Spec] = ()
+    """Gangs that have waited too long."""
 
     def __post_init__(self) -> None:
         self.tree = QuotaTree(self.queues)
+        self._empty = columns(*(node(name, gpu=gpus) for name, gpus in self.nodes.items()))
 
     def cycle(self, *, forget: bool = False) -> tuple[Preemption, ...]:
         """Run a cycle, admit what it admits, and return what it would stop."""
         self.now += 1
         memory = None if forget else self.memory
-        decisions, self.memory = next_cycle(self._told(), self._columns(), memory)
+        decisions, self.memory = next_cycle(self._told(), self._columns(), memory, self.settings)
         for each in decisions:
             self.verdicts[each.key.name] = each.verdict
             if isinstance(each.verdict, Admitted):
@@ -125,7 +139,7 @@ class Cluster:
 
     def used(self) -> dict[str, dict[str, int]]:
         """Return what is used on each node."""
-        found: dict[str, dict[str, int]] = {}
+        found = {name: {GPU: gpus} for name, gpus in self.foreign.items()}
         for each in self.parts:
             for where, amounts in each.room:
                 on = found.setdefault(where, {})
@@ -133,7 +147,7 @@ class Cluster:
                     on[resource] = on.get(resource, 0) + amount
         return found
 
-    def held(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def held(self) -> Amounts:
         """Return what each queue holds."""
         held = np.zeros((len(self.tree.names), len(self.tree.resources)), dtype=np.int64)
         for each in self.parts:
@@ -141,8 +155,13 @@ class Cluster:
                 held[self.tree.index[each.queue]] += self.tree.requests(dict(amounts))
         return held
 
-    def _columns(self):  # type: ignore[no-untyped-def]
-        return columns(*(node(n, gpu=g) for n, g in self.nodes.items()), used=self.used())
+    def _columns(self) -> NodeSnapshot:
+        """The same nodes in every cycle, so that refusals may be kept."""
+        empty, used = self._empty, np.zeros_like(self._empty.used)
+        for name, amounts in self.used().items():
+            for resource, amount in amounts.items():
+                used[empty.row[resource], empty.index[name]] += amount
+        return NodeSnapshot(empty.traits, empty.resources, empty.allocatable, used)
 
     def _told(self) -> Queues:
         waiting = WaitingGangs(self.tree)
@@ -150,8 +169,18 @@ class Cluster:
             asked = self._question(spec)
             if asked is not None:
                 waiting.put(asked)
+        for spec in self.repairs:
+            waiting.put(replace(spec.asks(spec.pods, 0), is_repair=True))
         cluster = {GPU: sum(self.nodes.values()), "pods": 1000}
-        return Queues(waiting, self.held(), cluster, self.now, parts=lambda: tuple(self.parts))
+        parts, aged = tuple(self.parts), frozenset(each.key for each in self.aged)
+        held, holdings = self.held(), self._holdings
+        return Queues(waiting, held, cluster, self.now, holdings, aged, aged, lambda: parts)
+
+    def _holdings(self) -> Iterable[Holding]:
+        return (
+            Holding(each.gang, each.queue, each.room, self.ends.get(each.gang.name, inf))
+            for each in self.parts
+        )
 
     def _question(self, spec: Spec) -> PendingGang | None:
         mine = [each for each in self.parts if each.gang == spec.key]
