@@ -13,6 +13,8 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
+from coordinator.queues.asking import line_up
+from coordinator.queues.parts import parts_of
 from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.objects import names
@@ -609,3 +611,41 @@ def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
     world.api.budgets.clear()
     world.settle(seconds=700)
     assert world.status("q")["phase"] == "Running"
+
+
+def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_found_anew() -> None:
+    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    annotations = {names.MIN_REPLICAS: "workers=1", names.EXPECTED_DURATION: "20s"}
+    leader, compared = world.leader, Counter[bool]()
+
+    def compare() -> None:
+        if leader.state.agenda.late:
+            return  # these are looked at before a cycle
+        line_up(leader.state)
+        kept = list(parts_of(leader.state, leader._moment()))
+        leader.state.cycles.parts.clear()
+        assert kept == list(parts_of(leader.state, leader._moment()))
+        compared[any(part.outlived for part in kept)] += bool(kept)
+
+    world.create(gang_of("low", 4, labels=labels, annotations=annotations))
+    for moment in range(120):
+        if moment == 30:
+            world.create(urgent("p", 3, labels=labels))
+        if moment == 60:
+            world.create(urgent("q", 2, labels=labels))
+        if moment == 90:
+            world.delete("rayclusters", "p")
+        world.api.now += 1
+        world.controllers()
+        leader.hear_all()
+        compare()
+        leader.tick()
+        leader.cycle()
+        compare()
+        if leader.todo:
+            leader.act()
+        compare()
+        leader.act_all()
+        compare()
+    assert min(compared[True], compared[False]) > 50
