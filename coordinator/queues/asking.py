@@ -34,12 +34,14 @@ def line_up(known: Known) -> list[GangKey]:
     avoided = _avoided(known)
     if cycles.waiting.tree is not tree:
         cycles.waiting = WaitingGangs(tree)
+        cycles.parts.clear()
         cycles.looked_at |= known.views.keys()
     if avoided or cycles.avoided:
         cycles.looked_at |= known.views.keys()
     cycles.avoided = avoided
     looked_at, cycles.looked_at = cycles.looked_at, set()
     for key in looked_at:
+        cycles.parts.pop(key, None)
         _line_up(known, key)
     return [key for key in looked_at if known.waiting_limit.is_beyond(key)]
 

@@ -31,11 +31,25 @@ Room = tuple[tuple[str, Requests], ...]
 
 
 def parts_of(known: Known, moment: Moment) -> Iterator[GangPart]:
-    """Yield the parts of all gangs that hold anything, in the queues that work."""
-    for key, by_uid in known.quota.gangs.items():
-        for uid, held in by_uid.items():
-            if held.queue in known.cycles.waiting.tree.index:
-                yield from _parts(key, uid, held.queue, known, moment)
+    """Yield the parts of all gangs that hold anything, in the queues that work.
+
+    Those of a gang are kept until it is looked at again: time alone changes no more than its age.
+    """
+    kept = known.cycles.parts
+    for key in known.quota.gangs:
+        if key not in kept:
+            kept[key] = tuple(_parts_of_name(key, known, moment))
+        outlived = _has_outlived(known.views.get(key), known, moment)
+        if any(each.outlived is not outlived for each in kept[key]):
+            kept[key] = tuple(replace(each, outlived=outlived) for each in kept[key])
+        yield from kept[key]
+
+
+def _parts_of_name(key: GangKey, known: Known, moment: Moment) -> Iterator[GangPart]:
+    """Yield the parts of all RayClusters of a name."""
+    for uid, held in known.quota.of(key).items():
+        if held.queue in known.cycles.waiting.tree.index:
+            yield from _parts(key, uid, held.queue, known, moment)
 
 
 def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> Iterator[GangPart]:
@@ -85,7 +99,6 @@ def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPa
         priority=view.understood.priority,
         admitted=began(view) or 0.0,
         room=(),
-        outlived=_has_outlived(view, known, moment),
         kept_because=_kept_because(view, queue, known, moment),
         is_ending=view.eviction.whole is not None or is_terminating(cluster),
     )
@@ -100,8 +113,8 @@ def _kept_because(view: GangView, queue: str, known: Known, moment: Moment) -> s
     return way.because if isinstance(way, Keep) else kept
 
 
-def _has_outlived(view: GangView, known: Known, moment: Moment) -> bool:
-    terms, start = view.understood.terms, began(view)
+def _has_outlived(view: GangView | None, known: Known, moment: Moment) -> bool:
+    terms, start = (view.understood.terms, began(view)) if view is not None else (None, None)
     if terms is None or start is None:
         return False
     duration = terms.expected_duration or known.queues.queue(terms.queue).duration

@@ -22,6 +22,7 @@ from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
+from scheduling.model.preemption import GangPart
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -61,7 +62,8 @@ class Cycles:
     `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
     many placements were decided. `waiting` are the gangs that the last one was asked about,
     `ages` says which of them have aged. `looked_at` are the gangs that may ask for
-    something else since then, `avoided` the nodes that pods avoided, by namespace and shape.
+    something else since then, `avoided` the nodes that pods avoided, by namespace and shape, and
+    `parts` what could be taken from gangs that were not looked at since.
     """
 
     memory: Memory | None = None
@@ -72,6 +74,7 @@ class Cycles:
     ages: Ages = field(default_factory=Ages)
     looked_at: set[GangKey] = field(default_factory=set)
     avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    parts: dict[GangKey, tuple[GangPart, ...]] = field(default_factory=dict)
 
 
 @dataclass

@@ -33,6 +33,7 @@ def forget_term(known: Known) -> None:
     known.reports.forget_term()
     known.waiting_limit = WaitingLimit(known.waiting_limit.most)
     known.cycles.memory = None
+    known.cycles.parts.clear()
     known.cycles.waiting = WaitingGangs(known.queues.tree)
 
 

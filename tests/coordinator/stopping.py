@@ -12,6 +12,7 @@ from tests.coordinator.world import World, key
 def parts(world: World, name: str) -> list[GangPart]:
     """What could be taken from a gang now, its minimum first."""
     leader = world.leader
+    leader.state.cycles.parts.clear()
     found = [each for each in parts_of(leader.state, leader._moment()) if each.gang == key(name)]
     return sorted(found, key=lambda part: part.replica)
 
