@@ -20,6 +20,8 @@ class Freed:
 
     def __init__(self, parts: Mapping[int, GangPart], nodes: NodeSnapshot, tree: QuotaTree) -> None:
         self._count = 1 + max(parts, default=-1)
+        self._asked: Collection[int] | None = None
+        self._found: Mask = np.zeros(0, dtype=np.bool_)
         cells = [
             (of, nodes.index[node], requests)
             for of, part in parts.items()
@@ -61,6 +63,8 @@ class Freed:
         return found
 
     def _mask(self, parts: Collection[int]) -> Mask:
-        mask = np.zeros(self._count, dtype=np.bool_)
-        mask[list(parts)] = True
-        return mask
+        """Return which parts are meant; of the same set it is known from the last time."""
+        if parts is not self._asked:
+            self._asked, self._found = parts, np.zeros(self._count, dtype=np.bool_)
+            self._found[list(parts)] = True
+        return self._found

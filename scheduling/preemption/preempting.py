@@ -56,11 +56,14 @@ class Nothing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Choice:
-    """What one claim may take: candidates by their first part, and what to say of the others."""
+    """What one claim may take: candidates by their first part, and what to say of the others.
+
+    `every` are all that would be gone then.
+    """
 
     candidates: list[int]
     together: dict[int, set[int]]
-    every: set[int]
+    every: frozenset[int]
     note: str
 
 
@@ -69,11 +72,9 @@ class _Standing:
 
     def __init__(self, parts: tuple[GangPart, ...], nodes: NodeSnapshot, tree: QuotaTree) -> None:
         self.parts, self._nodes, self._tree = parts, nodes, tree
-        self.at = {(each.gang, each.replica): at for at, each in enumerate(parts)}
-        ending = {each.gang for each in parts if each.is_ending and each.is_minimum}
-        pairs = enumerate(parts)
-        self._ending = frozenset(at for at, p in pairs if p.is_ending or p.gang in ending)
-        self.gone = set(self._ending)
+        self._at = {id(each): at for at, each in enumerate(parts)}  # two may have one name
+        self._ending = frozenset(at for at, each in enumerate(parts) if each.is_ending)
+        self.gone = self._ending
         self._freed: Freed | None = None
 
     def freed(self, parts: Collection[int]) -> Freed:
@@ -101,7 +102,12 @@ class _Standing:
 
     def position(self, part: GangPart) -> int:
         """Return where a part is among them."""
-        return self.at[part.gang, part.replica]
+        return self._at[id(part)]
+
+    def minimum(self, gang: GangKey) -> GangPart | None:
+        """Return what a gang holds of its minimum."""
+        mine = (each for each in self.parts if each.gang == gang and each.is_minimum)
+        return next((each for each in mine if not each.is_ending), None)
 
     def named(self, at: Collection[int]) -> tuple[GangPart, ...]:
         """Return the parts at these positions."""
@@ -125,7 +131,7 @@ class Preempting:
         self._admitted: list[PendingGang] = []
         self._coverage: Coverage | None = None
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
-        self._hopeless: set[object] = set()
+        self._hopeless: dict[object, str] = {}
         self._taken: tuple[GangPart, ...] = ()
         self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
 
@@ -188,7 +194,7 @@ class Preempting:
 
     def took(self, parts: Collection[GangPart]) -> None:
         """Count parts as gone, and what was promised to a gang as used."""
-        self._standing.gone |= {self._standing.position(each) for each in parts}
+        self._standing.gone |= frozenset(self._standing.position(each) for each in parts)
         self._taken += tuple(each for each in parts if not each.is_ending)
         self._changed()
 
@@ -200,24 +206,23 @@ class Preempting:
         if not gone or not search.might_fit(gone) or search.fits(gone) is None:
             return None
         each_alone = {at: {at} for at in gone}
-        return self._made(search, set(), search.needed((), sorted(gone), each_alone))
+        return self._made(search, frozenset(), search.needed((), sorted(gone), each_alone))
 
     def _takes(self, gang: PendingGang, search: Search) -> Made | str:
         """Choose what is to end; or say why nothing is."""
+        key = gang.queue, gang.priority, demand_of(gang.minimum), gang.pod_priority
+        if key in self._hopeless and _is_plain(gang):
+            return self._hopeless[key]
         gone, claim = self._standing.gone, self._claim(gang)
-        choice = self._choice(claim, gang)
-        key = claim.row, claim.priority, claim.covered, demand_of(gang.minimum), gang.pod_priority
-        if not choice.candidates or key in self._hopeless:
-            return choice.note
-        made = None
-        if search.might_fit(choice.every | gone):
+        choice, made = self._choice(claim, gang), None
+        if choice.candidates and search.might_fit(choice.every):
             needed = search.needed(gone, choice.candidates, choice.together)
             made = self._made(search, gone, needed)
         if made is None and not search.is_cut_short and _is_plain(gang):
-            self._hopeless.add(key)
+            self._hopeless[key] = choice.note
         return made or choice.note
 
-    def _made(self, search: Search, gone: set[int], needed: set[int] | None) -> Made | None:
+    def _made(self, search: Search, gone: frozenset[int], needed: set[int] | None) -> Made | None:
         accepted = search.fits(gone | needed) if needed else None
         if accepted is None or needed is None:
             return None
@@ -255,9 +260,9 @@ class Preempting:
     def _newest(self, gang: PendingGang, admitted: float = inf) -> Use:
         """Return what the whole minimum of a gang would use."""
         amounts = self._tree.requests(requests_of(gang.minimum))
-        own = self._standing.at.get((gang.key, "")) if gang.is_repair else None
+        own = self._standing.minimum(gang.key) if gang.is_repair else None
         if own is not None:
-            amounts = amounts + held_by(self._standing.parts[own], self._tree)
+            amounts = amounts + held_by(own, self._tree)
         return self._standing.guarantees.newest(gang, amounts, admitted)
 
     def _choice(self, claim: Claim, gang: PendingGang) -> _Choice:
@@ -275,7 +280,7 @@ class Preempting:
         found, kept = candidates(claim, parts, coverage, self._standing.guarantees)
         groups = [self._positions(each) for each in found]
         together = {group[0]: set(group) for group in groups}
-        every = {at for group in groups for at in group}
+        every = self._standing.gone.union(*groups)
         note = not_taken([(each.gang, each.because) for each in kept])
         return _Choice(list(together), together, every, note)
 
@@ -309,4 +314,5 @@ class Preempting:
 
 def _is_plain(gang: PendingGang) -> bool:
     """Say whether the demand of a gang says all that decides whether it fits."""
-    return not (gang.topology or gang.sharing or gang.has_inter_pod_constraints)
+    more = gang.topology or gang.sharing or gang.has_inter_pod_constraints
+    return not (more or gang.is_repair)

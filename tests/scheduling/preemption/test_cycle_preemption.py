@@ -121,6 +121,20 @@ def test_what_is_ending_already_is_waited_for_and_nothing_more_is_taken() -> Non
     assert cluster.runs("low") == 4
 
 
+@pytest.mark.parametrize("stray_first", [True, False])
+def test_pods_of_an_earlier_cluster_of_the_same_name_are_another_part(stray_first: bool) -> None:
+    """The earlier ones end: the gang of today runs on, or is stopped for itself."""
+    parts = [part("low", {"n1": 2}, ending=True), part("low", {"n2": 8})]
+    parts = parts if stray_first else parts[::-1]
+    queue, nodes = Queue("a", within_queue=LOWER), {"n1": 2, "n2": 8}
+    small = Cluster([queue], nodes, [Spec("high", "a", 2, priority=1)], parts)
+    [found] = small.cycle()
+    assert [each.is_ending for each in found.parts] == [True]
+    wide = Cluster([queue], nodes, [Spec("high", "a", 10, priority=1)], parts)
+    [found] = wide.cycle()
+    assert [each.is_ending for each in found.parts] == [False]
+
+
 def test_the_room_is_held_while_the_victims_end_and_others_are_told() -> None:
     """`other` would fit on what is free, and comes first by name: it waits with the reason."""
     gangs = [Spec("high", "a", 8, priority=1), Spec("other", "b", 2)]
