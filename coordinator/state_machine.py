@@ -130,6 +130,7 @@ class CoordinatorState(Known):
             window=self.term.window,
             queues=self.queues,
             lines=self.agenda.lines,
+            views=self.views,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:

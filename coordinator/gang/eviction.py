@@ -105,7 +105,8 @@ class Eviction:
     pod may be gone for it: a whole gang is then ended. `sent` are pods with an eviction under way,
     and `not_before`, `pause` and `refusal` tell of the last one that was refused. `kept` are the
     parts that cannot be taken for a time, the whole gang under the empty name. `text` says how far
-    it has come, and `last` why it was ended last. `told` are the endings that an Event told of.
+    it has come, `last` why it was ended last, and `former` what that was before. `is_news`: a cycle
+    may choose otherwise now. `told` are the endings that an Event told of.
     """
 
     endings: tuple[Ending, ...] = ()
@@ -119,6 +120,8 @@ class Eviction:
     text: str = ""
     told: set[tuple[GangKey | None, str]] = field(default_factory=set)
     last: Evicted | None = None
+    former: Evicted | None = None
+    is_news: bool = False
 
     @property
     def whole(self) -> Ending | None:
@@ -130,16 +133,18 @@ class Eviction:
         others = () if ending.is_whole else self.endings
         self.endings = (*others, ending)
         if ending.is_whole:
-            self.begun, self.last = False, Evicted(ending.reason, ending.message)
+            self.begun, self.former = False, self.last
+            self.last = Evicted(ending.reason, ending.message)
 
     def undo(self) -> None:
         """Have the whole gang go on."""
         self.finish()
-        self.last = None
+        self.last = self.former
 
     def finish(self) -> None:
         """Note that the whole gang has ended: it waits again."""
         self.endings, self.begun, self.refusal, self.text = (), False, "", ""
+        self.is_news = True
 
     def keep(self, part: str, because: str, now: float) -> None:
         """Note that a part cannot be taken; it is asked for again after a time that doubles."""
@@ -153,7 +158,7 @@ class Eviction:
         return kept.because if kept is not None and now < kept.until else ""
 
     def refused(self, now: float, refusal: str) -> None:
-        """Note that an eviction was refused: the next one waits."""
+        """Note that an eviction failed: the next one waits. An empty refusal was no judgement."""
         self.pause = min(LAST_PAUSE, 2 * self.pause) if self.pause else FIRST_PAUSE
         self.not_before, self.refusal = now + self.pause, refusal[:REFUSAL_LIMIT]
 
@@ -162,13 +167,14 @@ class Eviction:
         self.begun, self.pause, self.refusal = True, 0.0, ""
 
     def reopen(self, now: float) -> bool:
-        """Let parts be chosen again whose time is over; say whether there are any."""
+        """Let parts be chosen again whose time is over; say whether a cycle may choose anew."""
         over = [part for part, kept in self.kept.items() if not kept.reopened and kept.until <= now]
         for part in over:
             self.kept[part] = replace(self.kept[part], reopened=True)
         for part in [part for part, kept in self.kept.items() if kept.until + LAST_KEEP <= now]:
             del self.kept[part]
-        return bool(over)
+        news, self.is_news = self.is_news or bool(over), False
+        return news
 
     def moments(self) -> Iterator[float]:
         """Yield when time alone lets something go on."""

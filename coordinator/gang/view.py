@@ -24,7 +24,7 @@ from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured
 from reservation.slots import Reserved
-from scheduling.model.gang import GangKey
+from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
@@ -265,6 +265,12 @@ class GangView:
         """Whether the gang neither has a placement nor runs without one, nor is at its end."""
         runs = self.survey.ran or self.understood.terminating
         return self.reservation.placement is None and not runs
+
+    @property
+    def asks_for_minimum(self) -> bool:
+        """Whether the gang asks a cycle for room for its minimum, or for what it lost of that."""
+        asked = self.queueing.asked
+        return isinstance(asked, PendingGang) and bool(asked.minimum)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""

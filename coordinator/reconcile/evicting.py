@@ -112,7 +112,9 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
     undo = _may_be_undone(look) and look.scene.sighted
-    if undo and (_is_needless(look, ending) or isinstance(way_of(look), Keep)):
+    if undo and eviction.refusal:
+        eviction.keep("", eviction.refusal, look.now)
+    if undo and (eviction.refusal or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
     elif is_under_way(view) and not left and not view.pod_writes.inflight:
         view.reservation.placement = None
@@ -123,6 +125,10 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
     return SURVEY_AGAIN
 
 
+def _must_be_kept(look: Look) -> bool:
+    return isinstance(way_of(look), Keep)
+
+
 def _may_be_undone(look: Look) -> bool:
     """Say whether the whole gang is to end, and no pod of it can be gone for that yet."""
     eviction = look.view.eviction
@@ -131,13 +137,13 @@ def _may_be_undone(look: Look) -> bool:
 
 def _is_needless(look: Look, ending: Ending) -> bool:
     """Say whether the gang that it is for is gone, or was admitted otherwise."""
-    key, cache = ending.preemptor, look.scene.cache
+    key, scene = ending.preemptor, look.scene
     if key is None:
         return False
-    cluster, gang = cache.clusters.get(key), cache.gangs.get(key)
+    cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
     if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
         return True
-    return gang is not None and gang.status.placement is not None
+    return view is not None and view.survey.durable and not view.asks_for_minimum
 
 
 def _settled(look: Look, ending: Ending) -> Ending:

@@ -32,8 +32,10 @@ class Stopper:
         )
 
     async def try_to_suspend(self, job: RayJob, suspended_for: str) -> None:
-        """Ask whether a RayJob as it was read would be suspended."""
-        await self._client.merge_patch(f"{_path(job)}{DRY_RUN}", _suspended(job, suspended_for))
+        """Ask whether a RayJob would be suspended, whichever its version is by now."""
+        changes = _suspended(job, suspended_for)
+        del changes["metadata"]["resourceVersion"]
+        await self._client.merge_patch(f"{_path(job)}{DRY_RUN}", changes)
 
     async def resume(self, job: RayJob) -> RayJob:
         """Resume a RayJob as it was read, and take the note off it."""

@@ -116,7 +116,7 @@ def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) 
         view.eviction.accepted()
     if event.error is not None:
         view.eviction.sent.discard(event.uid)
-        view.eviction.refused(moment.now, event.error)
+        view.eviction.refused(moment.now, event.error if event.refused else "")
     known.agenda.dirty.add(event.gang)
 
 

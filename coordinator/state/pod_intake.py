@@ -60,7 +60,7 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
         eviction.accepted()
     else:
         eviction.begun |= event.unknown
-        eviction.refused(now, event.error)
+        eviction.refused(now, event.error if event.refused else "")
 
 
 def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:

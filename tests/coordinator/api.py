@@ -176,7 +176,8 @@ class Api:
         """Apply a merge patch that names the version it is of."""
         old = self.get(key)
         meta = changes["metadata"]
-        if any(meta[each] != old["metadata"][each] for each in ("uid", "resourceVersion")):
+        read = {each: meta[each] for each in ("uid", "resourceVersion") if each in meta}
+        if any(old["metadata"][each] != said for each, said in read.items()):
             raise Conflict(409, "Conflict", "the object has been modified")
         if key.name in self.refusals:
             raise self.refusals[key.name]

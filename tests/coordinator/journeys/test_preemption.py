@@ -320,6 +320,23 @@ def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> Non
     assert (world.gated("v"), world.gated("p")) == (4, 0)
 
 
+def test_a_gang_of_which_no_eviction_is_accepted_goes_on_and_is_kept_for_a_time() -> None:
+    """What protects it came after the dry runs."""
+    world = two_gangs()
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    while not any(isinstance(each, EvictPod) for each in leader.todo):
+        leader.act()
+        leader.hear_all()
+    world.api.budgets.update(dict.fromkeys(names_of(world.pods("v")), PDB))
+    world.settle(seconds=20)
+    assert world.bound("v") == {"n1": 4}
+    assert world.status("v")["phase"] == "Running"
+    assert ending(world, "v") == []
+    assert condition(world, "v", "Evicted") == {}
+    assert parts(world, "v")[0].kept_because == str(PDB)
+
+
 def test_a_queue_may_have_pods_deleted_whose_eviction_is_refused() -> None:
     rules = {"deleteAfterSeconds": 120}
     world = World(node("n1", cpu=4), queue("team", preemption=rules))
@@ -731,3 +748,25 @@ def test_every_gang_is_whole_or_waits_whatever_happens_to_requests(seed: int) ->
     assert all(ending(world, name) == [] for name in least)
     used = world.used()
     assert all(each["cpu"] <= 5000 for each in used.values())
+
+
+def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> None:
+    world = World(
+        node("n1", cpu=5, labels={"zone": "a"}),
+        node("n2", cpu=1),
+        queue("team", preemption={"withinQueue": "LowerPriority"}),
+    )
+    labels, here = {**OPTED_IN, names.QUEUE: "team"}, {"zone": "a"}
+    low = group("workers", 3, nodeSelector=here)
+    elastic = {names.MIN_REPLICAS: "workers=1"}
+    head = template(nodeSelector=here)
+    world.create(ray_cluster("v", low, head=head, labels=labels, annotations=elastic))
+    workers, head = group("workers", 1, priority=10), template(priority=10, nodeSelector=here)
+    world.create(ray_cluster("p", workers, head=head, labels=labels))
+    world.settle(seconds=10)
+    assert world.bound("p") == {"n1": 1, "n2": 1}
+    world.delete("nodes", "n2")
+    world.settle(seconds=30)
+    assert world.bound("p") == {"n1": 2}
+    assert world.bound("v") == {"n1": 3}
+    assert ending(world, "v") == []

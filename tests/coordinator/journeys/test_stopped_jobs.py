@@ -173,6 +173,20 @@ def test_a_rayjob_whose_suspension_would_be_refused_is_no_victim() -> None:
     assert "a policy is against it" in parts(world, "job-1")[0].kept_because
 
 
+def test_a_rayjob_that_changes_meanwhile_is_suspended_in_its_new_version() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    say(world, failed=0)
+    world.leader.act()
+    while not any(isinstance(each, SuspendRayJob) for each in world.leader.todo):
+        world.leader.act()
+        world.leader.hear_all()
+    say(world, failed=1)
+    world.settle(seconds=60)
+    assert sent(world, SuspendRayJob) == 2
+    assert world.status("p")["phase"] == "Running"
+
+
 def test_a_rayjob_that_may_be_tried_again_has_its_pods_evicted() -> None:
     world = with_job(backoffLimit=1)
     choose_whole(world, "p", "job-1")
