@@ -92,10 +92,11 @@ def _wrong(simulation: Simulation, told: Sequence[dict[GangKey, int]]) -> int:
 
 
 def _queues(count: int) -> Iterator[GangQueue]:
-    """Yield one queue with a share of the GPUs above those that gangs wait in."""
-    yield msgspec.convert({"metadata": {"name": "all"}, "spec": {"quota": {}}}, GangQueue)
+    """Yield one queue that has all GPUs, and those below it, which borrow them."""
+    spec: dict[str, object] = {"quota": {GPU: NODES * 8}}
+    yield msgspec.convert({"metadata": {"name": "all"}, "spec": spec}, GangQueue)
     for at in range(count):
-        spec = {"parent": "all", "quota": {GPU: NODES * 8 // count}, "namespaceSelector": {}}
+        spec = {"parent": "all", "namespaceSelector": {}}
         yield msgspec.convert({"metadata": {"name": f"q{at}"}, "spec": spec}, GangQueue)
 
 
