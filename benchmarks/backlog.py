@@ -22,7 +22,7 @@ from functools import partial
 
 from benchmarks.burst import create_all, delete_all
 from benchmarks.gangs import PODS, Size, bodies
-from benchmarks.kinds import MUSTER, STOCK, Kind
+from benchmarks.kinds import MUSTER, QUEUED, STOCK, Kind
 from benchmarks.kuberay import Reconciles
 from benchmarks.measure import (
     Outcome,
@@ -47,6 +47,7 @@ NODES = 1000
 SIZE = Size()
 WAIT_SECONDS = 300.0
 AIM = 1.1
+QUEUES_AIM = 1.03
 FIRST_SECONDS = 1.0
 MOST_PARTLY = 8
 FILLERS = "/api/v1/namespaces/filler/pods"
@@ -107,16 +108,35 @@ class Event:
 
 def measure(runs: int) -> Outcome:
     """Backlogs of both events and both sides in turn."""
-    sides = [(event, kind) for event in (ROOM, START) for kind in (STOCK, MUSTER)]
+    found, tables = _backlogs(runs, (STOCK, MUSTER))
+    return Outcome([*rows_of_room(*found[:2]), *rows_of_start(*found[2:])], tables)
+
+
+def measure_queues(runs: int) -> Outcome:
+    """Backlogs of both events with queues in use and without in turn."""
+    found, tables = _backlogs(runs, (MUSTER, QUEUED))
+    return Outcome([*queue_rows(ROOM, *found[:2]), *queue_rows(START, *found[2:])], tables)
+
+
+def _backlogs(
+    runs: int, kinds: Sequence[Kind]
+) -> tuple[list[list[Backlog]], dict[str, dict[str, float]]]:
+    sides = [(event, kind) for event in (ROOM, START) for kind in kinds]
     with plane(NODES, options=usual_options(apiserver_args=(_DELETERS,))) as on:
         on.cluster.create_namespace("filler")
         found = all_in_turn(runs, [partial(_backlog, on, *side) for side in sides])
-    by_room, started = found[:2], found[2:]
     tables = {
         f"CPU s, {kind.name}, {event.name}": means([run.cpu for run in backlogs])
         for (event, kind), backlogs in zip(sides, found, strict=True)
     }
-    return Outcome([*rows_of_room(*by_room), *rows_of_start(*started)], tables)
+    return found, tables
+
+
+def queue_rows(event: Event, without: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
+    """What queues cost, by the clock and in CPU seconds."""
+    row = _labelled(without, ours, floor=MUSTER)
+    yield ratio_within(row("bound", f"{event.name}: to last gang bound"), QUEUES_AIM)
+    yield ratio_within(row("cpu_sum", f"{event.name}: CPU of all programs"), QUEUES_AIM)
 
 
 def rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
@@ -148,16 +168,19 @@ def _rows_of_both(row: Callable[..., Row]) -> Iterator[Row]:
     yield row("reconciles", "KubeRay's reconciles for a gang until all Running", unit="")
 
 
-def _labelled(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Callable[..., Row]:
+def _labelled(
+    stock: Sequence[Backlog], ours: Sequence[Backlog], floor: Kind = STOCK
+) -> Callable[..., Row]:
     def row(field: str, name: str, unit: str = "s") -> Row:
-        return replace(of_field(field, name, unit, stock, ours), floor_is=STOCK.name)
+        return replace(of_field(field, name, unit, stock, ours), floor_is=floor.name)
 
     return row
 
 
 def _backlog(on: Plane, event: Event, kind: Kind, number: int) -> Backlog:
     api, pods = on.cluster.api, GANGS * SIZE.pods
-    manifests = bodies(f"{event.name}-{kind.prefix}{number}", GANGS, SIZE, gang=kind.labelled)
+    prefix = f"{event.name}-{kind.prefix}{number}"
+    manifests = bodies(prefix, GANGS, SIZE, gang=kind.labelled, queues=kind.queues)
     with kind.at_work(on), PodWatch(api, PODS) as watch:
         event.prepare(on, kind)
         create_all(api, manifests)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from benchmarks.kinds import (
     MUSTER,
     POLICY_LABELLED,
     POLICY_TRACKED,
+    QUEUED,
     STOCK,
     WEBHOOK,
     WEBHOOK_TRACKED,
@@ -42,6 +43,7 @@ NODES = 500
 SIZE = Size()
 WAIT_SECONDS = 240.0
 AIM = 1.05
+QUEUES_AIM = 1.03
 KINDS = (STOCK, FLOOR, WEBHOOK, MUSTER)
 GATINGS = (FLOOR, POLICY_TRACKED, WEBHOOK, WEBHOOK_TRACKED, POLICY_LABELLED)
 _CONNECTIONS = 4
@@ -76,6 +78,20 @@ def measure_gatings(runs: int) -> Outcome:
     """Bursts by each way of gating in turn, released by a program that decides nothing."""
     found = _bursts(runs, GATINGS)
     return Outcome(gating_rows(found), _cpu_tables(found))
+
+
+def measure_queues(runs: int) -> Outcome:
+    """Bursts with queues in use and without in turn."""
+    found = _bursts(runs, (MUSTER, QUEUED))
+    return Outcome(list(queue_rows(found)), _cpu_tables(found))
+
+
+def queue_rows(found: Found) -> Iterator[Row]:
+    """What queues cost, by the clock and in CPU seconds."""
+    clock = ("running", "first create to all Running", "s")
+    cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
+    yield ratio_within(_row(found, clock, QUEUED, MUSTER), QUEUES_AIM)
+    yield ratio_within(_row(found, cpu, QUEUED, MUSTER), QUEUES_AIM)
 
 
 def _bursts(runs: int, kinds: Sequence[Kind]) -> Found:
@@ -144,7 +160,7 @@ def _numbered(on: Plane, kind: Kind, number: int) -> Burst:
 
 def burst(on: Plane, kind: Kind, prefix: str, audit: AuditLog | None = None) -> Burst:
     """Create the clusters at once and wait until all their pods run; leave nothing."""
-    manifests = bodies(prefix, GANGS, SIZE, gang=kind.labelled)
+    manifests = bodies(prefix, GANGS, SIZE, gang=kind.labelled, queues=kind.queues)
     with kind.at_work(on), PodWatch(on.cluster.api, PODS) as watch:
         wait_quiet(on.cluster)
         if audit is not None:

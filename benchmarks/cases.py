@@ -13,10 +13,12 @@ from benchmarks import (
     large,
     latency,
     many_queues,
+    preempting,
     reconciles,
     release,
     relist,
     reviews,
+    status_writes,
     sync,
     throughput,
     traces,
@@ -39,6 +41,12 @@ CASES = {
     "burst": Case("How long do 100 Ray clusters take that are created at once?", 5, burst.measure),
     "gating": Case("What do gates cost, by a policy or a webhook?", 3, burst.measure_gatings),
     "backlog": Case("How long do 300 waiting gangs take once they can go?", 3, backlog.measure),
+    "burst-queues": Case(
+        "What do queues cost 100 Ray clusters that are created at once?", 5, burst.measure_queues
+    ),
+    "backlog-queues": Case(
+        "What do queues cost 300 waiting gangs once they can go?", 3, backlog.measure_queues
+    ),
     "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
     "wakeup": Case(
         "How soon does the next gang run after one is deleted?", 20, latency.measure_wake
@@ -55,7 +63,11 @@ CASES = {
         "Which gangs does the packing rule keep out as gangs come and go?", 1, traces.measure_philly
     ),
     "queueing": Case("How long do gangs wait behind a blocked one?", 1, traces.measure_queueing),
+    "preemption": Case("How long is a cycle that looks for gangs to stop?", 9, preempting.measure),
     "queues": Case("How long is a cycle with 1,000 queues?", 9, many_queues.measure),
+    "status-writes": Case(
+        "What do 20,000 waiting gangs cost the API server?", 1, status_writes.measure
+    ),
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),

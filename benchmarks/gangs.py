@@ -28,8 +28,8 @@ class Size:
         return self.workers + 1
 
 
-def ray_cluster(name: str, size: Size, *, gang: bool) -> Json:
-    """One RayCluster; the same but for the label with Muster and without."""
+def ray_cluster(name: str, size: Size, *, gang: bool, queue: str = "") -> Json:
+    """One RayCluster; the same but for its labels with Muster and without."""
     workers = {
         "groupName": "workers",
         "replicas": size.workers,
@@ -42,15 +42,31 @@ def ray_cluster(name: str, size: Size, *, gang: bool) -> Json:
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
-        "metadata": {"name": name, "labels": OPT_IN if gang else {}},
+        "metadata": {"name": name, "labels": _labels(queue) if gang else {}},
         "spec": {"rayVersion": "2.52.0", "headGroupSpec": head, "workerGroupSpecs": [workers]},
     }
 
 
-def bodies(prefix: str, count: int, size: Size, *, gang: bool) -> list[bytes]:
-    """Encode `count` RayClusters beforehand, so that creating them is sending only."""
-    clusters = (ray_cluster(f"{prefix}-{i:03}", size, gang=gang) for i in range(count))
+def bodies(prefix: str, count: int, size: Size, *, gang: bool, queues: int = 0) -> list[bytes]:
+    """Encode `count` RayClusters beforehand, so that creating them is sending only.
+
+    They name so many queues in turn, none if there are none.
+    """
+    names = [queue_name(i % queues) if queues else "" for i in range(count)]
+    clusters = (
+        ray_cluster(f"{prefix}-{i:03}", size, gang=gang, queue=queue)
+        for i, queue in enumerate(names)
+    )
     return [json.dumps(cluster).encode() for cluster in clusters]
+
+
+def queue_name(at: int) -> str:
+    """The name of a queue of the benchmarks."""
+    return f"bench-{at}"
+
+
+def _labels(queue: str) -> dict[str, str]:
+    return {**OPT_IN, "muster.dev/queue": queue} if queue else OPT_IN
 
 
 def _template(container: str, cpus: int, gpus: int) -> Json:

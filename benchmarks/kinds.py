@@ -14,21 +14,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks.gangs import queue_name
 from benchmarks.plane import Plane
 from benchmarks.policies import ALL, ALL_TRACKED, LABELLED, Policy, enforced
 from benchmarks.releaser import READY
+from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.muster import ROOT
+from testbed.nodes import GPU
 from testbed.waiting import wait_until
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One way: its name, what sets it up, and whether its Ray clusters are labelled."""
+    """One way: its name, what sets it up, the label of its Ray clusters, and how many queues."""
 
     name: str
     at_work: Callable[[Plane], AbstractContextManager[None]]
     labelled: bool = True
+    queues: int = 0
 
     @property
     def prefix(self) -> str:
@@ -48,6 +52,36 @@ def _muster(on: Plane) -> Iterator[None]:
     on.track_field_owners(on=False)
     on.lead(on=True)
     yield
+
+
+@contextlib.contextmanager
+def _queued(on: Plane) -> Iterator[None]:
+    """Have Muster at work with queues that share all nodes, each with a tenth of the quota."""
+    with _muster(on):
+        nodes = len(on.cluster.api.get("/api/v1/nodes")["items"])
+        for body in _queues(nodes):
+            on.cluster.api.create(_GANG_QUEUES, body)
+        wait_until(lambda: _active(on) == QUEUED_IN + 1, "the queues to be active")
+        try:
+            yield
+        finally:
+            with on.cluster.api.session() as session:
+                session.call("DELETE", _GANG_QUEUES)
+            wait_until(lambda: not on.cluster.api.get(_GANG_QUEUES)["items"], "no queues")
+
+
+def _queues(nodes: int) -> Iterator[Json]:
+    yield {**_QUEUE, "metadata": {"name": "bench"}, "spec": {}}
+    share = {GPU: str(nodes * 8 // QUEUED_IN), "cpu": str(nodes * 96 // QUEUED_IN)}
+    for at in range(QUEUED_IN):
+        spec = {"parent": "bench", "quota": share, "namespaceSelector": {}}
+        yield {**_QUEUE, "metadata": {"name": queue_name(at)}, "spec": spec}
+
+
+def _active(on: Plane) -> int:
+    queues = on.cluster.api.get(_GANG_QUEUES)["items"]
+    told = [each.get("status", {}).get("conditions", []) for each in queues]
+    return sum(any(each["status"] == "True" for each in conditions) for conditions in told)
 
 
 @contextlib.contextmanager
@@ -81,8 +115,13 @@ def _released(cluster: Cluster) -> Iterator[None]:
         program.stop()
 
 
+QUEUED_IN = 10
+_GANG_QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
+_QUEUE = {"apiVersion": "muster.dev/v1alpha1", "kind": "GangQueue"}
+
 STOCK = Kind("stock", _stock, labelled=False)
 MUSTER = Kind("Muster", _muster)
+QUEUED = Kind("Muster, with queues", _queued, queues=QUEUED_IN)
 FLOOR = Kind("floor", partial(_policy, ALL))
 POLICY_TRACKED = Kind("policy, owners tracked", partial(_policy, ALL_TRACKED))
 POLICY_LABELLED = Kind("policy by owner", partial(_policy, LABELLED))

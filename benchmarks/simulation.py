@@ -7,8 +7,9 @@ scheduler that binds pinned pods, and the kubelet.
 """
 
 import heapq
+import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +22,11 @@ from coordinator.messages.actions import (
     CreateGang,
     DeleteGang,
     PatchGangSpec,
+    QueueAction,
     ReleasePod,
     WriteGangStatus,
+    WriteQueueFinalizers,
+    WriteQueueStatus,
 )
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -38,9 +42,12 @@ from coordinator.messages.events import (
     PodPatchEnded,
     PodSeen,
     QueueSeen,
+    QueueWriteEnded,
     TermStarted,
+    TimePassed,
     WriteEnded,
 )
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.objects import names
@@ -85,15 +92,18 @@ class Simulation:
     """The objects there are, and one leading coordinator."""
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[GangQueue] = ()) -> None:
-        self.state = CoordinatorState()
+        # All jobs are of one namespace, and all of them are to be decided.
+        self.state = CoordinatorState(waiting_limit=WaitingLimit(sys.maxsize))
         self.now = 0.0
+        self._version = 0
         self.courses: dict[GangKey, Course] = {}
         self._gangs: dict[GangKey, dict[str, Any]] = {}
-        self._version = 0
+        self.writes: Counter[str] = Counter()
+        self._queues = {each.metadata.name: self._numbered(each) for each in queues}
         self._ends: list[tuple[float, str, GangKey]] = []
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
-        self._tell([QueueSeen(queue) for queue in queues])
+        self._tell([QueueSeen(queue) for queue in self._queues.values()])
         self._tell([TermStarted(1, clean=True)])
 
     def run(self, jobs: Sequence[Job]) -> list[Course]:
@@ -109,9 +119,20 @@ class Simulation:
 
     def come(self, jobs: Iterable[Job]) -> None:
         """Let the jobs come, all of them before anything is decided, and start those that fit."""
+        self.observe(self.arrivals(jobs))
+
+    def arrivals(self, jobs: Iterable[Job]) -> list[tuple[float, list[Event]]]:
+        """Return when the jobs come, and what is seen of them then."""
+        found = []
         for job in jobs:
             self.now = job.arrives
-            self._act(self._handle(self._arrival(job)))
+            found.append((self.now, self._arrival(job)))
+        return found
+
+    def observe(self, arrivals: Iterable[tuple[float, list[Event]]]) -> None:
+        """Let the coordinator see jobs come, and decide when all have."""
+        for self.now, events in arrivals:
+            self._act(self._handle(events))
         self._tell([])
 
     def end_one(self) -> float:
@@ -122,6 +143,35 @@ class Simulation:
         took = time.perf_counter() - began
         self._act(actions)
         return took
+
+    def end_one_and_wait(self, seconds: float) -> None:
+        """End a running gang, and let so much time pass."""
+        self._tell(self._end())
+        self.wait(seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass."""
+        until = self.now + seconds
+        while (at := self.state.next_wake) is not None and at <= until:
+            self.now = max(self.now, at)
+            self._tell([TimePassed()])
+        self.now = until
+
+    def change(self, queue: GangQueue) -> None:
+        """Give the queue of that name other rules."""
+        name = queue.metadata.name
+        found = msgspec.structs.replace(self._queues[name], spec=queue.spec)
+        self._queues[name] = found
+        self._tell([QueueSeen(found)])
+
+    def queue(self, name: str) -> GangQueue:
+        """Return a GangQueue as it is."""
+        return self._queues[name]
+
+    def status(self, key: GangKey) -> Mapping[str, Any]:
+        """Return the status that the Gang has."""
+        found: Mapping[str, Any] = self._gangs[key].get("status", {})
+        return found
 
     # ---- what happens around the coordinator
 
@@ -165,6 +215,22 @@ class Simulation:
         yield GangSeen(msgspec.convert(gang, Gang))
         yield WriteEnded(key, None)
 
+    def _store_queue(self, action: QueueAction) -> Iterator[Event]:
+        queue = msgspec.to_builtins(self._queues[action.name])
+        queue["metadata"]["resourceVersion"] = self._next_version()
+        if isinstance(action, WriteQueueStatus):
+            queue["status"] = action.status
+        else:
+            queue["metadata"]["finalizers"] = action.finalizers
+        found = self._queues[action.name] = msgspec.convert(queue, GangQueue)
+        yield QueueSeen(found)
+        yield QueueWriteEnded(action.name, None)
+
+    def _numbered(self, queue: GangQueue) -> GangQueue:
+        version = self._next_version()
+        metadata = msgspec.structs.replace(queue.metadata, resource_version=version)
+        return msgspec.structs.replace(queue, metadata=metadata)
+
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
@@ -195,13 +261,25 @@ class Simulation:
             case PatchGangSpec(key=key, spec=spec):
                 yield from self._store(key, {**self._gangs[key], "spec": spec})
             case WriteGangStatus(key=key, status=status):
+                self.writes[_kind(self.status(key), status)] += 1
                 yield from self._store(key, {**self._gangs[key], "status": status})
+            case WriteQueueStatus() | WriteQueueFinalizers():
+                self.writes["queue"] += 1
+                yield from self._store_queue(action)
             case DeleteGang(key=key):
                 self._gangs.pop(key, None)
                 yield GangGone(key)
                 yield WriteEnded(key, None)
             case ReleasePod(gang=key, pod=pod, node=node):
                 yield from self._bind(key, pod.metadata.uid, node)
+
+
+def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Say what a write of a Gang's status is for."""
+    for field_ in ("placement", "phase", "reason"):
+        if before.get(field_) != after.get(field_):
+            return field_
+    return "numbers"
 
 
 def gpu_node(name: str, gpus: int) -> Node:

@@ -35,6 +35,20 @@ QUEUE_QUOTA = Gauge(
     "Quota of a queue and what those below lend it, in base units",
     ["queue", "resource"],
 )
+PREEMPTIONS = Counter(
+    "muster_preemptions_total",
+    "Gangs (kind gang, or job for those whose RayJob is stopped) and replicas of surplus that were "
+    "stopped for others, by the queue that lost them",
+    ["queue", "kind"],
+)
+EVICTIONS = Counter(
+    "muster_evictions_total", "Answers to evictions of pods, and to dry runs of them", ["outcome"]
+)
+LATE_STARTS = Counter(
+    "muster_late_starts_total",
+    "Starts of gangs that were ended because the minimum was not ready in time",
+    ["queue"],
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

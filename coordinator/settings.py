@@ -9,6 +9,7 @@ from pydantic import Field, Json, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from coordinator.gang.priority import EVERY_NAMESPACE
+from coordinator.queues.waiting_limit import MOST
 from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
 from kube.objects import names
 from runtime.program import ProgramSettings
@@ -76,6 +77,9 @@ class Settings(ProgramSettings):
         default=(SchedulerProfile(),), validate_default=False
     )
     """The schedulers that gangs are decided for, as JSON; the `profiles` of their configuration."""
+
+    waiting_per_namespace: int = Field(default=MOST, ge=1, le=1_000_000)
+    """Waiting gangs of one namespace that are decided, the oldest; the others wait their turn."""
 
     priority_classes: Json[dict[str, list[str]]] = Field(default={}, validate_default=False)
     """Priority classes that may raise a gang above its pods, as JSON: namespace, or *, to names."""

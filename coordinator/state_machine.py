@@ -37,7 +37,8 @@ from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.intake import take
 from coordinator.state.known import Known
-from kube.codec.fields import created_at
+from coordinator.state.preempting import settle_trials
+from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
@@ -71,6 +72,9 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
+        settle_trials(self, moment)
+        actions += self._advance_dirty(moment)
+        actions += resume_jobs(self, moment)
         actions += report(self, moment)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
@@ -125,17 +129,20 @@ class CoordinatorState(Known):
             allowed=self.allowed,
             window=self.term.window,
             queues=self.queues,
+            lines=self.agenda.lines,
+            views=self.views,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:
         """Order gangs as they came: at the beginning of a term the first of them are released."""
         cluster = self.cache.clusters.get(key)
-        return created_at(cluster.metadata) if cluster is not None else 0.0, str(key)
+        return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
-        """Have the gangs looked at that may be released now, because others are bound."""
+        """Have the gangs looked at that may be released, or written, now: it is their turn."""
         if not self.blind:
             self.agenda.dirty.update(self.term.window.call(moment.now))
+        self.agenda.dirty.update(self.agenda.lines.call(moment.now))
         return bool(self.agenda.dirty)
 
     def _balance(self, keys: Iterable[GangKey]) -> None:
@@ -154,11 +161,21 @@ class CoordinatorState(Known):
         self.cycles.looked_at.add(key)
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
+        self._bound_waiting(key)
         self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _bound_waiting(self, key: GangKey) -> None:
+        """Count a gang among those of its namespace that wait; have those decided that come up."""
+        view = self.views.get(key)
+        asked = question_of(view) if view is not None else None
+        waits = asked is not None and bool(asked.minimum) and not asked.is_repair
+        moved = self.waiting_limit.note(key, asked.created if asked is not None and waits else None)
+        self.cycles.looked_at |= moved
+        self.agenda.cycle_wanted |= bool(moved)
 
     def _count_held(self, key: GangKey) -> None:
         """Bring what the gang's queue holds up to date, also of a gang that is gone."""
@@ -183,12 +200,16 @@ class CoordinatorState(Known):
         return self.quota.queue_of(key, uid) or self._queue_by_label(key, uid)
 
     def _queue_by_label(self, key: GangKey, uid: str) -> str:
-        """Return the queue that a RayCluster without a record asks for."""
-        cluster = self.cache.clusters.get(key)
-        if cluster is None or cluster.metadata.uid != uid:
-            return DEFAULT_QUEUE
+        """Return the queue that a RayCluster without a record asks for.
+
+        Of one that is gone nothing but its pods is left: they count in a queue of their namespace,
+        the first by name where there are several.
+        """
+        cluster, selections = self.cache.clusters.get(key), self.queues.selections
         labels = self.cache.namespace_labels(key.namespace)
-        queue = queue_asked(cluster, labels, self.queues.rules)
+        if cluster is None or cluster.metadata.uid != uid:
+            return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
+        queue = queue_asked(cluster, labels, selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
 
     def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:
@@ -216,7 +237,7 @@ class CoordinatorState(Known):
         self._follow_up(look)
         asks = question_of(view)
         self.agenda.cycle_wanted |= asks is not None and asks != asked
-        spacing = spacing_of(scene.bustle.quiet)
+        spacing = spacing_of(len(self.cycles.waiting))
         look.actions = view.telling.sift(look.actions, look.now, spacing)
         self.agenda.wake(key, wake_at(look))
         return [*look.actions, *decisions(look)]
@@ -226,6 +247,7 @@ class CoordinatorState(Known):
         view, placement = look.view, look.view.reservation.placement
         in_steps = is_ordered(placement or NO_PLACEMENT)
         view.course.begin(view.survey.standing, in_steps=in_steps)
+        self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)
         if placement is not look.before:
@@ -268,6 +290,7 @@ class CoordinatorState(Known):
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.agenda.wake(view.key, None)
+        self.agenda.lines.drop(view.key)
 
 
 def _waits_in(view: GangView | None) -> str:

@@ -14,10 +14,13 @@ constraints, so is its reason.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
 
 from scheduling.admission.gang import admit, why_left_out
 from scheduling.admission.pods import surroundings
-from scheduling.admission.question import Accepted, Outcome, Question, Untried
+from scheduling.admission.question import Accepted, Outcome, Question, SearchSteps, Untried
 from scheduling.admission.refusal_memory import (
     CERTAIN,
     Around,
@@ -32,23 +35,33 @@ from scheduling.backfill.blocking import Blocking
 from scheduling.diagnosis.causes import Cause, SharedDisksCounted, groups_of
 from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
+from scheduling.diagnosis.preemption_refusals import held_for, preempting, with_note
 from scheduling.diagnosis.quota_refusals import over_quota, waits_behind
+from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import assumed_pods
 from scheduling.filters.volumes.node_volume_limits import SharedDisks
 from scheduling.filters.volumes.volume_binding import Volumes
-from scheduling.model.amounts import Amounts
+from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, Group, PendingGang
-from scheduling.model.placement import amounts_of
-from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.model.placement import Placement, amounts_of
+from scheduling.model.preemption import Preemption
+from scheduling.model.verdict import Admitted, Decision, Reason, Refusal, Verdict
 from scheduling.placement.independent import cannot_fit, demand_of
-from scheduling.queueing.order import HeldBack, QueueOrder
+from scheduling.preemption.holds import Holds
+from scheduling.preemption.preempting import Nothing, Preempting
+from scheduling.preemption.search import Outlook
+from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
-from scheduling.queueing.waiting import requests_of
+from scheduling.queueing.told import BEHIND, DECIDED, Told, Undecided
+from scheduling.queueing.waiting import Line, requests_of
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
 from scheduling.state.volume_index import VolumeIndex
+
+SOON = 1.0
+"""Seconds until the next cycle, where this one left questions, or moved numbers, for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +119,18 @@ class _Cycle:
         settings: Settings,
     ) -> None:
         self._queues, self._tree = queues, queues.waiting.tree
-        self._order = QueueOrder(queues.waiting, queues.held, queues.cluster, queues.overdue)
         self._existing, self._holders, self._volumes = existing, holders, volumes
-        self._steps_left, self._most = settings.cycle_search_steps, settings.search_steps
+        self._left, self._most = SearchSteps(settings.cycle_search_steps), settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False
         self._refused_before: Mapping[GangKey, Kept] = {}
         self._left_out_before: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
         self._refused: dict[GangKey, Kept] = {}
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
-        self._held: dict[str, Hashable] = {}
+        self._told = Told.nothing(queues.waiting)
+        self._promised: set[GangKey] = set()
+        self._answered: set[GangKey] = set()
+        self._asks_again_in = inf
 
     def run(
         self, nodes: NodeSnapshot, memory: Memory | None
@@ -127,27 +142,62 @@ class _Cycle:
         if waiting.any_mounts:
             nodes = self._volumes.with_rows(nodes)
         room = self._recall(memory, nodes)
-        existing = self._existing if self._is_constrained else None
-        self._blocking = Blocking(self._queues, self._order, nodes, existing)
-        decisions = []
-        for gang in self._order:
-            verdict, room = self._decide(gang, room)
-            decisions.append(Decision(gang.key, verdict))
-        decisions += self._held_back(memory.held_back if memory else {})
+        self._begin(nodes, memory)
+        decisions: list[Decision] = []
+        room = self._holds.taken_from(room).grown_at(self._holds.freed)
+        room = self._decide_promised(room, decisions)
+        room = self._decide_others(room, decisions)
+        decisions += self._held_back(memory.told if memory else None)
+        self._took_room |= self._holds.preemptions() != (memory.preemptions if memory else ())
         is_same_room = is_as_left and not self._is_constrained and not self._took_room
         old = self._kept & memory.old if memory and is_same_room else self._kept
         found = Memory(
-            room,
+            self._holds.put_back(room),
             self._refused,
             self._left_out,
             len(self._kept),
             frozenset(old),
             self._took_room,
             tuple(self._blocking.passed),
-            self._held,
-            self._blocking.asks_again_in,
+            self._told,
+            min(self._asks_again_in, self._blocking.asks_again_in),
+            self._holds.preemptions(),
+            self._preempting.in_vain(),
         )
         return tuple(decisions), found
+
+    def _begin(self, nodes: NodeSnapshot, memory: Memory | None) -> None:
+        """Line up the queues, with the quota and the room that were promised to gangs."""
+        queues = self._queues
+        self._holds = Holds(memory.preemptions if memory else (), queues, nodes)
+        held = self._holds.held(queues.held)
+        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
+        self._blocking = Blocking(queues, self._order, nodes, self._constraints, self._left)
+        in_vain = memory.in_vain if memory else None
+        self._preempting = Preempting(queues, nodes, self._holds, in_vain)
+
+    @property
+    def _constraints(self) -> ExistingPods | None:
+        """The pods to be asked; None where no pod at all has inter-pod constraints."""
+        return self._existing if self._is_constrained else None
+
+    def _decide_others(self, room: FreeCapacity, decisions: list[Decision]) -> FreeCapacity:
+        """Decide the gangs that were promised nothing, and try to make room for some more."""
+        waiting = sorted(self._waiting_for_quota(room), key=self._order.rank, reverse=True)
+        for gang in self._order:
+            while waiting and self._order.rank(waiting[-1]) < self._order.rank(gang):
+                room = self._try_room(waiting.pop(), room, decisions)
+            if gang.key not in self._answered:
+                verdict, room = self._decide(gang, room)
+                self._answer(gang, verdict, decisions)
+        for gang in (*reversed(waiting), *self._waiting_for_quota(room)):
+            room = self._try_room(gang, room, decisions)
+        return room
+
+    def _answer(self, gang: PendingGang, verdict: Verdict, decisions: list[Decision]) -> None:
+        decisions.append(Decision(gang.key, verdict))
+        self._answered.add(gang.key)
+        self._order.settle(gang)
 
     def _recall(self, memory: Memory | None, nodes: NodeSnapshot) -> FreeCapacity:
         """Take over what the cycle before found; return the room that the nodes leave now."""
@@ -173,8 +223,10 @@ class _Cycle:
         if kept and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
             self._refused[gang.key] = kept
             self._kept.add(gang.key)
-            self._blocking.note(gang, kept.refusal)
-            return kept.refusal, room
+            return self._refused_room(gang, kept.refusal, room)
+        delay = self._blocking.delay_as_before(gang)
+        if delay is not None:
+            return delay, room.for_next()
         steps = self._steps
         units = self._order.units_within_quota(gang)
         outcome = self._outcome(_with_units(gang, units), room, steps)
@@ -182,17 +234,20 @@ class _Cycle:
             return self._accepted(gang, units, outcome, room)
         refusal = self._refusal(gang, room, outcome.cause, shared)
         self._refused[gang.key] = self._to_keep(gang, refusal, room, steps)
-        self._blocking.note(gang, refusal)
-        return refusal, room.for_next()
+        return self._refused_room(gang, refusal, room.for_next())
 
     def _accepted(
         self, gang: PendingGang, units: Sequence[int], outcome: Accepted, room: FreeCapacity
     ) -> tuple[Admitted | Refusal, FreeCapacity]:
         """Admit a gang that fits, unless it must leave the room to a blocked one."""
-        delay = self._blocking.delay(_with_units(gang, units), outcome.placement, room)
-        if delay is not None:
-            return self._delayed(gang, units, delay, room)
+        if gang.key in self._promised:
+            self._blocking.let_start(gang, outcome.placement)
+        else:
+            delay = self._blocking.delay(_with_units(gang, units), outcome.placement, room)
+            if delay is not None:
+                return self._delayed(gang, units, delay, room)
         self._order.take(gang, amounts_of(outcome.placement))
+        self._preempting.admitted(gang)
         verdict = self._admitted(gang, outcome)
         placed = tuple(units[at] for at in verdict.units)
         left_out = verdict.left_out
@@ -217,26 +272,29 @@ class _Cycle:
     @property
     def _steps(self) -> int:
         """How many steps the next gang may take."""
-        return min(self._steps_left, self._most)
+        return self._left.at_most(self._most)
 
     def _outcome(self, gang: PendingGang, room: FreeCapacity, steps: int) -> Outcome:
-        existing = self._existing if self._is_constrained else None
-        outcome = admit(Question(gang, room, steps, existing))
-        self._steps_left -= outcome.steps
+        outcome = admit(Question(gang, room, steps, self._constraints))
+        self._left.spend(outcome.steps)
         return outcome
 
     def _admitted(self, gang: PendingGang, outcome: Accepted) -> Admitted:
         """Assume the gang's pods on their nodes; return its verdict."""
         placement = outcome.placement
-        self._volumes.assume(gang, placement)
-        if self._is_constrained:
-            self._existing.assume(assumed_pods(gang, placement))
+        self._assume(gang, placement)
         if self._holders is not None:
             self._holders.assume(gang.key, placement)
         self._took_room = self._took_room or bool(placement.assignments)
         left_out = outcome.left_out
         refusal = self._surplus_refusal(gang, left_out, outcome.room) if left_out else None
         return Admitted(placement, outcome.units, refusal)
+
+    def _assume(self, gang: PendingGang, placement: Placement) -> None:
+        """Count volumes and pods of a gang as if they were there."""
+        self._volumes.assume(gang, placement)
+        if self._is_constrained:
+            self._existing.assume(assumed_pods(gang, placement))
 
     def _refusal(
         self, gang: PendingGang, room: FreeCapacity, cause: Cause, shared: SharedDisks
@@ -245,7 +303,11 @@ class _Cycle:
         refusal = explain(cause)
         if shared and refusal.reason in CERTAIN:
             return explain(SharedDisksCounted(tuple(shared)))
-        return self._with_holders(refusal, groups_of(cause) or gang.minimum, room)
+        refusal = self._with_holders(refusal, groups_of(cause) or gang.minimum, room)
+        if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+            return refusal
+        masks = (feasible(each.shape, room.columns) for each in gang.minimum)
+        return with_note(refusal, held_for(self._holds.on(masks)))
 
     def _surplus_refusal(
         self, gang: PendingGang, left_out: Cause | Untried, room: FreeCapacity
@@ -279,37 +341,124 @@ class _Cycle:
         shared = self._volumes.shared_disks(asked)
         return shared if shared and is_short_of_shared(gang.minimum, shared, room) else {}
 
+    # ---- preemption
+
+    def _decide_promised(self, room: FreeCapacity, decisions: list[Decision]) -> FreeCapacity:
+        """Decide the gangs that were promised room first, each with its own."""
+        for gang in tuple(self._holds.gangs()):
+            hold = self._holds.end(gang.key)
+            self._promised.add(gang.key)
+            self._order.give_back(gang.queue, hold.quota)
+            room = room.changed_by(hold.nodes, hold.amounts)
+            if self._order.covers(gang):
+                verdict, room = self._decide(gang, room)
+                self._answer(gang, verdict, decisions)
+            else:
+                room = self._try_room(gang, room, decisions)
+            if gang.key not in self._answered or not self._is_settled(decisions[-1].verdict):
+                self._promised.discard(gang.key)
+                self._asks_again_in = SOON  # what was held is free now, also for quota
+            if hold.preemption.plan not in (each.plan for each in self._holds.preemptions()):
+                room = room.grown_at(hold.nodes)
+        return room
+
+    def _is_settled(self, verdict: Verdict) -> bool:
+        return isinstance(verdict, Admitted) or verdict.reason is Reason.PREEMPTING
+
+    def _waiting_for_quota(self, room: FreeCapacity) -> Iterator[PendingGang]:
+        """Yield gangs that wait for quota, and for which running ones might be stopped."""
+        for gang in self._order.waiting_for_quota(self._tree.preempting):
+            is_new = gang.key not in self._answered and self._preempting.may(gang)
+            if is_new and not self._preempting.is_known_in_vain(gang, room):
+                yield gang
+
+    def _try_room(
+        self, asked: PendingGang, room: FreeCapacity, decisions: list[Decision]
+    ) -> FreeCapacity:
+        """Make room for a gang that its quota does not cover; if there is none, say nothing."""
+        if asked.key in self._answered or not self._preempting.may(asked):
+            return room
+        gang = self._volumes.mounted(asked)
+        made, room = self._make_room(gang, room.for_priority(gang.pod_priority))
+        if made is not None:
+            self._answer(gang, made, decisions)
+        return room
+
+    def _refused_room(
+        self, gang: PendingGang, refusal: Refusal, room: FreeCapacity
+    ) -> tuple[Refusal, FreeCapacity]:
+        """Make room for a gang that finds none, if its queue may; else it is blocked."""
+        if refusal.reason is not Reason.INSUFFICIENT_RESOURCES or not self._preempting.may(gang):
+            self._blocking.note(gang, refusal)
+            return refusal, room
+        made, room = self._make_room(gang, room)
+        if made is not None:
+            return made, room
+        self._blocking.note(gang, refusal)
+        return with_note(refusal, self._preempting.note(gang.key)), room
+
+    def _make_room(
+        self, gang: PendingGang, room: FreeCapacity
+    ) -> tuple[Refusal | None, FreeCapacity]:
+        """Find what has to end for a gang; from then on its room and quota are held for it."""
+        outlook = Outlook(room, self._order.held, self._constraints)
+        made = self._preempting.make_room(gang, outlook, self._steps)
+        self._left.spend(made.spent)
+        if isinstance(made, Nothing):
+            if made.is_open:
+                self._asks_again_in = SOON
+            return None, room
+        if not self._may_start(gang, made.plan, room):
+            return None, room
+        hold = self._holds.add(gang, Preemption(gang.key, made.taken, made.plan))
+        self._order.take(gang, amounts_of(made.plan))
+        self._order.block(gang)
+        self._assume(gang, made.plan)
+        self._preempting.took(made.parts)
+        return preempting(made.parts), room.changed_by(hold.nodes, -hold.amounts)
+
+    def _may_start(self, gang: PendingGang, plan: Placement, room: FreeCapacity) -> bool:
+        """Say whether no blocked gang would start later for a gang where it is to be.
+
+        What was promised already stands.
+        """
+        if gang.key in self._promised:
+            self._blocking.let_start(gang, plan)
+            return True
+        return self._blocking.start(gang, plan, room) is None
+
     # ---- quota
 
-    def _held_back(self, before: Mapping[str, Hashable]) -> Iterator[Decision]:
-        """Refuse the gangs that were not decided, but those that have the same refusal already."""
-        for each in self._order.held_back():
-            state = self._state_of(each)
-            place = f"{each.line.queue.name}/{each.behind or ''}"
-            self._held[place] = state
-            if before.get(place) != state:
-                yield from self._refused_undecided(each)
+    def _held_back(self, told: Told | None) -> Iterator[Decision]:
+        """Refuse the gangs that were not decided, those for which that is news."""
+        undecided, waiting = self._order.undecided(), self._queues.waiting
+        if told is None or told.waiting is not waiting:
+            told = Told.nothing(waiting)
+        news, self._told = told.news(undecided)
+        if self._told.is_behind:
+            self._asks_again_in = min(self._asks_again_in, SOON)
+        columns, explained = waiting.columns, dict[Hashable, Refusal]()  # many ask for the same
+        for at in np.union1d(news, self._with_other_notes(undecided)).tolist():
+            row, position = int(columns.queue[at]), int(columns.position[at])
+            line = waiting.line(self._tree.names[row])
+            is_behind = undecided.why[at] == BEHIND
+            kind = row, b"" if is_behind else columns.demands[:, at].tobytes()
+            if kind not in explained:
+                first = line.gangs[int(undecided.ends[row])] if is_behind else None
+                explained[kind] = self._refused_undecided(line, columns.demands[:, at], first)
+            key = line.gangs[position].key
+            yield Decision(key, with_note(explained[kind], self._preempting.note(key)))
 
-    def _state_of(self, held_back: HeldBack) -> Hashable:
-        """Return all that the refusals of undecided gangs of a queue follow from."""
-        line, behind = held_back.line, held_back.behind
-        numbers = [self._order.used(line.queue.name), self._order.available(line.queue.name)]
-        rows = b"".join(each.tobytes() for each in numbers)
-        return id(line), line.changes, held_back.positions, behind, b"" if behind else rows
+    def _with_other_notes(self, undecided: Undecided) -> Positions:
+        """Return the undecided gangs of which is to be said now why nothing is taken for them."""
+        gangs = map(self._queues.waiting.gang, self._preempting.noted_anew())
+        places = (self._order.place(gang) for gang in gangs if gang is not None)
+        return np.array([at for at in places if undecided.why[at] != DECIDED], dtype=np.intp)
 
-    def _refused_undecided(self, held_back: HeldBack) -> Iterator[Decision]:
+    def _refused_undecided(self, line: Line, demand: Amounts, first: PendingGang | None) -> Refusal:
         """Refuse for want of quota, or behind a blocked gang."""
-        queue, gangs = held_back.line.queue.name, held_back.line.gangs
-        if held_back.behind is not None:
-            behind = waits_behind(held_back.behind, queue)
-            yield from (Decision(gangs[at].key, behind) for at in held_back.positions)
-            return
-        explained: dict[bytes, Refusal] = {}  # many gangs ask for the same
-        for at, demand in zip(held_back.positions, held_back.demands, strict=True):
-            asked = demand.tobytes()
-            if asked not in explained:
-                explained[asked] = self._over_quota(queue, demand)
-            yield Decision(gangs[at].key, explained[asked])
+        queue = line.queue.name
+        return waits_behind(first.key, queue) if first else self._over_quota(queue, demand)
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
 
+from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
 from kube.codec.observed_pod import ObservedPod
@@ -42,6 +43,7 @@ class ClusterCache:
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
+        self.owners = RayOwners()
         self.gangs: dict[GangKey, Gang] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
@@ -195,6 +197,20 @@ class ClusterCache:
     def columns(self) -> NodeSnapshot:
         """The nodes as they stand, reservations included."""
         return self.table.snapshot()
+
+    # --- RayClusters ------------------------------------------------------------------------
+
+    def put_cluster(self, key: GangKey, cluster: RayCluster) -> None:
+        """Take in a RayCluster in place of the one that was known by its name."""
+        self.remove_cluster(key)
+        self.clusters[key] = cluster
+        self.owners.adopt(key, cluster)
+
+    def remove_cluster(self, key: GangKey) -> None:
+        """Forget the RayCluster of a name; an unknown one is no matter."""
+        known = self.clusters.pop(key, None)
+        if known is not None:
+            self.owners.orphan(key, known)
 
     # --- the rest ---------------------------------------------------------------------------
 

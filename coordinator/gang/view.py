@@ -12,8 +12,10 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.demand import Demand, NotReady, Settled
+from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
 from coordinator.gang.kept_slots import Kept
+from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
@@ -22,7 +24,7 @@ from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured
 from reservation.slots import Reserved
-from scheduling.model.gang import GangKey
+from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
@@ -225,7 +227,8 @@ class GangView:
 
     `course` are the steps that its pods have before them, `telling` is what its user was told by
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
-    that has no meaning. `out_since` is when an opt-out was first seen.
+    that has no meaning. `out_since` is when an opt-out was first seen. `late` counts the starts in
+    a row that were not ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
     """
 
     key: GangKey
@@ -238,6 +241,8 @@ class GangView:
     pod_writes: PodWrites = field(default_factory=PodWrites)
     repairs: Repairs = field(default_factory=Repairs)
     retreat: Retreat = field(default_factory=Retreat)
+    eviction: Eviction = field(default_factory=Eviction)
+    late: LateStarts | None = None
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)
@@ -260,6 +265,12 @@ class GangView:
         """Whether the gang neither has a placement nor runs without one, nor is at its end."""
         runs = self.survey.ran or self.understood.terminating
         return self.reservation.placement is None and not runs
+
+    @property
+    def asks_for_minimum(self) -> bool:
+        """Whether the gang asks a cycle for room for its minimum, or for what it lost of that."""
+        asked = self.queueing.asked
+        return isinstance(asked, PendingGang) and bool(asked.minimum)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.objects.core import Pod
+from kube.objects.ray import RayJob
 from scheduling.model.gang import GangKey
 
 
@@ -73,6 +74,7 @@ class FencePod:
 STRANDED = "Stranded"
 TORN = "Torn"
 ADOPTED = "Adopted"
+STOPPED = "Stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class DeletePod:
 
     `node` is that node. `why` is the reason that the log gives: Stranded, the pod cannot get onto
     its node; Torn, a part of its gang was released and the rest never came onto its nodes; Adopted,
-    Muster did not release the pod and kube-scheduler cannot place it.
+    Muster did not release the pod and kube-scheduler cannot place it; Stopped, the gang is being
+    stopped, and the eviction of the pod is refused.
     """
 
     gang: GangKey
@@ -91,6 +94,52 @@ class DeletePod:
     resource_version: str
     node: str = ""
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TryEviction:
+    """Ask by a dry run whether the API server would let a pod be evicted."""
+
+    gang: GangKey
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Evict a pod: it ends in its grace period, where no disruption budget is against it."""
+
+    gang: GangKey
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrySuspension:
+    """Ask by a dry run whether the API server would let a RayJob be suspended."""
+
+    gang: GangKey
+    job: RayJob
+    suspended_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendRayJob:
+    """Suspend the RayJob of a gang, and note on it for which."""
+
+    gang: GangKey
+    job: RayJob
+    suspended_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRayJob:
+    """Resume a RayJob that Muster suspended; `gang` is named after the RayJob."""
+
+    gang: GangKey
+    job: RayJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +170,8 @@ class LogDecision:
 
     `seconds` is how long the gang has waited, where that is the matter; `started` says that it is
     the whole wait, from the RayCluster's creation to the first placement. `nodes` are the nodes of
-    the `pods` pods that the line is of.
+    the `pods` pods that the line is of. Of what is stopped for another gang, `preempted` says
+    whether it is surplus, a gang or a job, and `replicas` counts surplus.
     """
 
     gang: GangKey
@@ -133,6 +183,8 @@ class LogDecision:
     reason: str = ""
     message: str = ""
     started: bool = False
+    preempted: str = ""
+    replicas: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +215,11 @@ GangAction = (
     | ReleasePod
     | FencePod
     | DeletePod
+    | TryEviction
+    | EvictPod
+    | TrySuspension
+    | SuspendRayJob
+    | ResumeRayJob
     | EmitEvent
     | LogDecision
 )
@@ -173,7 +230,7 @@ Action = GangAction | QueueAction
 def gang_of(action: GangAction) -> GangKey:
     """Name the gang that an action is about."""
     match action:
-        case ReleasePod() | FencePod() | DeletePod() | LogDecision():
-            return action.gang
-        case _:
+        case CreateGang() | PatchGangSpec() | WriteGangStatus() | DeleteGang() | EmitEvent():
             return action.key
+        case _:
+            return action.gang

@@ -11,7 +11,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, RayOwner
 from scheduling.model.gang import GangKey
 from scheduling.model.volume import Fact
 
@@ -68,6 +68,20 @@ class ClusterGone:
     """The RayCluster of this name and uid was removed."""
 
     key: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RayOwnerSeen:
+    """A RayJob or RayService was added or changed."""
+
+    owner: RayOwner
+
+
+@dataclass(frozen=True, slots=True)
+class RayOwnerGone:
+    """The RayJob or RayService of this uid was removed."""
+
     uid: str
 
 
@@ -246,6 +260,32 @@ class PodPatchEnded:
     unknown: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class EvictionTried:
+    """The dry run of an eviction, or of a suspension, ended; None: it would be accepted.
+
+    `uid` is that of the pod or of the RayJob.
+    """
+
+    gang: GangKey
+    uid: str
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RayJobWriteEnded:
+    """A RayJob was suspended or resumed; None: done, else what the API server said.
+
+    `refused`: it judged the change and said no. `unknown`: it may have been carried out.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    refused: bool = False
+    unknown: bool = False
+
+
 Event = (
     PodSeen
     | PodGone
@@ -253,6 +293,8 @@ Event = (
     | NodeGone
     | ClusterSeen
     | ClusterGone
+    | RayOwnerSeen
+    | RayOwnerGone
     | GangSeen
     | GangGone
     | NamespaceSeen
@@ -276,4 +318,6 @@ Event = (
     | WriteEnded
     | QueueWriteEnded
     | PodPatchEnded
+    | EvictionTried
+    | RayJobWriteEnded
 )

@@ -24,12 +24,15 @@ class Counted(NamedTuple):
 
 NOT_COUNTED = Counted()
 
+HELD = (Reason.QUEUE_INACTIVE, Reason.READY_TIMEOUT)
+"""Reasons for which a complete gang waits in its queue without asking for room."""
+
 
 def waits(view: GangView) -> bool:
     """Say whether a gang waits in its queue: complete and without its place."""
     asked = view.queueing.asked
-    inactive = isinstance(asked, NotReady) and asked.reason == Reason.QUEUE_INACTIVE
-    return view.waits_for_room and (inactive or isinstance(asked, PendingGang))
+    held = isinstance(asked, NotReady) and asked.reason in HELD
+    return view.waits_for_room and (held or isinstance(asked, PendingGang))
 
 
 class Census:

@@ -1,15 +1,21 @@
-"""Keeps the GangQueues that were seen, and the tree of those that work."""
+"""Keeps the GangQueues that were seen, which of them work, and the tree of their quota."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces, read_queue
-from kube.objects.queue import GangQueue
+from kube.objects.queue import GangQueue, Preemption, Timeouts
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
-from scheduling.queueing.faults import faults
+from scheduling.queueing.faults import faults, rooted
+from scheduling.queueing.membership import NO_SELECTIONS, Selections
+from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
+
+NO_RULES = Preemption()
+NO_TIMEOUTS = Timeouts()
 
 BUILT_IN = Queue(DEFAULT_QUEUE)
 """What the queue `default` is while there is no GangQueue of that name."""
@@ -23,7 +29,7 @@ class QueueRegistry:
     def __init__(self) -> None:
         self.objects: dict[str, GangQueue] = {}
         self._derived: Derived | None = None
-        self._selections: Mapping[str, Queue] = {}
+        self._selections = NO_SELECTIONS
 
     def put(self, found: GangQueue) -> bool:
         """Take in a GangQueue; say whether that changes any rule."""
@@ -47,7 +53,7 @@ class QueueRegistry:
         return self._now.rules
 
     @property
-    def selections(self) -> Mapping[str, Queue]:
+    def selections(self) -> Selections:
         """The queues by which gangs find theirs: the same object until a name or selector changes.
 
         A change of quota has no gang look for its queue again.
@@ -61,8 +67,17 @@ class QueueRegistry:
 
     @property
     def tree(self) -> QuotaTree:
-        """The quota of the active queues, always with the default one."""
+        """The quota of the queues, always with the default one.
+
+        One that is not active is part of it where its parents lead to a root, for what its gangs
+        hold goes on counting in those above it.
+        """
         return self._now.tree
+
+    @property
+    def node_rules(self) -> Mapping[str, NodeRules]:
+        """The nodes that gangs may use, by queue; of queues without a node selector nothing."""
+        return self._now.node_rules
 
     @property
     def _now(self) -> "Derived":
@@ -76,13 +91,23 @@ class QueueRegistry:
         """Return the rules of a queue that gangs wait in."""
         return self.rules.get(name, BUILT_IN)
 
+    def preemption(self, name: str) -> Preemption:
+        """Return what the gangs of a queue may be stopped for, and how."""
+        found = self.objects.get(name)
+        return (found.spec.preemption if found is not None else None) or NO_RULES
+
+    def timeouts(self, name: str) -> Timeouts:
+        """Return how long starts of the gangs of a queue may take."""
+        found = self.objects.get(name)
+        return (found.spec.timeouts if found is not None else None) or NO_TIMEOUTS
+
     def has_quota(self, name: str) -> bool:
         """Say whether the gangs of a queue are held to any quota; also those of one with a fault.
 
         A resource is limited where the queue, one above it or one below it names it.
         """
         at = self.tree.index.get(name)
-        return at is None or bool(self.tree.limited[at].any())
+        return at is None or name in self.faults or bool(self.tree.limited[at].any())
 
 
 def _selectors(queues: Mapping[str, Queue]) -> Mapping[str, object]:
@@ -93,12 +118,13 @@ class Derived(NamedTuple):
     """What follows from the GangQueues there are."""
 
     rules: Mapping[str, Queue]
-    selections: Mapping[str, Queue]
+    selections: Selections
     faults: Mapping[str, str]
     tree: QuotaTree
+    node_rules: Mapping[str, NodeRules]
 
 
-def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> Derived:
+def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     rules, unreadable = {}, {}
     for name, found in sorted(objects.items()):
         try:
@@ -107,11 +133,19 @@ def _derive(objects: Mapping[str, GangQueue], before: Mapping[str, Queue]) -> De
             rules[name], unreadable[name] = _without_quantities(found), str(error)
     broken = faults(rules, unreadable)
     ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
-    working = {name: queue for name, queue in rules.items() if name not in broken}
-    tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **working}.values())
-    selections = before if _selectors(rules) == _selectors(before) else MappingProxyType(rules)
+    standing = {
+        name: _stopped(rules[name]) if name in broken else rules[name] for name in rooted(rules)
+    }
+    tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **standing}.values())
+    same = _selectors(rules) == _selectors(before.queues)
+    selections = before if same else Selections(MappingProxyType(rules))
     stopped = MappingProxyType({**ending, **broken})
-    return Derived(MappingProxyType(rules), selections, stopped, tree)
+    return Derived(MappingProxyType(rules), selections, stopped, tree, node_rules(tree))
+
+
+def _stopped(queue: Queue) -> Queue:
+    """Return what counts of a queue that is not active: its quota, of which it lends nothing."""
+    return replace(queue, borrowing_limit={}, lending_limit=dict.fromkeys(queue.quota, 0))
 
 
 def _without_quantities(found: GangQueue) -> Queue:

@@ -30,12 +30,14 @@ def report(known: Known, moment: Moment) -> list[QueueAction]:
 def _mark(known: Known, now: float) -> None:
     """Plan a look at the queues that changed, and at those above, which count their use as well."""
     reports, registry = known.reports, known.queues
+    labels = (each.metadata.labels for each in known.cache.namespaces.values())
     changed = reports.census.changed
+    changed |= reports.selected.refresh(registry.selections, labels)
     counted_above = {each for name in changed for each in above(name, registry)}
     for name in changed | counted_above:
         if name in registry.objects:
             soon = max(now + SETTLE, reports.budget.again_at(name))
-            soon = now if _is_ending(registry.objects[name]) else soon
+            soon = now if _is_urgent(registry.objects[name]) else soon
             reports.due[name] = min(reports.due.get(name, soon), soon)
     changed.clear()
 
@@ -87,7 +89,8 @@ def _write_status(
     known: Known, found: GangQueue, usage: Usage, moment: Moment
 ) -> QueueAction | None:
     reports, meta = known.reports, found.metadata
-    status = status_of(found, known.queues, reports.census, usage, moment.stamp)
+    selected = reports.selected.names
+    status = status_of(found, known.queues, reports.census, usage, selected, moment.stamp)
     if status == recorded(found):
         return None
     again = reports.budget.again_at(meta.name)
@@ -105,6 +108,11 @@ def _send(write: QueueWrite, action: QueueAction) -> QueueAction | None:
         return None
     write.under_way, write.sent = True, action
     return action
+
+
+def _is_urgent(found: GangQueue) -> bool:
+    """Say whether a write may be missing that keeps a queue from going, or lets it go."""
+    return _is_ending(found) or QUEUE_FINALIZER not in found.metadata.finalizers
 
 
 def _is_ending(found: GangQueue) -> bool:

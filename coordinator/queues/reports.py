@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from coordinator.gang.view import Attempts
 from coordinator.messages.actions import QueueAction
 from coordinator.queues.census import Census
+from coordinator.queues.selected import SelectedQueues
 from coordinator.queues.write_budget import WriteBudget
 
 
@@ -30,6 +31,7 @@ class QueueReports:
     budget: WriteBudget = field(default_factory=WriteBudget)
     due: dict[str, float] = field(default_factory=dict)
     writes: dict[str, QueueWrite] = field(default_factory=dict)
+    selected: SelectedQueues = field(default_factory=SelectedQueues)
 
     @property
     def next_at(self) -> float | None:

@@ -1,6 +1,6 @@
 """Works out the status of a GangQueue, as its admins read it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,8 @@ from kube.codec.fields import quantity
 from kube.objects.queue import GangQueue
 from scheduling.diagnosis.wording import written
 from scheduling.model.amounts import CPU, Amounts, is_device
+from scheduling.model.queue import NodeSelectorScope
+from scheduling.queueing.queue_nodes import NodeRules
 from scheduling.queueing.quota_tree import MOST, QuotaTree
 
 Status = dict[str, Any]
@@ -25,7 +27,7 @@ SHOWN = 3
 
 
 class QueueReason(StrEnum):
-    """Why a queue admits gangs, or why it admits none."""
+    """Why a queue admits gangs, or admits none, and which of its selectors have no effect."""
 
     ACTIVE = "Active"
     TERMINATING = "Terminating"
@@ -33,6 +35,8 @@ class QueueReason(StrEnum):
     PARENT_CYCLE = "ParentCycle"
     PARENT_NOT_ACTIVE = "ParentNotActive"
     INVALID_SPEC = "InvalidSpec"
+    NO_NAMESPACE = "NoNamespace"
+    NO_DEVICE_QUOTA = "NoDeviceQuota"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,9 +61,17 @@ def usage_of(tree: QuotaTree, held: Amounts) -> Usage:
 
 
 def status_of(
-    found: GangQueue, registry: QueueRegistry, census: Census, usage: Usage, stamp: str
+    found: GangQueue,
+    registry: QueueRegistry,
+    census: Census,
+    usage: Usage,
+    selected: Container[str],
+    stamp: str,
 ) -> Status:
-    """Return the whole status; `stamp` (RFC 3339) dates the condition where it changed."""
+    """Return the whole status; `stamp` (RFC 3339) dates the conditions where they changed.
+
+    `selected` are the queues that select any namespace.
+    """
     name, tree = found.metadata.name, usage.tree
     used, borrowed = _amounts(name, registry, census, usage)
     reserved = {each: census.reserved[name][each] for each in used}
@@ -71,7 +83,14 @@ def status_of(
         "reserved": _quantities(reserved),
         "borrowed": _quantities(borrowed),
         "summary": summary(used, quota),
-        "conditions": [_active(found, registry, stamp)],
+        "conditions": [
+            _dated(each, found, stamp)
+            for each in (
+                _active(name, registry),
+                *_selects_none(found, selected),
+                *_binds_none(found, registry),
+            )
+        ],
     }
     return _pruned(status)
 
@@ -125,7 +144,7 @@ def _amounts(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return usage and what of it is borrowed, of the resources that are limited.
 
-    A queue that is not active has no place in the tree: its usage is what its own gangs hold.
+    One whose parents lead to no root is not in the tree: its usage is what its own gangs hold.
     """
     if name in usage.tree.index:
         return usage.of(name, usage.used), usage.of(name, usage.borrowed)
@@ -146,17 +165,50 @@ def _limit(resource: str, quota: int) -> str:
     return "unlimited" if quota >= MOST else written(resource, quota, up=0)
 
 
-def _active(found: GangQueue, registry: QueueRegistry, stamp: str) -> Status:
-    name = found.metadata.name
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One aspect of a queue."""
+
+    kind: str
+    reason: QueueReason
+    message: str = ""
+    is_true: bool = False
+
+
+def _active(name: str, registry: QueueRegistry) -> _Condition:
     reason = reason_of(name, registry)
-    status = "True" if reason is QueueReason.ACTIVE else "False"
-    before = [each for each in found.status.conditions if each.type == ACTIVE]
+    message = registry.faults.get(name, "")
+    return _Condition(ACTIVE, reason, message, is_true=reason is QueueReason.ACTIVE)
+
+
+def _selects_none(found: GangQueue, selected: Container[str]) -> Iterator[_Condition]:
+    """Say of a queue that no namespace can use it, while that is so."""
+    if found.spec.namespace_selector is not None and found.metadata.name not in selected:
+        message = "spec.namespaceSelector: no namespace has such labels, so the queue has no gangs"
+        yield _Condition("NamespacesSelected", QueueReason.NO_NAMESPACE, message)
+
+
+def _binds_none(found: GangQueue, registry: QueueRegistry) -> Iterator[_Condition]:
+    """Say of a queue that its node selector has no effect, while that is so."""
+    rules = registry.node_rules.get(found.metadata.name, NodeRules())
+    for_devices = found.spec.node_selector_scope == NodeSelectorScope.DEVICES
+    if found.spec.node_selector and for_devices and not rules.devices:
+        message = (
+            "spec.nodeSelector: no quota of the queue, above it or below it names a device, so it "
+            "binds no pod; allowed: a device in spec.quota, or nodeSelectorScope: All"
+        )
+        yield _Condition("NodeSelectorUsed", QueueReason.NO_DEVICE_QUOTA, message)
+
+
+def _dated(condition: _Condition, found: GangQueue, stamp: str) -> Status:
+    status = "True" if condition.is_true else "False"
+    before = [each for each in found.status.conditions if each.type == condition.kind]
     same = bool(before) and before[0].status == status
     return {
-        "type": ACTIVE,
+        "type": condition.kind,
         "status": status,
-        "reason": reason.value,
-        "message": registry.faults.get(name, ""),
+        "reason": condition.reason.value,
+        "message": condition.message,
         "lastTransitionTime": before[0].last_transition_time if same else stamp,
         "observedGeneration": found.metadata.generation,
     }

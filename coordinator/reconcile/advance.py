@@ -6,6 +6,7 @@ nothing: each write stays marked as under way until its end is reported.
 
 from coordinator.reconcile.asking import ask
 from coordinator.reconcile.deletions import delete_pods
+from coordinator.reconcile.evicting import carry_out, count_out, settle_endings, stop_gang
 from coordinator.reconcile.fences import fence_pods
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
@@ -14,18 +15,21 @@ from coordinator.reconcile.lost_slots import (
     end_kept_slots,
     tell_kept_slots,
 )
+from coordinator.reconcile.probing import probe
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
 from coordinator.reconcile.retreating import retreat
 from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.timing_out import time_out
 from coordinator.reconcile.understanding import expect_deletions, opt_in_of, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 
+BEGIN: tuple[Step, ...] = (sync_record, understand, expect_deletions, time_out)
+
 STEPS: tuple[Step, ...] = (
-    sync_record,
-    understand,
-    expect_deletions,
+    settle_endings,
+    count_out,
     delete_pods,
     retreat,
     drop_lost_slots,
@@ -37,6 +41,8 @@ STEPS: tuple[Step, ...] = (
     tell_user,
     fence_pods,
     release_pods,
+    probe,
+    carry_out,
 )
 
 
@@ -46,6 +52,18 @@ def advance(look: Look) -> None:
         wind_down(look)
     elif opt_in_of(look.cluster, look.scene.cache).answer is Answer.NO:
         opt_out(look)
+    elif look.view.eviction.whole is not None:
+        look.view.out_since = None
+        stop_gang(look)
     else:
         look.view.out_since = None
+        run(BEGIN, look)
+        _go_on(look)
+
+
+def _go_on(look: Look) -> None:
+    """Go on with a gang that was looked at, unless it is to be stopped from now on."""
+    if look.view.eviction.whole is not None:
+        stop_gang(look)
+    else:
         run(STEPS, look)

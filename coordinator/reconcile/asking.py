@@ -5,12 +5,13 @@ from dataclasses import replace
 from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.kept_slots import Kept
+from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from kube.codec.fields import created_at
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
+from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
 
 def ask(look: Look) -> Done:
@@ -42,6 +43,9 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return NotReady(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
+    paused = timing_out.pause(look)
+    if paused is not None:
+        return paused
     found = _demand_by(look, terms, refused)
     if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
         waits = adoption.hindrance(view.survey.standing)
@@ -55,8 +59,9 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     if terms.queue in queues.faults:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
+    rules = queues.node_rules.get(terms.queue)
     return replace(
-        asked,
+        on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=retreat.count if retreat.until > look.now else 0,
@@ -68,5 +73,5 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     view, standing = look.view, look.view.survey.standing
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
-    created = created_at(look.cluster.metadata)
+    created = look.scene.cache.owners.arrived_at(look.cluster)
     return demand(view.key, view.understood.priority, created, standing, refused, topology)

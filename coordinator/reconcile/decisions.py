@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from coordinator.gang.demand import NotReady
+from coordinator.gang.eviction import Ending, covered
+from coordinator.gang.stopping import Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     ADOPTED,
+    STOPPED,
     STRANDED,
     TORN,
     DeletePod,
@@ -22,6 +25,8 @@ from coordinator.messages.actions import (
     ReleasePod,
 )
 from coordinator.reconcile.look import Look
+from coordinator.reconcile.probing import way_of
+from coordinator.reconcile.recording import endings_written
 from coordinator.reconcile.status import explain
 from kube.codec.fields import created_at
 from kube.objects import names
@@ -33,10 +38,13 @@ REFUSED = "gang refused"
 DELETED = "pods deleted"
 FENCED = "pods fenced"
 GIVEN_UP = "placement given up"
+GANG_STOPPED = "gang stopped"
+SURPLUS_STOPPED = "surplus stopped"
 
 REPAIRS = {
     STRANDED: "released pods cannot get onto their node",
     ADOPTED: "Muster did not release the pods, and kube-scheduler cannot place them",
+    STOPPED: "the gang is being stopped, and the eviction of the pods is refused",
     TORN: "a part of the gang was released, and the rest is not bound",
 }
 
@@ -47,6 +55,7 @@ def decisions(look: Look) -> Iterator[LogDecision]:
     yield from _release(look)
     yield from _refusal(look)
     yield from _given_up(look)
+    yield from _stopped(look)
     yield from _deletions(look)
     yield from _fences(look)
 
@@ -105,8 +114,37 @@ def _given_up(look: Look) -> Iterator[LogDecision]:
     if look.before is None or view.reservation.placement is not None:
         return
     view.notes.placed, view.notes.first = Counter(), False
+    if view.eviction.whole is not None:
+        return  # that it is stopped was told
     said = explain(view, view.queueing.asked if isinstance(view.queueing.asked, NotReady) else None)
     yield LogDecision(view.key, GIVEN_UP, _queue(view), reason=said.reason, message=said.message)
+
+
+def _stopped(look: Look) -> Iterator[LogDecision]:
+    """As soon as it is written what ends: from then on it is carried out."""
+    view, told = look.view, look.view.notes.stopped
+    if not endings_written(view):
+        return
+    for ending in view.eviction.endings:
+        if (ending.preemptor, ending.since) not in told:
+            yield LogDecision(
+                gang=view.key,
+                what=GANG_STOPPED if ending.is_whole else SURPLUS_STOPPED,
+                queue=_queue(view),
+                pods=len(covered(ending, view.understood.terms, look.pods)),
+                reason=ending.reason,
+                message=ending.message,
+                preempted=_kind(look, ending) if ending.reason == Reason.PREEMPTED else "",
+                replicas=len(ending.replicas),
+            )
+    view.notes.stopped = {(each.preemptor, each.since) for each in view.eviction.endings}
+
+
+def _kind(look: Look, ending: Ending) -> str:
+    """Say what is preempted: surplus, a gang, or a gang through its RayJob."""
+    if not ending.is_whole:
+        return "surplus"
+    return "job" if isinstance(way_of(look), Suspend) else "gang"
 
 
 def _deletions(look: Look) -> Iterator[LogDecision]:

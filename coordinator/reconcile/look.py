@@ -4,7 +4,7 @@ A step brings one part of the gang's view up to date and returns the writes that
 it changes the placement, or which pods are members, it says so: the gang is then surveyed again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
@@ -17,8 +17,10 @@ from coordinator.messages.clock import Moment, Patience
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
+from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
 
@@ -40,6 +42,10 @@ class Scene:
     window: Window
     """The gangs that are being started."""
     queues: QueueRegistry
+    lines: WriteLines
+    """The gangs whose status waits for its turn to be written."""
+    views: Mapping[GangKey, GangView]
+    """The views of all gangs, of which a step reads whether another gang waits."""
 
 
 @dataclass(slots=True)

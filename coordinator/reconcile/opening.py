@@ -1,9 +1,12 @@
 """Opens the view of a gang with what its record and the pins of its pods say."""
 
 from coordinator.gang import adoption, ending
+from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
+from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.recording import read_record
+from coordinator.reconcile.status import EVICTED
 from coordinator.reconcile.surveying import any_on_node
 from coordinator.reconcile.telling import take_as_told
 from coordinator.record.event_budget import Telling, share_of
@@ -46,6 +49,7 @@ def _adopt(view: GangView, gang: Gang) -> None:
     read_record(view.record, gang)
     view.reservation.decided = gang.status.decided
     view.survey.ran = gang.status.phase == RUNNING
+    _adopt_endings(view, gang)
     if gang.status.placement is None:
         view.reservation.queue = gang.spec.queue  # of pods that Muster did not place
         return
@@ -56,6 +60,18 @@ def _adopt(view: GangView, gang: Gang) -> None:
         return  # edited by hand; what was released is rebuilt from the pins
     view.reservation.placement = placement if slots_of(placement) else None
     view.reservation.epoch = gang.status.placement.epoch
+
+
+def _adopt_endings(view: GangView, gang: Gang) -> None:
+    """Go on with what an earlier leader began to stop: some of it may be gone."""
+    view.eviction.endings = endings_recorded(gang.status.evictions)
+    view.eviction.begun = bool(view.eviction.endings)
+    view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
+    view.late = late_starts_recorded(gang.status.late_starts)
+    view.notes.stopped = set(view.eviction.told)
+    for condition in gang.status.conditions:
+        if condition.type == EVICTED:
+            view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)
 
 
 def _adopt_pins(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
@@ -76,7 +92,9 @@ def _pinned(cluster: RayCluster, pods: list[ObservedPod]) -> Placement | None:
 def _hear_kuberay(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
     """Take KubeRay's word that the gang ran, unless some of its pods were not there then."""
     since = moment_of(provisioned_since(cluster))
-    view.repairs.pod_removed = since > 0 and adoption.leaves_out_pods(since, pods)
+    removed = since > 0 and adoption.leaves_out_pods(since, pods)
+    # KubeRay never takes its word back, which was about the pods from before.
+    view.repairs.pod_removed = removed or view.eviction.last is not None
     view.understood.provisioned = was_provisioned(cluster) and not view.repairs.pod_removed
     view.survey.ran |= view.understood.provisioned and any_on_node(pods)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from coordinator.gang import ending
 from coordinator.gang.demand import NotReady
+from coordinator.gang.eviction import endings_json
 from coordinator.gang.view import LAST_RETRY, GangView, Record
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
@@ -71,8 +72,15 @@ def _write(look: Look) -> list[Action]:
 
 
 def _decides(view: GangView) -> bool:
-    """Whether pods wait for the placement to be written."""
-    return view.reservation.placement is not None and not view.survey.durable
+    """Whether pods wait for the placement, or for what is stopped, to be written."""
+    unwritten = view.reservation.placement is not None and not view.survey.durable
+    return unwritten or not endings_written(view)
+
+
+def endings_written(view: GangView) -> bool:
+    """Whether the record says what is being stopped, and nothing else."""
+    written: list[Any] = view.record.written.get("evictions", [])
+    return written == endings_json(view.eviction.endings)
 
 
 def _create(look: Look, body: dict[str, Any]) -> list[Action]:
@@ -95,13 +103,29 @@ def _write_status(look: Look, gang: Gang) -> list[Action]:
     refused = view.queueing.refusal is not None and not_ready is None and view.waits_for_room
     due = record.urgency.due(status, record.written, scene.bustle, now, refused=refused)
     record.due = _not_again_at_once(record, status, due)
-    if record.due is None or record.due > now:
+    if _stands_in_line(look, status) or record.due is None or record.due > now:
         return []
     record.writing, record.due, record.sent = True, None, status
     record.replacing = status.get("placement") != record.written.get("placement")
     record.urgency.sent(status, record.written, now)
     meta, decides = gang.metadata, _decides(view)
     return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
+
+
+def _stands_in_line(look: Look, status: Status) -> bool:
+    """Say whether the gang must wait for its turn; nothing else then has it written."""
+    view, record, lines = look.view, look.view.record, look.scene.lines
+    waits = view.waits_for_room or view.queueing.left_out is not None
+    line = None
+    if record.due is not None:
+        line = lines.line_of(status, record.written, waits=waits)
+    lines.drop(view.key, but=line)
+    if line is None or record.due is None or line.admits(view.key):
+        return False
+    later = status.get("position") == record.written.get("position")
+    line.plan(view.key, record.due, later=later)
+    record.due = None
+    return True
 
 
 def _not_again_at_once(record: Record, status: Status, due: float | None) -> float | None:

@@ -8,7 +8,6 @@ from coordinator.gang.start_window import is_failing
 from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.reconcile.fences import fence_holds, is_writable
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from kube.codec.fields import created_at
 from kube.codec.observed_pod import ObservedPod
 
 
@@ -46,8 +45,8 @@ def _may_begin(look: Look) -> bool:
     view, scene = look.view, look.scene
     if any(each.settled for each in view.survey.standing) or is_failing(view):
         return True
-    created = created_at(scene.cache.clusters[view.key].metadata)
-    rank = (view.reservation.admitted_as, -view.understood.priority, created, str(view.key))
+    arrived = scene.cache.owners.arrived_at(look.cluster)
+    rank = (view.reservation.admitted_as, -view.understood.priority, arrived, str(view.key))
     return scene.window.admits(view.key, rank, look.now)
 
 

@@ -10,12 +10,22 @@ from typing import Any
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
 from coordinator.gang.demand import NotReady, is_gathered
+from coordinator.gang.eviction import endings_json
+from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
 from coordinator.gang.view import GangView
 from coordinator.reconcile.waiting import Waits, in_words, short, waiting
 from coordinator.record.status import pruned
-from coordinator.record.urgency import ADMITTED, GATHERING, QUEUED, RUNNING, Status
+from coordinator.record.urgency import (
+    ADMITTED,
+    FAILED,
+    GATHERING,
+    PREEMPTING,
+    QUEUED,
+    RUNNING,
+    Status,
+)
 from kube.codec.placement import placement_to_status, shortage_to_status
 from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
@@ -27,6 +37,7 @@ from scheduling.state.bounded_cache import while_alive
 
 SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
 SURPLUS_PLACED = "SurplusPlaced"
+EVICTED = "Evicted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     said = _with_waiting(_explain(view, not_ready), view)
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
     past = () if over else (view.retreat.text, view.repairs.bind_refusal)
+    past = (*past, view.eviction.text if said.phase != PREEMPTING else "", _stopped_before(view))
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     also = [
         each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
@@ -58,6 +70,13 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
     message = f"{first}; {rest}" if rest else said.message
     return replace(said, message=message[:MESSAGE_LIMIT])
+
+
+def _stopped_before(view: GangView) -> str:
+    """Say of a gang that waits again why it was stopped; empty of others."""
+    last = view.eviction.last
+    waits_again = view.reservation.placement is None and view.eviction.whole is None
+    return last.message if last is not None and waits_again else ""
 
 
 def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
@@ -79,15 +98,23 @@ def _with_waiting(said: Explained, view: GangView) -> Explained:
 
 
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
+    whole = view.eviction.whole
+    if whole is not None:
+        return Explained(PREEMPTING, whole.reason, view.eviction.text or whole.message)
     if view.reservation.placement is not None or view.survey.ran or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:
-        gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
-        phase = QUEUED if gathered else GATHERING
-        return Explained(phase, not_ready.reason, not_ready.message)
+        return Explained(_phase_of_unready(view, not_ready), not_ready.reason, not_ready.message)
     if view.queueing.refusal is not None:
         return Explained(QUEUED, view.queueing.refusal.reason, view.queueing.refusal.message)
     return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
+
+
+def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:
+    if not_ready.reason is Reason.RETRIES_EXHAUSTED:
+        return FAILED
+    gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
+    return QUEUED if gathered else GATHERING
 
 
 def _runs_unplaced(view: GangView) -> bool:
@@ -140,6 +167,8 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     placed = view.reservation
     if placed.placement is not None:
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
+    status["evictions"] = endings_json(view.eviction.endings)
+    status["lateStarts"] = late_starts_json(view.late)
     return _filled(status)
 
 
@@ -203,7 +232,7 @@ def _fit_text(fit: int, wanted: int) -> str:
 
 def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
     before = {c.get("type"): c for c in view.record.written.get("conditions", ())}
-    wanted = [*_usual(view, said), *_surplus(view, said), *_keys(view)]
+    wanted = [*_usual(view, said), *_surplus(view, said), *_evicted(view, said), *_keys(view)]
     return [_condition(each, before.get(each.kind), stamp) for each in wanted]
 
 
@@ -269,6 +298,15 @@ def surplus_waits(written: Status) -> tuple[str, str]:
         if (each.get("type"), each.get("status")) == (SURPLUS_PLACED, "False"):
             return each.get("reason", ""), each.get("message", "")
     return "", ""
+
+
+def _evicted(view: GangView, said: Explained) -> list[_Condition]:
+    """Say of a gang that was stopped whole by what, and once it is admitted again that it was."""
+    last = view.eviction.last
+    if last is None:
+        return []
+    again = said.phase in (ADMITTED, RUNNING)
+    return [_Condition(EVICTED, "False" if again else "True", last.reason, last.message)]
 
 
 def _keys(view: GangView) -> list[_Condition]:

@@ -130,11 +130,12 @@ def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:
     """Read the terms where the RayCluster, its namespace or the queues are not those read last."""
-    cluster, found, queues = look.cluster, look.view.understood, look.scene.queues.selections
+    cluster, found = look.cluster, look.view.understood
+    selections = look.scene.queues.selections
     labels = look.scene.cache.namespace_labels(cluster.metadata.namespace)
-    sources = (cluster, labels, queues)
+    sources = (cluster, labels, selections)
     if found.said is None or found.read is None or any(map(is_not, found.read, sources)):
-        found.read, found.said = sources, gang_terms(cluster, labels, queues)
+        found.read, found.said = sources, gang_terms(cluster, labels, selections)
     return found.said
 
 

@@ -106,7 +106,7 @@ class Telling:
         if told is None or event.reason != self.heard:
             return 0.0
         same = told.event == event and self._shown in (None, self.others)
-        return told.at + (self._renewal if same else spacing)
+        return told.at + (max(self._renewal, spacing) if same else spacing)
 
     def _tell(self, event: EmitEvent, now: float) -> list[Action]:
         self._told[event.reason] = Told(event, now)
@@ -136,10 +136,9 @@ def share_of(uid: str) -> float:
     return zlib.crc32(uid.encode()) / 0xFFFFFFFF
 
 
-def spacing_of(quiet: float) -> float:
-    """Return the seconds for which a message stands, given the quiet time of waiting gangs.
+def spacing_of(waiting: int) -> float:
+    """Return the seconds for which a message stands, given how many gangs wait.
 
-    That one grows with their number, a tenth of a second for each: so about one gang a second is
-    told anew, of however many.
+    So about one gang a second is told anew, of however many.
     """
-    return max(SPACING, 10 * quiet)
+    return max(SPACING, float(waiting))

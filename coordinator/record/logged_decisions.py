@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
 
@@ -12,7 +13,8 @@ class Notes:
 
     `placed` (node -> pods) is decided and not yet written; `first`: nothing was decided before it.
     `releasing` (uid -> node) are releases that were sent and are in no line yet. `refused` is the
-    reason that the log told last; `fenced` (uid -> token) and `deleted` are pods that it told of.
+    reason that the log told last; `fenced` (uid -> token) and `deleted` are pods that it told of,
+    `stopped` the endings, each by the gang that it is for and its time.
     """
 
     placed: Counter[str] = field(default_factory=Counter)
@@ -21,6 +23,7 @@ class Notes:
     refused: str = ""
     fenced: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
+    stopped: set[tuple[GangKey | None, str]] = field(default_factory=set)
 
     def decided(self, placement: Placement, count: int) -> None:
         """Note a placement before it is written, the so-many-th of its gang."""

@@ -15,6 +15,8 @@ GATHERING = "Gathering"
 QUEUED = "Queued"
 ADMITTED = "Admitted"
 RUNNING = "Running"
+PREEMPTING = "Preempting"
+FAILED = "Failed"
 
 GATHER_DELAY = 5.0  # seconds without a new pod of any gang until it is told that some are missing
 GATHER_LIMIT = 30.0  # seconds until that is told though pods of others come all the time
@@ -81,11 +83,13 @@ class Urgency:
             self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
+        if status.get("evictions") != written.get("evictions"):
+            return 0.0  # nothing is stopped before it is written
         if status["reason"] in COMING:
             return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):
             return self._due_of_refusal(since, status, written, bustle) if refused else 0.0
-        return self._due_of_numbers(since, status, bustle, refused=refused)
+        return self._due_of_numbers(since, status, written, bustle, refused=refused)
 
     def _due_of_coming(self, since: float, status: Status, bustle: Bustle) -> float:
         """When it is due that pods or a verdict are missing, which mostly come by themselves."""
@@ -111,6 +115,11 @@ class Urgency:
             self.said, self.said_since = before.said, before.said_since
             self.renewals, self.unsent = before.renewals, None
 
+    def delay_of(self, quiet: float, *, later: bool) -> float:
+        """Seconds for which numbers may be wrong; a wrong position is no reason to wait `later`."""
+        delay = self.renewal_delay(quiet)
+        return delay if later else min(delay, QUIET_DELAY)
+
     def renewal_delay(self, quiet: float) -> float:
         """Seconds for which numbers of the gang may be old while it waits: the longer the more."""
         longer = SETTLE_DELAY * 2.0 ** min(self.renewals, 10)
@@ -121,11 +130,11 @@ class Urgency:
     ) -> float:
         """When it is due that a gang waits, or waits for another reason than before."""
         told = written.get("phase") == QUEUED and status["reason"] not in LASTING
-        quiet = self.written_at + bustle.quiet if told else 0.0
+        quiet = self.written_at + min(bustle.quiet, QUIET_DELAY) if told else 0.0
         return max(since + SETTLE_DELAY, quiet)
 
     def _due_of_numbers(
-        self, since: float, status: Status, bustle: Bustle, *, refused: bool
+        self, since: float, status: Status, written: Status, bustle: Bustle, *, refused: bool
     ) -> float:
         match status["phase"]:
             case "Queued" if not refused:
@@ -135,7 +144,8 @@ class Urgency:
             case "Running":
                 return max(since + SETTLE_DELAY, self.written_at + bustle.quiet)
             case _:
-                return since + self.renewal_delay(bustle.quiet)
+                same = status.get("position") == written.get("position")
+                return since + self.delay_of(bustle.quiet, later=same)
 
 
 def _says_the_same(status: Status, written: Status) -> bool:

@@ -17,6 +17,7 @@ from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event, Teller
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
@@ -34,6 +35,8 @@ from kube.api.resources import (
     PODS,
     PRIORITY_CLASSES,
     RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
 )
 from kube.api.watch_events import (
     Blind,
@@ -54,8 +57,9 @@ from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, P
 from kube.objects.gang import Gang
 from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
+from kube.ray.ray_owner import essential_job, essential_service
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
 from scheduling.model.volume import Fact
@@ -87,7 +91,9 @@ class Coordinator:
             refusal=settings.refusal_memory,
         )
         allowed = AllowedClasses(settings.priority_classes)
-        self.loop = Loop(CoordinatorState(patience, allowed), settings.debounce)
+        limit = WaitingLimit(settings.waiting_per_namespace)
+        state = CoordinatorState(patience, allowed, waiting_limit=limit)
+        self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
@@ -101,6 +107,7 @@ class Coordinator:
             "raypods": self._ray_pods,
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
+            **self._ray_owners(),
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
@@ -161,6 +168,29 @@ class Coordinator:
                 DeviceClass,
                 _sink(feed, "deviceclasses", _device_class_event),
                 selection=Selection(may_be_absent=True),
+            ),
+        }
+
+    def _ray_owners(self) -> dict[str, Reflector[Any]]:
+        """The watches of what makes RayClusters; there is none where no such kind is served."""
+        client, sink = self._client, partial(_sink, self.loop.feed)
+        lenient = Selection(may_be_absent=True)
+        return {
+            "rayjobs": Reflector(
+                client,
+                RAY_JOBS,
+                RayJob,
+                sink("rayjobs", _ray_owner_event),
+                project=essential_job,
+                selection=lenient,
+            ),
+            "rayservices": Reflector(
+                client,
+                RAY_SERVICES,
+                RayService,
+                sink("rayservices", _ray_owner_event),
+                project=essential_service,
+                selection=lenient,
             ),
         }
 
@@ -334,6 +364,16 @@ def _cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
             return happened.ClusterGone(
                 GangKey(cluster.metadata.namespace, cluster.metadata.name), cluster.metadata.uid
             )
+        case _:
+            return None
+
+
+def _ray_owner_event(told: WatchEvent[RayJob] | WatchEvent[RayService]) -> Event | None:
+    match told:
+        case Changed(obj=owner):
+            return happened.RayOwnerSeen(owner)
+        case Deleted(obj=owner):
+            return happened.RayOwnerGone(owner.metadata.uid)
         case _:
             return None
 

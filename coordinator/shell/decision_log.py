@@ -5,7 +5,9 @@ from typing import Any
 import structlog
 
 from coordinator.messages.actions import LogDecision
-from coordinator.metrics import ADMISSION_WAIT
+from coordinator.metrics import ADMISSION_WAIT, LATE_STARTS, PREEMPTIONS
+from coordinator.reconcile.decisions import GANG_STOPPED
+from scheduling.model.verdict import Reason
 
 log = structlog.get_logger()
 
@@ -14,10 +16,15 @@ MOST_NODES = 10
 
 
 def write(decision: LogDecision) -> None:
-    """Write the line, and observe the wait that has ended."""
+    """Write the line, observe the wait that has ended, and count what was preempted."""
     log.info(decision.what, **_fields(decision))
     if decision.started and decision.seconds is not None:
         ADMISSION_WAIT.observe(decision.seconds)
+    if decision.what == GANG_STOPPED and decision.reason == Reason.READY_TIMEOUT:
+        LATE_STARTS.labels(decision.queue).inc()
+    if decision.preempted:
+        count = decision.replicas or 1
+        PREEMPTIONS.labels(decision.queue, decision.preempted).inc(count)
 
 
 def _fields(decision: LogDecision) -> dict[str, Any]:

@@ -21,29 +21,37 @@ from coordinator.messages.actions import (
     DeleteGang,
     DeletePod,
     EmitEvent,
+    EvictPod,
     FencePod,
     LogDecision,
     PatchGangSpec,
     Regarding,
     ReleasePod,
+    ResumeRayJob,
+    SuspendRayJob,
+    TryEviction,
+    TrySuspension,
     WriteGangStatus,
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
 from coordinator.messages.events import (
     Event,
+    EvictionTried,
     GangGone,
     GangSeen,
     PodGone,
     PodPatchEnded,
     PodSeen,
     QueueWriteEnded,
+    RayJobWriteEnded,
     Teller,
     WriteEnded,
 )
-from coordinator.metrics import EVENTS_DROPPED, WRITES
+from coordinator.metrics import EVENTS_DROPPED, EVICTIONS, WRITES
 from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
+from coordinator.shell.stopper import Stopper
 from coordinator.shell.write_lanes import Lanes
 from kube.api.client import Client
 from kube.api.errors import ApiError, Conflict, Invalid, KubeError, NotFound, is_of_what_goes
@@ -53,6 +61,7 @@ from kube.codec.pod_patches import Operation, fence_patch, release_patch, unpinn
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
+from kube.objects.ray import RayJob
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
@@ -94,6 +103,7 @@ class Executor:
         self._term = term
         self._feed = feed
         self._recorder = Recorder(client, identity)
+        self._stopper = Stopper(client)
         self._concurrency = concurrency
         self._urgent = Lanes()
         self._courtesy: deque[tuple[float, Action]] = deque()
@@ -320,6 +330,71 @@ class Executor:
             return [PodPatchEnded(action.gang, action.uid, str(error))]
         WRITES.labels("pod_delete", "done").inc()
         return [PodPatchEnded(action.gang, action.uid, None)]
+
+    @_do.register
+    async def _try_eviction(self, action: TryEviction) -> list[Event]:
+        request = self._stopper.try_to_evict(action.namespace, action.name, action.uid)
+        return [EvictionTried(action.gang, action.uid, await self._refusal_of(request))]
+
+    @_do.register
+    async def _try_suspension(self, action: TrySuspension) -> list[Event]:
+        request = self._stopper.try_to_suspend(action.job, action.suspended_for)
+        uid = action.job.metadata.uid
+        return [EvictionTried(action.gang, uid, await self._refusal_of(request))]
+
+    async def _refusal_of(self, dry_run: Awaitable[None]) -> str | None:
+        """Return what the API server said against a dry run; what is gone is in no way."""
+        try:
+            await dry_run
+        except NotFound:
+            return None
+        except KubeError as error:
+            EVICTIONS.labels("would_be_refused").inc()
+            return str(error)
+        EVICTIONS.labels("would_be_accepted").inc()
+        return None
+
+    @_do.register
+    async def _evict(self, action: EvictPod) -> list[Event]:
+        try:
+            await self._stopper.evict(action.namespace, action.name, action.uid)
+        except NotFound:
+            EVICTIONS.labels("gone").inc()
+            gone = PodGone(action.namespace, action.name, action.uid, Teller.ANSWER)
+            return [gone, PodPatchEnded(action.gang, action.uid, None)]
+        except KubeError as error:
+            EVICTIONS.labels("refused" if isinstance(error, ApiError) else "error").inc()
+            self._in_doubt |= error.outcome_unknown
+            refused, unknown = isinstance(error, ApiError), error.outcome_unknown
+            return [PodPatchEnded(action.gang, action.uid, str(error), refused, unknown)]
+        EVICTIONS.labels("accepted").inc()
+        return [PodPatchEnded(action.gang, action.uid, None)]
+
+    @_do.register
+    async def _suspend(self, action: SuspendRayJob) -> list[Event]:
+        request = self._stopper.suspend(action.job, action.suspended_for)
+        return await self._write_ray_job(action.gang, action.job, "rayjob_suspend", request)
+
+    @_do.register
+    async def _resume(self, action: ResumeRayJob) -> list[Event]:
+        request = self._stopper.resume(action.job)
+        return await self._write_ray_job(action.gang, action.job, "rayjob_resume", request)
+
+    async def _write_ray_job(
+        self, gang: GangKey, job: RayJob, what: str, request: Awaitable[RayJob]
+    ) -> list[Event]:
+        """Patch a RayJob; what became of it is told by its watch alone."""
+        uid = job.metadata.uid
+        try:
+            await request
+        except KubeError as error:
+            self._failed(what, error)
+            if not is_of_what_goes(error):
+                log.info("RayJob write failed", gang=str(gang), what=what, error=str(error))
+            unknown = error.outcome_unknown
+            return [RayJobWriteEnded(gang, uid, str(error), _is_refusal(error), unknown)]
+        WRITES.labels(what, "done").inc()
+        return [RayJobWriteEnded(gang, uid, None)]
 
     @_do.register
     async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:

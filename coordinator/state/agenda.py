@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from coordinator.record.urgency import QUIET_DELAY
+from coordinator.record.write_lines import WriteLines
 from scheduling.model.gang import GangKey
 
 LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
@@ -14,7 +15,8 @@ class Agenda:
 
     `dirty` are the gangs to look at now, `late` those that are looked at in a moment or before the
     next cycle, `wake_at` when time alone asks for a look. `refresh_at` is when numbers are to be
-    worked out anew, `cycled_at` when the last cycle was.
+    worked out anew, `cycled_at` when the last cycle was. `lines` are the gangs whose status waits
+    for its turn to be written.
     """
 
     dirty: set[GangKey] = field(default_factory=set)
@@ -23,6 +25,7 @@ class Agenda:
     cycle_wanted: bool = False
     refresh_at: float | None = None
     cycled_at: float = 0.0
+    lines: WriteLines = field(default_factory=WriteLines)
 
     def put_off(self, key: GangKey, now: float) -> None:
         """Look at a gang in a moment, unless something has it looked at before."""
@@ -62,3 +65,4 @@ class Agenda:
         self.late.clear()
         self.wake_at.clear()
         self.refresh_at, self.cycle_wanted = None, False
+        self.lines.forget()

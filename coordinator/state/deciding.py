@@ -1,7 +1,7 @@
 """Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import chain
 from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
@@ -9,7 +9,9 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
+from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
+from coordinator.state.preempting import propose
 from reservation.edits import merged
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -17,7 +19,7 @@ from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
-from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.model.verdict import Admitted, Decision, Reason, Refusal
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.holder_index import Holders
 from scheduling.state.pod_index import ExistingPods
@@ -29,7 +31,7 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     """Decide; returns the gangs in the order of the queue, in which they are to be written."""
     agenda = known.agenda
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
-    line_up(known)
+    _refuse_beyond_limit(known, line_up(known), moment)
     decisions = _decisions(known, moment)
     waiting = _note_answers(known, decisions, moment)
     known.cycles.quiet = quiet_delay(waiting)
@@ -60,7 +62,8 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
         holders=Holders(known.cache.holders),
         volumes=_volumes(known),
     )
-    cycles.passes.update(cycles.memory.passed)
+    cycles.ages.passed(cycles.memory.passed)
+    propose(known, cycles.memory.preemptions, moment)
     if cycles.memory.old:
         known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
     if cycles.memory.asks_again_in < inf:
@@ -94,22 +97,36 @@ def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -
             if known.views[view.key].queueing.left_out is None:
                 known.cycles.waiting.drop(view.key)
     refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
-    before = _positions(known.cycles.waiting) if refused else {}
+    before = _positions(known.cycles.waiting, [view for view, _ in refused])
     for view, verdict in refused:
-        _refused(known, view, verdict, 1 + before[view.key], moment)
+        position = told_position(1 + before[view.key], len(known.cycles.waiting))
+        _refused(known, view, verdict, position, moment)
     return len(known.cycles.waiting)
 
 
-def _positions(waiting: WaitingGangs) -> dict[GangKey, int]:
-    """Return how many gangs of its queue wait for their minimum before each gang.
+def _positions(waiting: WaitingGangs, refused: Iterable[GangView]) -> dict[GangKey, int]:
+    """Return how many gangs wait before each of those that stand in line with some gangs."""
+    asked = (waiting.gang(view.key) for view in refused)
+    queues = {each.queue for each in asked if each is not None}
+    lines = (waiting.line(queue) for queue in sorted(queues))
+    return dict(chain.from_iterable(line.minimums_ahead() for line in lines))
 
-    One that has its minimum waits for surplus alone and is before no other gang.
-    """
-    before: dict[GangKey, int] = {}
-    for line in waiting.lines():
-        ahead = accumulate((bool(gang.minimum) for gang in line.gangs), initial=0)
-        before.update(zip((gang.key for gang in line.gangs), ahead, strict=False))
-    return before
+
+def _refuse_beyond_limit(known: Known, keys: Iterable[GangKey], moment: Moment) -> None:
+    """Say once why gangs are not decided; the number in it is that of when they came to wait."""
+    for key in keys:
+        view = known.views[key]
+        before = view.queueing.refusal
+        if before is None or before.reason != Reason.NAMESPACE_LIMIT:
+            _refused(known, view, _as_recorded(view, known.waiting_limit.refusal(key)), 0, moment)
+
+
+def _as_recorded(view: GangView, refusal: Refusal) -> Refusal:
+    """Return a refusal as an earlier leader told it, if it did."""
+    written = view.record.written
+    if written.get("reason") != refusal.reason:
+        return refusal
+    return Refusal(refusal.reason, written.get("message", "").partition("; ")[0])
 
 
 def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) -> None:
@@ -143,10 +160,19 @@ def _refused(known: Known, view: GangView, refusal: Refusal, position: int, mome
     if not same_reason:
         known.agenda.dirty.add(view.key)
     elif not same:
-        _look_when_quiet(known, view, moment)
+        _stand_in_line(known, view, moment)
 
 
 def _look_when_quiet(known: Known, view: GangView, moment: Moment) -> None:
     urgency = view.record.urgency
     since = urgency.fall_behind(moment.now)
     known.agenda.wake_by(view.key, since + urgency.renewal_delay(known.cycles.quiet))
+
+
+def _stand_in_line(known: Known, view: GangView, moment: Moment) -> None:
+    """Have the gang looked at when its numbers have been wrong for long and it is its turn."""
+    urgency, position = view.record.urgency, view.queueing.position
+    later = position == view.record.written.get("position", 0)
+    since = urgency.fall_behind(moment.now)
+    due = since + urgency.delay_of(known.cycles.quiet, later=later)
+    known.agenda.lines.numbers.plan(view.key, due, later=later)

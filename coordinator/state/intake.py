@@ -14,6 +14,7 @@ from coordinator.messages.events import (
     DeviceClassGone,
     DeviceClassSeen,
     Event,
+    EvictionTried,
     FactGone,
     FactSeen,
     FactsLost,
@@ -32,6 +33,9 @@ from coordinator.messages.events import (
     QueueGone,
     QueueSeen,
     QueueWriteEnded,
+    RayJobWriteEnded,
+    RayOwnerGone,
+    RayOwnerSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -39,7 +43,7 @@ from coordinator.messages.events import (
     TimePassed,
     WriteEnded,
 )
-from coordinator.state import pod_intake, terms
+from coordinator.state import pod_intake, resuming, terms
 from coordinator.state.known import Known
 from kube.ray.ray_cluster import is_terminating, says_the_same
 from scheduling.model.gang import GangKey
@@ -79,7 +83,7 @@ def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
     if before is not None and says_the_same(before, event.cluster):
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(event.cluster)
-    known.cache.clusters[key] = event.cluster
+    known.cache.put_cluster(key, event.cluster)
     known.unknown_keys.seen(key, event.cluster)
     known.agenda.dirty.add(key)
 
@@ -87,10 +91,33 @@ def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
 def _cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
     before = known.cache.clusters.get(event.key)
     if before is not None and before.metadata.uid == event.uid:
-        del known.cache.clusters[event.key]
+        known.cache.remove_cluster(event.key)
         known.unknown_keys.gone(event.key)
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
+
+
+def _ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
+    if known.cache.owners.put(event.owner):
+        known.agenda.dirty |= known.cache.owners.clusters_of(event.owner.metadata.uid)
+
+
+def _ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
+    known.cache.owners.drop(event.uid)
+    known.agenda.dirty |= known.cache.owners.clusters_of(event.uid)
+
+
+def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -> None:
+    view = known.views.get(event.gang)
+    if view is None or event.uid not in view.eviction.sent:
+        resuming.resumption_ended(known, event, moment)
+        return
+    if event.error is None or event.unknown:
+        view.eviction.accepted()
+    if event.error is not None:
+        view.eviction.sent.discard(event.uid)
+        view.eviction.refused(moment.now, event.error if event.refused else "")
+    known.agenda.dirty.add(event.gang)
 
 
 def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
@@ -129,12 +156,14 @@ def _namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
     name = event.namespace.metadata.name
     before = known.cache.namespace_labels(name)
     known.cache.put_namespace(event.namespace)
+    known.reports.selected.forget()
     if dict(before) != dict(event.namespace.metadata.labels):
         known.agenda.dirty |= {key for key in known.cache.clusters if key.namespace == name}
 
 
 def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:
     known.cache.remove_namespace(event.name)
+    known.reports.selected.forget()
 
 
 def _priority_class_seen(event: PriorityClassSeen, known: Known, moment: Moment) -> None:
@@ -227,6 +256,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodSeen: pod_intake.pod_seen,
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
+    EvictionTried: pod_intake.eviction_tried,
+    RayJobWriteEnded: _ray_job_write_ended,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,
@@ -234,6 +265,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     NodeGone: _node_gone,
     ClusterSeen: _cluster_seen,
     ClusterGone: _cluster_gone,
+    RayOwnerSeen: _ray_owner_seen,
+    RayOwnerGone: _ray_owner_gone,
     GangSeen: _gang_seen,
     GangGone: _gang_gone,
     WriteEnded: _write_ended,

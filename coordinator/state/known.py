@@ -1,6 +1,5 @@
 """Holds everything the coordinator knows: what was observed, and what the leader decided."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -9,11 +8,13 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.ending import Orphans
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
-from coordinator.gang.view import GangView
+from coordinator.gang.view import Attempts, GangView
 from coordinator.messages.clock import Patience
+from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import BUILT_IN, QueueRegistry
 from coordinator.queues.reports import QueueReports
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.record.renewals import Renewals
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
@@ -21,8 +22,17 @@ from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
+from scheduling.model.preemption import GangPart
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
+
+
+@dataclass(slots=True)
+class Resumption:
+    """The resumption of one RayJob: the version of it that was resumed, and what failed."""
+
+    version: str = ""
+    attempts: Attempts = field(default_factory=Attempts)
 
 
 @dataclass
@@ -30,7 +40,9 @@ class Term:
     """What a leader knows beyond what is observed; thrown away when its term ends.
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
-    earlier leader has seen gated, and may be releasing.
+    earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
+    be stopped for, with the replicas that are to end of each. `resumptions` are of the
+    RayJobs, by uid, that Muster suspended.
     """
 
     epoch: int = 0
@@ -39,6 +51,8 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
+    trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
+    resumptions: dict[str, Resumption] = field(default_factory=dict)
 
 
 @dataclass
@@ -47,8 +61,9 @@ class Cycles:
 
     `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
     many placements were decided. `waiting` are the gangs that the last one was asked about,
-    `passes` counts how often a blocked gang was passed. `looked_at` are the gangs that may ask for
-    something else since then, `avoided` the nodes that pods avoided, by namespace and shape.
+    `ages` says which of them have aged. `looked_at` are the gangs that may ask for
+    something else since then, `avoided` the nodes that pods avoided, by namespace and shape, and
+    `parts` what could be taken from gangs that were not looked at since.
     """
 
     memory: Memory | None = None
@@ -56,9 +71,10 @@ class Cycles:
     quiet: float = QUIET_DELAY
     admissions: int = 0
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
-    passes: Counter[GangKey] = field(default_factory=Counter)
+    ages: Ages = field(default_factory=Ages)
     looked_at: set[GangKey] = field(default_factory=set)
     avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    parts: dict[GangKey, tuple[GangPart, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -75,6 +91,7 @@ class Known:
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     reports: QueueReports = field(default_factory=QueueReports)
+    waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)
@@ -97,7 +114,11 @@ class Known:
 
     def _ends(self) -> Iterator[float]:
         yield from self.agenda.wake_at.values()
+        yield from (at for at in (self.agenda.lines.next_at,) if at is not None)
         alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
         yield from (at for at in alone if at is not None)
+        for each in self.term.resumptions.values():
+            if each.attempts.not_before > float("-inf"):
+                yield each.attempts.not_before
         if self.reports.next_at is not None and not self.blind:
             yield self.reports.next_at

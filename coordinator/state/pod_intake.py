@@ -3,7 +3,7 @@
 from coordinator.gang.expected_changes import goes_on
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
-from coordinator.messages.events import PodGone, PodPatchEnded, PodSeen
+from coordinator.messages.events import EvictionTried, PodGone, PodPatchEnded, PodSeen
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
@@ -42,7 +42,29 @@ def patch_ended(event: PodPatchEnded, known: Known, moment: Moment) -> None:
         known.agenda.dirty.add(event.gang)
 
 
+def eviction_tried(event: EvictionTried, known: Known, moment: Moment) -> None:
+    """Take in how the dry run of an eviction ended."""
+    view = known.views.get(event.gang)
+    if view is not None:
+        for probe in view.eviction.probes.values():
+            probe.heard(event.uid, event.refusal or "")
+        known.agenda.dirty.add(event.gang)
+
+
+def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
+    eviction = view.eviction
+    if event.uid not in eviction.sent:
+        return
+    eviction.sent.discard(event.uid)
+    if event.error is None:
+        eviction.accepted()
+    else:
+        eviction.begun |= event.unknown
+        eviction.refused(now, event.error if event.refused else "")
+
+
 def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:
+    _note_eviction(view, event, now)
     writes, uid = view.pod_writes, event.uid
     writes.inflight.discard(uid)
     if event.error is None:

@@ -2,6 +2,7 @@
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
+from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state.known import Known, Term
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -30,7 +31,9 @@ def forget_term(known: Known) -> None:
     known.agenda.forget_term()
     known.unknown_keys.forget_told()
     known.reports.forget_term()
+    known.waiting_limit = WaitingLimit(known.waiting_limit.most)
     known.cycles.memory = None
+    known.cycles.parts.clear()
     known.cycles.waiting = WaitingGangs(known.queues.tree)
 
 

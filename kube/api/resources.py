@@ -13,6 +13,8 @@ DEVICE_CLASSES = Resource(
     group="resource.k8s.io", version="v1", plural="deviceclasses", namespaced=False
 )
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
+RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=True)
+RAY_SERVICES = Resource(group="ray.io", version="v1", plural="rayservices", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False

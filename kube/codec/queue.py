@@ -6,7 +6,14 @@ from kube.codec.fields import read_amounts
 from kube.codec.selectors import selector
 from kube.objects.queue import Ageing, GangQueue, Preemption
 from scheduling.model.constraints import Requirement
-from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import (
+    NodeSelectorScope,
+    Ordering,
+    Queue,
+    Reclaim,
+    WhenBlocked,
+    WithinQueue,
+)
 
 
 def read_queue(found: GangQueue) -> Queue:
@@ -27,6 +34,8 @@ def read_queue(found: GangQueue) -> Queue:
         longest_wait=ageing.max_wait_seconds,
         within_queue=WithinQueue(preemption.within_queue),
         reclaim=Reclaim(preemption.reclaim),
+        node_selector=tuple(sorted(spec.node_selector.items())),
+        node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
     )
 
 

@@ -174,6 +174,34 @@ class GangPlacement(Part, frozen=True):
     pod_sets: Annotated[OrNull[tuple[PlacedPodSet, ...]], Allows(**map_of("name"))] = ()
 
 
+class GangEviction(Part, frozen=True):
+    """Something of the gang that is being stopped. Once it is written, it is carried out."""
+
+    reason: Annotated[str, Allows("The cause, in one word.", required=True)] = ""
+    message: Annotated[str, Allows("The same for people.")] = ""
+    since: Annotated[str, Allows("When it was decided.", format="date-time")] = ""
+    preemptor: Annotated[
+        str, Allows("The gang that it is stopped for, as namespace/name; absent for other causes.")
+    ] = ""
+    replicas: Annotated[
+        OrNull[tuple[str, ...]],
+        Allows(
+            "The replicas that are stopped, each as group/name: the name is that of the pod, or, "
+            "with numOfHosts above 1, of the replica. Absent where the whole gang is.",
+            **ATOMIC_LIST,
+        ),
+    ] = ()
+
+
+class GangLateStarts(Slim, frozen=True):
+    """Starts in a row in which the minimum was not ready in time."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    not_before: Annotated[str, Allows("When the gang may start again.", format="date-time")] = ""
+    generation: Annotated[int, Allows("That of the RayCluster; absent with autoscaling.")] = 0
+    retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -187,7 +215,13 @@ class GangStatus(Part, frozen=True):
     decided: Annotated[
         int, Allows("Placements decided so far; while 0, no pod can have been released.", **COUNT)
     ] = 0
-    position: Annotated[int | None, Allows("Place in the queue, from 1 on.", **COUNT)] = None
+    position: Annotated[
+        int | None,
+        Allows(
+            "Place in the queue, from 1 on; from 5 on rounded where more than 600 gangs wait.",
+            **COUNT,
+        ),
+    ] = None
     ready: Annotated[str, Allows("Pods that are ready, of all, such as 3/5.")] = ""
     ready_pods: Count = 0
     total_pods: Count = 0
@@ -196,6 +230,11 @@ class GangStatus(Part, frozen=True):
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
     pod_sets: Annotated[OrNull[tuple[GangPodSetStatus, ...]], Allows(**map_of("name"))] = ()
     placement: GangPlacement | None = None
+    evictions: Annotated[
+        OrNull[tuple[GangEviction, ...]],
+        Allows("What of the gang is being stopped.", **ATOMIC_LIST),
+    ] = ()
+    late_starts: GangLateStarts | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -3,6 +3,7 @@
 The CustomResourceDefinition is generated from these structs (`crds`). `kube.codec.queue` reads it.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from kube.objects.base import (
@@ -12,6 +13,7 @@ from kube.objects.base import (
     OrNull,
     Part,
     Quantities,
+    Quantity,
     SelectorRequirement,
     Slim,
 )
@@ -27,6 +29,27 @@ _LIMIT_RULES = (
     ),
     ("has(self.parent) || !has(self.lendingLimit)", "lendingLimit needs a parent to lend to"),
 )
+_LENDING_RULE = (
+    (
+        "!has(self.lendingLimit) || !has(self.quota) || self.lendingLimit.all(name, "
+        "!(name in self.quota) || quantity(string(self.lendingLimit[name]))"
+        ".compareTo(quantity(string(self.quota[name]))) <= 0)"
+    ),
+    "lendingLimit must not exceed quota, resource by resource",
+)
+
+# A pattern binds texts alone, so numbers have a rule. The API server refuses rules of which it
+# cannot tell that they are cheap, hence the bounds.
+Amounts = Mapping[str, Annotated[Quantity, Allows(maxLength=32)]]
+_AMOUNTS: dict[str, Any] = {
+    "maxProperties": 64,
+    **rules(
+        (
+            "self.all(name, type(self[name]) == string || self[name] >= 0)",
+            "amounts must not be negative",
+        )
+    ),
+}
 _PARENT_RULE = (
     "!has(self.spec) || !has(self.spec.parent) || self.spec.parent != self.metadata.name",
     "a queue cannot be its own parent",
@@ -85,14 +108,32 @@ class Preemption(Slim, frozen=True):
 
 
 class Timeouts(Slim, frozen=True):
-    """How long the steps of a gang of this queue may take; absent means for ever."""
+    """How long the start of a gang may take, and what becomes of one that takes longer."""
 
-    admission_seconds: Annotated[
-        int | None, Allows("From the first pod until the gang is placed.", **_SECONDS)
-    ] = None
     ready_seconds: Annotated[
-        int | None, Allows("From the placement until the minimum is ready.", **_SECONDS)
+        int | None,
+        Allows(
+            "From the placement until the minimum is ready; else the gang is evicted and waits "
+            "again. Absent means for ever.",
+            **_SECONDS,
+        ),
     ] = None
+    retries: Annotated[
+        int,
+        Allows(
+            "How often in a row it is started again; then it is Failed.",
+            minimum=0,
+            maximum=1000,
+            format="int64",
+        ),
+    ] = 3
+    backoff_seconds: Annotated[
+        int,
+        Allows(
+            "Between the end of the first start and the next; doubled each time, to 3600 at most.",
+            **(_SECONDS | {"maximum": 3600}),
+        ),
+    ] = 60
 
 
 class Ageing(Slim, frozen=True):
@@ -109,25 +150,34 @@ class Ageing(Slim, frozen=True):
 class GangQueueSpec(Part, frozen=True):
     """The rules of a queue."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES)
+    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES, _LENDING_RULE)
 
     parent: Annotated[str, Allows("The queue to borrow from.", **NAME)] = ""
     quota: Annotated[
-        Quantities | None, Allows("What the gangs of the queue may hold together.")
+        Amounts | None, Allows("What the gangs of the queue may hold together.", **_AMOUNTS)
     ] = None
     borrowing_limit: Annotated[
-        Quantities | None,
-        Allows("How much of the parent's free quota may be taken beside it."),
+        Amounts | None,
+        Allows("How much of the parent's free quota may be taken beside it.", **_AMOUNTS),
     ] = None
     lending_limit: Annotated[
-        Quantities | None, Allows("How much of the quota others may take while it is free.")
+        Amounts | None,
+        Allows("How much of the quota others may take while it is free.", **_AMOUNTS),
     ] = None
     namespace_selector: Annotated[
         QueueSelector | None, Allows("The namespaces whose gangs may use the queue.")
     ] = None
     node_selector: Annotated[
-        OrNull[Labels], Allows("Labels of the nodes that its gangs may use.")
+        OrNull[Labels],
+        Allows("Labels of the nodes that gangs of the queue and those below it may use."),
     ] = {}
+    node_selector_scope: Annotated[
+        str,
+        Allows(
+            "The pods that nodeSelector binds: those that ask for a device under quota; or all.",
+            enum=["Devices", "All"],
+        ),
+    ] = "Devices"
     ordering: Annotated[
         str, Allows("Priority, then first come; or first come alone.", enum=["Priority", "FIFO"])
     ] = "Priority"

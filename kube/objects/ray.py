@@ -1,6 +1,6 @@
-"""Fields read of a RayCluster."""
+"""Fields read of a RayCluster, and of the RayJob or RayService that made it."""
 
-from kube.objects.base import Condition, ObjectMeta, OrNull, Part, Slim
+from kube.objects.base import Condition, Labels, ObjectMeta, OrNull, Part, Slim
 
 
 class WorkerGroup(Slim, frozen=True):
@@ -48,3 +48,38 @@ class RayCluster(Slim, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: RayClusterSpec = RayClusterSpec()
     status: RayClusterStatus = RayClusterStatus()
+
+
+class RayJobSpec(Part, frozen=True):
+    """What of a RayJob says how it can be stopped and started again."""
+
+    suspend: bool | None = None
+    shutdown_after_job_finishes: bool | None = None
+    cluster_selector: OrNull[Labels] = {}
+    backoff_limit: int | None = None
+    submission_mode: str | None = None
+
+
+class RayJobStatus(Slim, frozen=True):
+    """How far KubeRay has come with a RayJob; `failed` are the tries that failed so far."""
+
+    job_deployment_status: str = ""
+    ray_cluster_name: str = ""
+    failed: int | None = None
+
+
+class RayJob(Slim, frozen=True):
+    """A RayJob, which makes a RayCluster for each of its tries."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: RayJobSpec = RayJobSpec()
+    status: RayJobStatus = RayJobStatus()
+
+
+class RayService(Slim, frozen=True):
+    """A RayService, which makes a RayCluster for each of its versions."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+RayOwner = RayJob | RayService

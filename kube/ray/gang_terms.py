@@ -4,15 +4,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray.ray_cluster import MOST_GROUPS, Answer, OptIn, opt_in
-from scheduling.model.queue import Queue
-from scheduling.queueing.membership import NotAllowed, choose_queue
+from scheduling.queueing.membership import NO_SELECTIONS, NotAllowed, Selections, choose_queue
 
 HEAD = names.RAY_HEAD_GROUP
 
@@ -22,7 +20,6 @@ DEFAULT_MAX_REPLICAS = 2**31 - 1
 
 
 DEFAULT_HOSTS = 1
-NO_QUEUES: Mapping[str, Queue] = MappingProxyType({})
 _SHOWN = 120  # an annotation may be 256 KiB long, a message should not
 _NAMES_SHOWN = 10
 _PROBLEMS_SHOWN = 5
@@ -105,12 +102,12 @@ class GangTerms:
 
 
 def gang_terms(
-    cluster: RayCluster, namespace_labels: Labels, queues: Mapping[str, Queue] = NO_QUEUES
+    cluster: RayCluster, namespace_labels: Labels, selections: Selections = NO_SELECTIONS
 ) -> GangTerms | Misconfigured:
-    """Read what a RayCluster asks for; `queues` are the GangQueues there are, by name."""
+    """Read what a RayCluster asks for; `selections` has the GangQueues there are."""
     labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
     minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
-    asked, queue = _queue_named(cluster), queue_asked(cluster, namespace_labels, queues)
+    asked, queue = _queue_named(cluster), queue_asked(cluster, namespace_labels, selections)
     duration = annotations.get(names.EXPECTED_DURATION)
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
@@ -134,10 +131,10 @@ def gang_terms(
 
 
 def queue_asked(
-    cluster: RayCluster, namespace_labels: Labels, queues: Mapping[str, Queue]
+    cluster: RayCluster, namespace_labels: Labels, selections: Selections
 ) -> str | NotAllowed:
     """Return the queue that a RayCluster names, or that its namespace has."""
-    return choose_queue(_queue_named(cluster), namespace_labels, queues)
+    return choose_queue(_queue_named(cluster), namespace_labels, selections)
 
 
 def pods_wanted(cluster: RayCluster) -> int:

@@ -23,11 +23,12 @@ ANNOTATIONS = frozenset(
         names.TOPOLOGY_PREFERRED,
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
+        names.RETRY,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE,))
+WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR))
 """Keys that Muster writes itself."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN

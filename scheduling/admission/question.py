@@ -67,3 +67,18 @@ Outcome = Accepted | Rejected
 def places_any(outcome: Outcome) -> bool:
     """Say whether any pod is placed; a surplus alone is accepted also where none of it fits."""
     return isinstance(outcome, Accepted) and bool(outcome.placement.assignments)
+
+
+@dataclass(slots=True)
+class SearchSteps:
+    """The steps that are left to all searches of a cycle together."""
+
+    left: int
+
+    def at_most(self, steps: int) -> int:
+        """Return how many of some steps the next search may take."""
+        return max(0, min(steps, self.left))
+
+    def spend(self, steps: int) -> None:
+        """Count the steps of a search."""
+        self.left -= steps

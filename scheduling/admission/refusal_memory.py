@@ -5,8 +5,8 @@ its place in the order. So a refusal stands while the first two are equal and no
 room that one of the gang's pods could use.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import inf
 
 from scheduling.admission.pods import Surroundings
@@ -15,8 +15,10 @@ from scheduling.filters.feasibility import is_feasible_somewhere
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
+from scheduling.model.preemption import InVain, Preemption
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
+from scheduling.queueing.told import Told
 
 CERTAIN = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
 """Reasons for which a gang certainly does not fit."""
@@ -58,8 +60,10 @@ class Memory:
     were taken over from the cycle before, `old` which of them may have other numbers by now. `took`
     says that a gang was given room: if that is free again in the next cycle, more is left than the
     refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
-    `held_back` has by queue all that the refusals of undecided gangs follow from: where it is the
-    same they stand. `asks_again_in` is after how many seconds time alone may turn a refusal.
+    `told` is what the gangs were told that were not decided. `asks_again_in` is after how many
+    seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
+    gangs for which parts of others end, with the room that is held for them; `in_vain` those for
+    which nothing can be taken.
     """
 
     room: FreeCapacity
@@ -69,8 +73,10 @@ class Memory:
     old: frozenset[GangKey] = frozenset()
     took: bool = False
     passed: tuple[GangKey, ...] = ()
-    held_back: Mapping[str, Hashable] = field(default_factory=dict)
+    told: Told | None = None
     asks_again_in: float = inf
+    preemptions: tuple[Preemption, ...] = ()
+    in_vain: InVain | None = None
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

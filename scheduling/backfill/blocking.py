@@ -8,14 +8,14 @@ Whatever the rule, nothing in its queue passes a gang that was passed too often;
 one that has waited too long, but gangs that their own quota covers where it would borrow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
 import numpy as np
 
 from scheduling.admission.gang import admit
-from scheduling.admission.question import Accepted, Question
+from scheduling.admission.question import Accepted, Question, SearchSteps
 from scheduling.backfill.reservations import (
     Contested,
     Outlook,
@@ -28,8 +28,9 @@ from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import LIMIT, Mask, Requests
-from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
+from scheduling.model.pod import PodShape
 from scheduling.model.queue import WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.independent import demand_of
@@ -40,7 +41,7 @@ from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods
 
 STEPS = 200_000
-"""What the search for a later start may take each time it is asked."""
+"""What the search for a later start may take each time it is asked, within what the cycle has."""
 
 
 LONGEST = 60.0
@@ -54,21 +55,22 @@ class Blocking:
     """
 
     def __init__(
-        self, queues: Queues, order: QueueOrder, nodes: NodeSnapshot, existing: ExistingPods | None
+        self,
+        queues: Queues,
+        order: QueueOrder,
+        nodes: NodeSnapshot,
+        existing: ExistingPods | None,
+        steps: SearchSteps,
     ) -> None:
         self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
-        self._tree = queues.waiting.tree
+        self._tree, self._steps = queues.waiting.tree, steps
         self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
+        self._keeps_quota = False
         self._started: list[RunningGang] = []
+        self._delayed: dict[Hashable, Reservation] = {}
         self.passed: list[GangKey] = []
         self.asks_again_in = inf
-        nowhere = np.zeros(len(nodes.names), dtype=np.bool_)
-        for first, *others in order.over_quota():
-            self._first[first.queue] = first
-            for gang in (first, *(each for each in others if each.key in queues.aged)):
-                if self._keeps_a_start(gang):
-                    self._keep(gang, self._quota_for(gang, nowhere))
 
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
@@ -76,46 +78,72 @@ class Blocking:
             return
         self._hold_behind(gang)
         if self._keeps_a_start(gang):
+            self._keep_quota()
+            short = self._short_of(gang, refusal)
+            fitting = tuple(each for each in gang.minimum if each not in short)
             none = np.zeros(len(self._tree.names), dtype=np.bool_)
-            self._keep(gang, Contested(self._waits_for(gang, refusal), none))
+            self._keep(gang, Contested(self._nodes_of(short), none), fitting)
 
     def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
-        broken = self._start(gang, placement, room) if placement.assignments else None
+        broken = self.start(gang, placement, room) if placement.assignments else None
         if broken is not None:
-            if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
-                self._hold_behind(gang)
-            wait = None if broken.barred else broken.starts - self._queues.now
-            again = LONGEST if wait is None else max(1.0, wait)
-            self.asks_again_in = min(self.asks_again_in, again, LONGEST)
-            return would_delay(broken.gang, wait, gang.duration)
-        first = self._first.get(gang.queue)
+            if self._existing is None:
+                self._delayed[_kind(gang)] = broken
+            return self._would_delay(gang, broken)
+        self._delayed.clear()
+        first = self._order.first_over_quota(gang.queue) or self._first.get(gang.queue)
         if first is not None and gang.minimum and self._place(first) < self._place(gang):
             self.passed.append(first.key)
         return None
 
+    def delay_as_before(self, gang: PendingGang) -> Refusal | None:
+        """Refuse a gang that asks for the same as one that was refused in this very room."""
+        broken = self._delayed.get(_kind(gang)) if self._delayed else None
+        if broken is None or gang.surplus or _must_start(gang):
+            return None
+        if not broken.is_heeded(self._tree.index[gang.queue], self._place(gang)):
+            return None
+        if not broken.has_no_time and self._queues.now + gang.duration <= broken.starts:
+            return None
+        return self._would_delay(gang, broken)
+
+    def _would_delay(self, gang: PendingGang, broken: Reservation) -> Refusal:
+        if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
+            self._hold_behind(gang)
+        wait = None if broken.has_no_time else broken.starts - self._queues.now
+        again = LONGEST if wait is None else max(1.0, wait)
+        self.asks_again_in = min(self.asks_again_in, again, LONGEST)
+        return would_delay(broken.gang, wait, gang.duration)
+
     def _place(self, gang: PendingGang) -> Place:
         return place_of(gang, self._tree.queues[self._tree.index[gang.queue]].ordering)
 
-    def _start(
+    def start(
         self, gang: PendingGang, placement: Placement, room: FreeCapacity
     ) -> Reservation | None:
         """Count a gang as running from now on, unless that breaks a reservation, which is returned.
 
         Those that start before the first reservation is made are kept for it.
         """
-        if self._kept is None and gang.duration == inf:
+        self._keep_quota()
+        if self._kept is None or _must_start(gang):
+            self.let_start(gang, placement)
             return None
+        running = self._starting(gang, placement)
+        return self._broken(running, Outlook(room.free, self._order.held))
+
+    def let_start(self, gang: PendingGang, placement: Placement) -> None:
+        """Count a gang as running from now on, whatever is kept for others."""
+        if self._kept is not None:
+            self._kept.start(self._starting(gang, placement))
+        elif gang.duration < inf:
+            self._started.append(self._starting(gang, placement))
+
+    def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        running = replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
-        if self._kept is None:
-            self._started.append(running)
-        elif _must_start(gang):
-            self._kept.start(running)
-        else:
-            return self._broken(running, Outlook(room.free, self._order.held))
-        return None
+        return replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""
@@ -132,16 +160,42 @@ class Blocking:
         self._first.setdefault(gang.queue, gang)
         self._order.block(gang)
 
+    def _keep_quota(self) -> None:
+        """Keep their start for the gangs that waited for quota when the cycle began, once."""
+        if self._keeps_quota:
+            return
+        self._keeps_quota = True
+        waiting, aged = self._queues.waiting, self._queues.aged
+        with_aged = {gang.queue for gang in map(waiting.gang, aged) if gang is not None}
+        for queue in self._order.queues_over_quota():
+            if queue in with_aged or self._is_backfilling(queue):
+                self._keep_quota_of(self._order.over_quota(queue))
+
+    def _keep_quota_of(self, gangs: Sequence[PendingGang]) -> None:
+        """Keep the quota that gangs of one queue wait for; of equal ones the first is enough."""
+        nowhere = np.zeros(len(self._nodes.names), dtype=np.bool_)
+        kept: set[Hashable] = set()
+        for at, gang in enumerate(gangs):
+            is_aged = gang.key in self._queues.aged
+            kind = gang.minimum, is_aged, gang.key in self._queues.overdue
+            if kind not in kept and (is_aged or (at == 0 and self._backfills(gang))):
+                kept.add(kind)
+                self._keep(gang, self._quota_for(gang, nowhere))
+
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         return gang.key in self._queues.aged or self._backfills(gang)
 
     def _backfills(self, gang: PendingGang) -> bool:
-        queue = self._tree.queues[self._tree.index[gang.queue]]
-        return queue.when_blocked is WhenBlocked.BACKFILL
+        return self._is_backfilling(gang.queue)
 
-    def _keep(self, gang: PendingGang, contested: Contested) -> None:
-        if not self._keeps_a_start(gang):
-            return
+    def _is_backfilling(self, queue: str) -> bool:
+        found = self._tree.queues[self._tree.index[queue]]
+        return found.when_blocked is WhenBlocked.BACKFILL
+
+    def _keep(
+        self, gang: PendingGang, contested: Contested, fitting: tuple[Group, ...] = ()
+    ) -> None:
+        """Keep what a gang waits for; of an aged one also what its `fitting` groups have now."""
         if self._kept is None:
             running = [self._running(*each) for each in self._holdings()]
             self._kept = Reservations(self._queues.now, running + self._started, self._fits)
@@ -150,32 +204,43 @@ class Blocking:
         if gang.key in self._queues.aged:
             within = gang.key not in self._queues.overdue
             self._kept.bar(replace(kept, within=within))
-        if self._backfills(gang):
-            reach = [feasible(each.shape, self._nodes) for each in gang.minimum]
-            everywhere: Mask = np.logical_or.reduce(reach) & contested.nodes.any()
-            self._kept.reserve(
-                replace(
-                    kept, contested=Contested(everywhere, contested.queues, contested.resources)
+            if fitting and not self._backfills(gang):
+                there = replace(contested, nodes=self._nodes_of(fitting))
+                part = replace(gang, minimum=fitting, surplus=())
+                self._kept.keep(
+                    replace(kept, gang=part, contested=there, within=within, is_part=True)
                 )
-            )
+        if self._backfills(gang):
+            everywhere = self._nodes_of(gang.minimum) & contested.nodes.any()
+            self._kept.reserve(replace(kept, contested=replace(contested, nodes=everywhere)))
 
     def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
         return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())
 
-    def _waits_for(self, gang: PendingGang, refusal: Refusal) -> Mask:
-        """Return the nodes that the pods without room may go to."""
+    def _short_of(self, gang: PendingGang, refusal: Refusal) -> tuple[Group, ...]:
+        """Return the groups without room for all of their pods."""
         short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
-        groups = [each for each in gang.minimum if each.pod_set in short] or gang.minimum
-        masks = [feasible(each.shape, self._nodes) for each in groups]
-        found: Mask = np.logical_or.reduce(masks)
+        return tuple(each for each in gang.minimum if each.pod_set in short) or gang.minimum
+
+    def _nodes_of(self, groups: Iterable[Group]) -> Mask:
+        """Return the nodes that could run a pod of these groups if they were empty."""
+        found: Mask = np.logical_or.reduce([self._could_run(each.shape) for each in groups])
+        return found
+
+    def _could_run(self, shape: PodShape) -> Mask:
+        nodes, found = self._nodes, feasible(shape, self._nodes).copy()
+        for resource, amount in shape.requests:
+            if resource in nodes.row:
+                found &= nodes.allocatable[nodes.row[resource]] >= amount
         return found
 
     def _quota_for(self, gang: PendingGang, nowhere: Mask) -> Contested:
         """Return the quota that the minimum of a gang waits for, and the queues that use it."""
         at, demand = self._tree.index[gang.queue], self._tree.requests(requests_of(gang.minimum))
         short = demand > np.maximum(self._order.available(gang.queue), 0)
-        used = self._tree.used(self._order.held)
-        return Contested(nowhere, self._tree.sharing(at, demand, used), short)
+        order = self._order
+        sharing = self._tree.sharing(at, demand, order.used_by_queue, order.available_by_queue)
+        return Contested(nowhere, sharing, short)
 
     def _fits(self, gang: PendingGang, outlook: Outlook) -> bool:
         """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""
@@ -185,7 +250,9 @@ class Blocking:
         if (demand > np.maximum(available, 0)).any():
             return False
         room = FreeCapacity(self._nodes, outlook.free)
-        return isinstance(admit(Question(gang, room, STEPS, self._existing)), Accepted)
+        outcome = admit(Question(gang, room, self._steps.at_most(STEPS), self._existing))
+        self._steps.spend(outcome.steps)
+        return isinstance(outcome, Accepted)
 
     def _running(
         self, key: GangKey, queue: str, ends: float, room: Iterable[tuple[str, Requests]]
@@ -203,12 +270,21 @@ class Blocking:
                     held[row[resource], column] += min(amount, LIMIT)
                 if resource in self._tree.column:
                     quota[self._tree.column[resource]] += min(amount, LIMIT)
+        if queue not in self._tree.index:  # it is not active: its gangs end, and give no quota back
+            return RunningGang(key, ends, nodes, held, 0, np.zeros_like(quota))
         return RunningGang(key, ends, nodes, held, self._tree.index[queue], quota)
 
 
 def _must_start(gang: PendingGang) -> bool:
     """Say whether no blocked gang may keep a gang waiting: one that runs without part of it."""
     return gang.is_repair and not gang.surplus
+
+
+def _kind(gang: PendingGang) -> Hashable:
+    """Return what its placement follows from, in the same room; its key where that is more."""
+    if gang.has_inter_pod_constraints or gang.mounts_volumes:
+        return gang.key
+    return gang.queue, gang.pod_priority, gang.topology, gang.minimum, gang.surplus
 
 
 def _room_of(placement: Placement) -> Iterable[tuple[str, Requests]]:

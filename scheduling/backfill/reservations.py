@@ -95,7 +95,8 @@ class Reservation:
     """What is kept for a blocked gang.
 
     `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    a gang would pass. A barred one has no time: nothing may pass. `row` is that of the gang's
+    a gang would pass. A barred one has no time: nothing may pass. `is_part`: the gang stands for
+    those of its groups that would fit now and are to go on fitting. `row` is that of the gang's
     queue; `within` says that it is kept from that queue alone, `borrows` that gangs of other queues
     may take from it what their own quota covers. Gangs before its `place` in its queue need not
     heed it.
@@ -106,21 +107,28 @@ class Reservation:
     starts: float = -inf
     then: Outlook | None = None
     barred: bool = False
+    is_part: bool = False
     row: int = -1
     within: bool = False
     borrows: bool = False
     place: Place | None = None
 
+    @property
+    def has_no_time(self) -> bool:
+        """Say whether it is kept without regard to when the gang will start."""
+        return self.barred or self.is_part
+
     def concerns(self, gang: RunningGang) -> bool:
         """Say whether a gang that would start takes some of what is kept, and has to heed that."""
+        if gang.key == self.gang.key:
+            return False
         if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
             return False
-        return not self._is_behind(gang) and self.contested.is_taken_by(gang)
+        return self.is_heeded(gang.queue, gang.place) and self.contested.is_taken_by(gang)
 
-    def _is_behind(self, gang: RunningGang) -> bool:
-        if gang.queue != self.row or gang.place is None or self.place is None:
-            return False
-        return gang.place < self.place
+    def is_heeded(self, queue: int, place: Place | None) -> bool:
+        """Say whether a gang of a queue is not before this one in the same line."""
+        return queue != self.row or place is None or self.place is None or place >= self.place
 
 
 class Reservations:
@@ -135,13 +143,17 @@ class Reservations:
 
     def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        before = (each for each in self._kept if not each.barred)
+        before = (each for each in self._kept if not each.has_no_time)
         if not any(each.contested.meets(kept.contested) for each in before):
             self._add(kept)
 
     def bar(self, kept: Reservation) -> None:
         """Let nothing pass a gang to what it waits for."""
         kept.barred = True
+        self._add(kept)
+
+    def keep(self, kept: Reservation) -> None:
+        """Keep what a part of a gang has now."""
         self._add(kept)
 
     def _add(self, kept: Reservation) -> None:

@@ -6,6 +6,7 @@ Synthetic resources (ports, disks, volumes) are ignored. So an answer stays true
 added or changed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.model.amounts import PODS, Mask, exact_sum, is_device
 from scheduling.model.constraints import Toleration
 from scheduling.model.host_ports import is_port
-from scheduling.model.node_restrictions import unrestricted
+from scheduling.model.node_restrictions import lasting
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
@@ -100,7 +101,7 @@ def _is_open(shape: PodShape, columns: NodeSnapshot) -> bool:
 def patient(shape: PodShape) -> PodShape:
     """Return the shape without conditions that pass by themselves and synthetic resources."""
     return replace(
-        unrestricted(shape),
+        lasting(shape),
         own_requests=tuple(each for each in shape.own_requests if not is_port(each[0])),
         tolerations=(*shape.tolerations, *PASSING),
         spread=(),
@@ -155,11 +156,12 @@ def _largest(
 
 def _too_many(demand: Demand, columns: NodeSnapshot) -> TooMany | None:
     """Compare what all need with what all nodes have that could run one of the pods."""
-    able = frozenset(shape.scheduling_key for shape, _ in demand)
     short = []
     for resource, amount in needed(demand).items():
+        asking = [shape for shape, _ in demand if resource in shape.amounts]
+        able = frozenset(shape.scheduling_key for shape in asking)
         total = columns.traits.remembered(
-            ("total when empty", resource, able), partial(_total, resource, demand, columns)
+            ("total when empty", resource, able), partial(_total, resource, asking, columns)
         )
         if total < amount and not _is_synthetic(resource):
             short.append(TooMany(resource, amount, total))
@@ -171,10 +173,10 @@ def _told_first(cause: TooMany) -> tuple[bool, bool, str]:
     return cause.resource == PODS, not is_device(cause.resource), cause.resource
 
 
-def _total(resource: str, demand: Demand, columns: NodeSnapshot) -> int:
-    """Add up what the nodes have that could run one of the pods."""
+def _total(resource: str, asking: Sequence[PodShape], columns: NodeSnapshot) -> int:
+    """Add up what the nodes have that could run one of the pods that ask for the resource."""
     row = columns.row.get(resource)
     if row is None:
         return 0
-    able = np.logical_or.reduce([_able(shape, columns) for shape, _ in demand])
+    able = np.logical_or.reduce([_able(shape, columns) for shape in asking])
     return exact_sum(columns.allocatable[row][able])

@@ -9,7 +9,7 @@ from scheduling.diagnosis import never_fits
 from scheduling.diagnosis.never_fits import Never, TooLarge, TooMany, TooScattered
 from scheduling.diagnosis.partial_fit import Attempt, Part, Wanted
 from scheduling.diagnosis.shortage import NO_NODE, shortage
-from scheduling.diagnosis.unmatched_labels import unmatched
+from scheduling.diagnosis.unmatched_labels import in_words, unmatched
 from scheduling.diagnosis.wording import amount_down, amount_up, number_of_nodes, written
 from scheduling.filters.feasibility import rejections
 from scheduling.filters.free_capacity import FreeCapacity
@@ -214,10 +214,14 @@ def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> st
             said = _too_large(cause, wanted)
         case other:
             assert_never(other)
-    shapes = [shape for _, shape, _ in wanted] if isinstance(cause, TooMany) else [cause.shape]
+    shapes = _that_ask(cause.resource, wanted) if isinstance(cause, TooMany) else [cause.shape]
     barred = {_barred_for_long(shape, room) for shape in shapes}
     aside = f" (left out: {barred.pop()})" if len(barred) == 1 and any(barred) else ""
     return f"{said}{aside}: {NEW_NODE}"
+
+
+def _that_ask(resource: str, wanted: Sequence[Wanted]) -> list[PodShape]:
+    return [shape for _, shape, _ in wanted if resource in shape.amounts]
 
 
 def _too_large(cause: TooLarge, wanted: Sequence[Wanted]) -> str:
@@ -263,6 +267,9 @@ def _says(predicate: Predicate, shape: PodShape) -> tuple[str, str]:
     """Say why a predicate rules out a node, and why several."""
     if predicate in _WHY_INFEASIBLE:
         return _WHY_INFEASIBLE[predicate]
+    if predicate is Predicate.QUEUE:
+        of = f"match nodeSelector {in_words(shape.restrictions.queue)} of the gang's queue"
+        return f"does not {of}", f"do not {of}"
     volumes = shape.restrictions.volumes
     claims = dict.fromkeys(each.claim for each in volumes if each.predicate == predicate)
     by = f"ruled out by {predicate}: {' and '.join(claims)}"

@@ -1,4 +1,4 @@
-"""Names the label that a pod requires and that no node has.
+"""Names the label that a pod, or the queue of its gang, requires and that no node has.
 
 A node selector with a typing error matches no node at all. Then the missing label and the existing
 values help more than a count of nodes.
@@ -20,22 +20,29 @@ SHOWN = 63
 
 
 def unmatched(shape: PodShape, traits: NodeAttributes) -> str:
-    """Name what of the node selector and the required node affinity no node matches, if anything.
+    """Name what of the node selectors and the required node affinity no node matches, if anything.
 
     It is about all nodes, whatever else rules them out.
     """
-    asked = shape.node_selector, shape.node_affinity
-    if not traits.names or asked == ((), None):
+    asked = shape.node_selector, shape.restrictions.queue, shape.node_affinity
+    if not traits.names or asked == ((), (), None):
         return ""
     return traits.remembered(("unmatched", *asked), lambda: _unmatched(*asked, traits))
 
 
+def in_words(labels: Sequence[tuple[str, str]]) -> str:
+    """Write labels that nodes must have."""
+    return _listed([f"{_shown(key)}={_shown(value)}" for key, value in labels])
+
+
 def _unmatched(
     selector: tuple[tuple[str, str], ...],
+    of_queue: tuple[tuple[str, str], ...],
     terms: tuple[NodeTerm, ...] | None,
     traits: NodeAttributes,
 ) -> str:
-    said = [_of_term(NodeTerm(_as_requirements(selector)), traits)] if selector else []
+    selectors = (NodeTerm(_as_requirements(each)) for each in (selector, of_queue) if each)
+    said = [_of_term(each, traits) for each in selectors]
     if terms and not any(_matches(term, traits) for term in terms):
         said += [_of_term(term, traits) for term in terms[:NAMED]]
     return "; ".join(dict.fromkeys(filter(None, said)))

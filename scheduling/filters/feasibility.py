@@ -1,10 +1,10 @@
 """Runs the filters on a shape in the order of kube-scheduler, all but those of free capacity.
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
-scheduler's order, after Muster's own: the domain that a gang is held to, and the nodes that it is
-to avoid; a node counts for the first that refuses it. A predicate is asked once per class of nodes
-(equal taints, equal value of a label), not once per node, and its mask is remembered until a node
-changes.
+scheduler's order, after Muster's own: the domain that a gang is held to, the nodes of its queue,
+and those that it is to avoid; a node counts for the first that refuses it. A predicate is asked
+once per class of nodes (equal taints, equal value of a label), not once per node, and its mask is
+remembered until a node changes.
 """
 
 from functools import partial, reduce
@@ -68,6 +68,7 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
     added, now = shape.added_affinity, shape.restrictions
     return {
         **({Predicate.TOPOLOGY: bounded(now.topology, traits)} if now.topology else {}),
+        **({Predicate.QUEUE: selected(now.queue, traits)} if now.queue else {}),
         **({Predicate.AVOIDED: _unavoided(now.avoided, traits)} if now.avoided else {}),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: uncordoned(tolerations, traits)

@@ -262,6 +262,22 @@ class FreeCapacity:
         changed._asked = self._asked
         return changed
 
+    def changed_by(self, at: Positions, more: Amounts) -> "FreeCapacity":
+        """Return the room with so much more (resources x some nodes, each once) that is free."""
+        if not len(at):
+            return self
+        free = self.free.copy()
+        free[:, at] += more
+        return self._changed_to(free, self.ports, at, self._rank, None)
+
+    def grown_at(self, at: Positions) -> "FreeCapacity":
+        """Return the same room, in which there may be more on some nodes than a cycle ago."""
+        if not len(at):
+            return self
+        more = self._changed_to(self._free, self.ports, NOWHERE, self._rank, None)
+        more.grown = np.union1d(self.grown, at)
+        return more
+
     def touched(self, at: Positions) -> "FreeCapacity":
         """Return the room of the same columns, which are a view, now that these nodes changed.
 

@@ -226,6 +226,14 @@ def gang_constraints(
     return GangConstraints(groups, shapes, pinned, came)
 
 
+def counts_existing(shape: PodShape, priority: int, existing: ExistingPods) -> bool:
+    """Say whether existing pods satisfy the affinity of a pod, or count in its spread."""
+    if shape.affinity and existing.certain_nodes_of(shape.affinity):
+        return True
+    spread = (existing.spread_counts(each.counted, priority) for each in shape.spread)
+    return any(+counts for each in spread for counts in each.all())
+
+
 def assumed_pods(gang: PendingGang, placement: Placement) -> Iterator[AssumedPods]:
     """Return the pods of a gang as assumed pods, on the nodes of its placement."""
     kinds: dict[tuple[str, str], set[PodKind]] = {}

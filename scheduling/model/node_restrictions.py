@@ -1,7 +1,7 @@
 """Adds to a pod shape what one moment says of its nodes; the only module that writes it.
 
-Existing pods, the topology of a gang, volumes and the caller each have a function here. None of
-them changes what the pod says itself, so the key of the shape stays.
+Existing pods, topology and queue of a gang, volumes and the caller each have a function here. None
+of them changes what the pod says itself, so the key of the shape stays.
 """
 
 from collections.abc import Mapping
@@ -57,6 +57,11 @@ def avoiding(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:
     return replace(shape, restrictions=replace(shape.restrictions, avoided=nodes))
 
 
-def unrestricted(shape: PodShape) -> PodShape:
-    """Return what the pod says itself, without what any moment adds."""
-    return replace(shape, restrictions=UNRESTRICTED)
+def on_nodes_of_queue(shape: PodShape, labels: tuple[tuple[str, str], ...]) -> PodShape:
+    """Return the shape held to nodes with all these labels, sorted, which its queue asks for."""
+    return replace(shape, restrictions=replace(shape.restrictions, queue=labels))
+
+
+def lasting(shape: PodShape) -> PodShape:
+    """Return what does not pass by itself: what the pod and its queue say."""
+    return replace(shape, restrictions=replace(UNRESTRICTED, queue=shape.restrictions.queue))

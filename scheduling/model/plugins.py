@@ -7,6 +7,7 @@ class Predicate(StrEnum):
     """What can refuse a node, in the order in which it is asked."""
 
     TOPOLOGY = "Topology"
+    QUEUE = "Queue"
     AVOIDED = "Avoided"
     CORDON = "NodeUnschedulable"
     TAINT = "TaintToleration"

@@ -42,7 +42,7 @@ class PodShape:
     mount, and their generic ephemeral volumes, sorted.
 
     `restrictions` is no part of the pod, and so no part of the key: it is what existing pods, the
-    topology of the gang, volumes and the caller add at one moment (`node_restrictions`).
+    topology of the gang, its queue, volumes and the caller add at one moment (`node_restrictions`).
     """
 
     own_requests: Requests
@@ -87,8 +87,10 @@ class PodShape:
         terms = self.node_affinity, self.added_affinity
         keys = tuple(each.counted.key for each in self.spread)
         volumes = tuple((each.predicate, each.terms) for each in added.volumes)
-        rest = self.features, keys, added.existing_pods, added.topology, added.avoided, volumes
-        return HashedOnce((self.tolerations, self.node_selector, *terms, *rest))
+        held = added.existing_pods, added.topology, added.queue, added.avoided
+        return HashedOnce(
+            (self.tolerations, self.node_selector, *terms, self.features, keys, *held, volumes)
+        )
 
     @cached_property
     def fitting(self) -> HashedOnce[Hashable]:

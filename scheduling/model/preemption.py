@@ -1,9 +1,11 @@
 """Preemption: what may be taken from running gangs for a waiting one, and what was chosen."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from scheduling.model.amounts import Requests
-from scheduling.model.gang import GangKey
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,27 @@ class GangPart:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """The parts of running gangs that are to end so that a gang can be admitted."""
+    """The parts of running gangs that are to end so that a gang can be admitted.
+
+    Those that it waits for and that are ending already are among them, not those that are to end
+    for another gang. `plan` is where the gang will be then: that room is held for it.
+    """
 
     preemptor: GangKey
     parts: tuple[GangPart, ...]
+    plan: Placement = field(default=Placement())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InVain:
+    """Gangs for which nothing can be taken, and what that follows from.
+
+    `gangs` has with each the parts that were taken by then, and what its message says. That
+    stands while the `tree`, the `parts` and what queues held (`held`) are the same, and the gang
+    finds no more room.
+    """
+
+    tree: object
+    parts: tuple[GangPart, ...]
+    held: bytes
+    gangs: Mapping[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]]

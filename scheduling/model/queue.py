@@ -26,6 +26,13 @@ class WhenBlocked(StrEnum):
     BACKFILL = "Backfill"
 
 
+class NodeSelectorScope(StrEnum):
+    """Which pods the node selector of a queue holds to its nodes."""
+
+    DEVICES = "Devices"
+    ALL = "All"
+
+
 class WithinQueue(StrEnum):
     """Which running gangs of its own queue a waiting gang may stop."""
 
@@ -53,7 +60,8 @@ class Queue:
     `namespaces` selects by labels the namespaces that may use the queue; None selects none.
     `duration` is how long its gangs run that say nothing of it, in seconds. Nothing passes a gang
     any more that was passed `most_passes` times or waited `longest_wait` seconds. `within_queue`
-    and `reclaim` say which running gangs its waiting ones may stop.
+    and `reclaim` say which running gangs its waiting ones may stop. `node_selector` are the labels,
+    sorted, of the nodes that its gangs may use, `node_selector_scope` says for which pods.
     """
 
     name: str
@@ -69,6 +77,14 @@ class Queue:
     longest_wait: float = inf
     within_queue: WithinQueue = WithinQueue.NEVER
     reclaim: Reclaim = Reclaim.NEVER
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
+
+    @property
+    def preempts(self) -> bool:
+        """Say whether its waiting gangs may stop any that run."""
+        never = self.within_queue is WithinQueue.NEVER and self.reclaim is Reclaim.NEVER
+        return not never
 
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""

@@ -22,6 +22,19 @@ def faults(queues: Mapping[str, Queue], known: Mapping[str, str] = NONE) -> dict
     return found
 
 
+def rooted(queues: Mapping[str, Queue]) -> set[str]:
+    """Return the queues from which the parents lead to one without parent."""
+    found: set[str] = set()
+    for name in queues:
+        way, at = set[str](), name
+        while at in queues and at not in way | found:
+            way.add(at)
+            at = queues[at].parent
+        if not at or at in found:
+            found |= way
+    return found
+
+
 def _own_fault(queue: Queue, queues: Mapping[str, Queue]) -> str:
     """Return what is wrong with the queue itself; empty where nothing is."""
     if queue.parent and queue.parent not in queues:

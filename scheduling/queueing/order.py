@@ -13,15 +13,16 @@ behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
-from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
-from scheduling.queueing.quota_tree import QuotaTree, millionths
+from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
+from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Undecided
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
 Rank = tuple[int, bool, bool, float, int, float, str, str]
@@ -31,19 +32,8 @@ Rank = tuple[int, bool, bool, float, int, float, str, str]
 PROTECTED = 100
 """So many gangs of a queue that wait for quota are looked at; those behind them come later."""
 
-
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Gangs of one queue, by position, that this cycle did not decide.
-
-    `demands` are their rows of requests. `behind` is the blocked gang that they may not pass; None
-    where they wait for quota.
-    """
-
-    line: Line
-    positions: tuple[int, ...]
-    demands: Amounts
-    behind: GangKey | None = None
+NO_END = 2**31
+"""The position up to which a line goes on that nothing stops."""
 
 
 class QueueOrder:
@@ -51,6 +41,9 @@ class QueueOrder:
 
     `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
     of each resource; `overdue` are the gangs that have waited too long.
+
+    Of most queues nothing is decided in a cycle: all of them together are looked at as columns.
+    Only a queue whose turn comes is walked gang by gang (`_Progress`).
     """
 
     def __init__(
@@ -61,25 +54,34 @@ class QueueOrder:
         overdue: Container[GangKey] = frozenset(),
     ) -> None:
         self._tree: QuotaTree = waiting.tree
-        self._held, self._overdue = held.copy(), overdue
+        self._waiting, self._columns, self._overdue = waiting, waiting.columns, overdue
         self._cluster = np.maximum(1, self._tree.requests(cluster))
-        most = self._tree.most
+        self._most = self._tree.most
         if cluster:
-            most = np.minimum(most, self._tree.requests(cluster))
-        self._progress = {line.queue.name: _Progress(line, waiting) for line in waiting.lines()}
+            self._most = np.minimum(self._most, self._tree.requests(cluster))
+        self._held = held.copy()
+        self._used = self._tree.used(self._held)
+        self._available = self._tree.available(self._used)
+        self._shares = self._tree.shares(self._used)
+        self._progress: dict[str, _Progress] = {}
         self._entries: list[tuple[Rank, int, str]] = []
+        self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
-        self._count()
-        for name, progress in self._progress.items():
-            progress.begin(self._allowance(name), most[self._tree.index[name]])
-            self._enter(name)
+        self._covered = self._columns.covered(self._available)
+        self._blocked: Mask | None = None
+        self._heads = np.full(len(held), -1, dtype=np.intp)
+        self._ends = np.full(len(held), NO_END, dtype=np.intp)
+        self._begin()
 
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield the gangs that may be decided, each when those before it are."""
         while self._entries:
             rank, at, name = heapq.heappop(self._entries)
-            progress = self._progress[name]
-            if progress.is_at(at):
+            row = self._tree.index[name]
+            if name not in self._progress and self._heads[row] == at:
+                self._walk(row, name)
+            progress = self._progress.get(name)
+            if progress is not None and progress.is_at(at):
                 now = self._rank(progress)
                 if now > rank:  # the share has grown since: perhaps another queue is before it
                     heapq.heappush(self._entries, (now, at, name))
@@ -89,23 +91,115 @@ class QueueOrder:
 
     def take(self, gang: PendingGang, amounts: Mapping[str, int]) -> None:
         """Count what an admitted gang holds from now on, by resource."""
-        self._held[self._tree.index[gang.queue]] += self._tree.requests(amounts)
-        self._count()
-        over = (self._next_demands > np.maximum(self._available, 0)).any(axis=1)
-        for at in np.flatnonzero(over).tolist():
-            self._enter(self._tree.names[at])
+        row, demand = self._tree.index[gang.queue], self._tree.requests(amounts)
+        self._held[row] += demand
+        changed = list(self._tree.take(row, demand, self._used))
+        if changed:
+            self._shares[changed] = self._tree.shares(self._used, changed)
+            self._available = self._tree.available(self._used)
+            self._drop_uncovered()
+
+    def _drop_uncovered(self) -> None:
+        """Have queues go on to their next gang whose first one the quota no longer covers."""
+        beyond = self._next_demands > np.maximum(self._available, 0)
+        over: Mask = np.asarray(beyond.any(axis=1))
+        if not over.any():
+            return
+        for name in self._progress:
+            if over[self._tree.index[name]]:
+                over[self._tree.index[name]] = False
+                self._enter(name)
+        self._stop_strict(np.flatnonzero(over), self._heads)
+        self._next_demands[over], self._heads[over] = 0, -1
+        among = np.flatnonzero(over[self._columns.queue] & self._covered)
+        self._enter_first(among[self._columns.covered(self._available, among)])
+
+    def give_back(self, queue: str, amounts: Amounts) -> None:
+        """Count no more what was promised to a gang of a queue; a row over the tree's columns."""
+        self._held[self._tree.index[queue]] -= amounts
+        self._used = self._tree.used(self._held)
+        self._available = self._tree.available(self._used)
+        self._shares = self._tree.shares(self._used)
+
+    def settle(self, gang: PendingGang) -> None:
+        """Note that a gang was decided that was not handed out."""
+        self._settled.append(self.place(gang))
 
     def block(self, gang: PendingGang) -> None:
         """Note that a gang found no room.
 
         In a Strict queue those behind it wait; in one that backfills the short ones go first.
         """
+        if gang.queue not in self._progress:
+            self._walk(self._tree.index[gang.queue], gang.queue)
         progress = self._progress[gang.queue]
         match progress.line.queue.when_blocked:
             case WhenBlocked.STRICT:
                 progress.stop_behind(gang)
             case WhenBlocked.BACKFILL:
                 progress.put_short_first()
+        self._enter(gang.queue)  # its first gang may be another one now
+
+    # ---- all queues together
+
+    def _begin(self) -> None:
+        """Let the first gang of each queue that its quota covers take part."""
+        if self._tree.is_strict.any():
+            blocked = np.flatnonzero(self._blocked_first)
+            queues, at = np.unique(self._columns.queue[blocked], return_index=True)
+            firsts = np.full_like(self._heads, NO_END)
+            firsts[queues] = self._columns.position[blocked[at]]
+            self._stop_strict(queues, firsts)
+        self._enter_first(np.flatnonzero(self._covered))
+
+    @property
+    def _blocked_first(self) -> Mask:
+        """The gangs that waited for quota when the cycle began.
+
+        What no quota, or not all nodes together, will ever cover blocks nothing.
+        """
+        if self._blocked is None:
+            self._blocked = ~self._covered & self._columns.covered(self._most)
+        return self._blocked
+
+    def _stop_strict(self, queues: Positions, at: Positions) -> None:
+        """Let nothing behind these positions be decided in queues that are Strict."""
+        strict = queues[self._tree.is_strict[queues]]
+        self._ends[strict] = np.minimum(self._ends[strict], at[strict])
+
+    def _enter_first(self, among: Positions) -> None:
+        """Let of each queue the first of some gangs, in order, take part that nothing stops."""
+        columns = self._columns
+        queue = columns.queue[among]
+        goes_on = columns.position[among] <= self._ends[queue]
+        among = among[goes_on | columns.is_repair[among]]
+        queues, first = np.unique(columns.queue[among], return_index=True)
+        heads = among[first]
+        demands = columns.demands[:, heads].T
+        self._heads[queues], self._next_demands[queues] = columns.position[heads], demands
+        ranks = self._ranks(queues, demands)
+        names = [self._tree.names[row] for row in queues.tolist()]
+        self._entries += zip(ranks, columns.position[heads].tolist(), names, strict=True)
+        heapq.heapify(self._entries)
+
+    def _ranks(self, queues: Positions, demands: Amounts) -> Iterator[Rank]:
+        """Yield what orders the first gangs of queues among each other."""
+        borrows = self._borrows(queues, demands)
+        shares = np.where(borrows, self._shares_of_cluster(queues), self._shares[queues])
+        told = zip(queues.tolist(), borrows.tolist(), shares.tolist(), strict=True)
+        for row, borrow, share in told:
+            line, at = self._waiting.line(self._tree.names[row]), int(self._heads[row])
+            yield self._rank_of(line, at, borrows=borrow, share=share)
+
+    def _walk(self, row: int, name: str) -> None:
+        """Go on gang by gang in a queue whose turn has come."""
+        line, begins = self._waiting.line(name), int(self._columns.starts[row])
+        covered = self._covered[begins : begins + len(line.gangs)]
+        progress = _Progress(line, self._waiting.requests(line), covered, int(self._ends[row]))
+        progress.find(self._allowance(name))
+        self._progress[name] = progress
+
+    # ---- one queue
 
     def _enter(self, name: str) -> None:
         """Let the next gang of a queue that its quota covers take part; none if there is none."""
@@ -127,37 +221,66 @@ class QueueOrder:
 
     def units_within_quota(self, gang: PendingGang) -> Sequence[int]:
         """Return the positions of the units of a surplus that the quota covers, in their order."""
-        if not self._tree.resources:
+        if not self._tree.resources or not gang.surplus:
             return range(len(gang.surplus))
         left = self._allowance(gang.queue) - self._tree.requests(requests_of(gang.minimum))
-        covered = []
-        for at, unit in enumerate(gang.surplus):
+        covered: list[int] = []
+        at = 0
+        for unit, equal in groupby(gang.surplus):
+            count = sum(1 for _ in equal)
             demand = self._tree.requests(requests_of(unit))
-            if (demand <= np.maximum(left, 0)).all():
-                covered.append(at)
-                left = left - demand
+            fit = min(count, _times(demand, left))
+            covered += range(at, at + fit)
+            left, at = left - fit * demand, at + count
         return covered
+
+    @property
+    def used_by_queue(self) -> Amounts:
+        """Return what each queue uses."""
+        return self._used
+
+    @property
+    def available_by_queue(self) -> Amounts:
+        """Return what each queue may still take."""
+        return self._available
 
     @property
     def held(self) -> Amounts:
         """Return what the gangs of each queue hold, with those admitted so far."""
         return self._held
 
-    def over_quota(self) -> Iterator[Sequence[PendingGang]]:
-        """Yield the first gangs of each queue that wait for quota when the cycle begins."""
-        for progress in self._progress.values():
-            if len(progress.blocked):
-                yield [progress.line.gangs[at] for at in progress.blocked[:PROTECTED].tolist()]
+    def first_over_quota(self, queue: str) -> PendingGang | None:
+        """Return the first gang of a queue that waited for quota when the cycle began."""
+        found = self._over_quota(queue)
+        return self._waiting.line(queue).gangs[int(found[0])] if len(found) else None
 
-    def held_back(self) -> Iterator[HeldBack]:
-        """Yield the gangs that were not decided, with the reason, once all others are."""
-        for progress in self._progress.values():
-            yield from progress.held_back()
+    def queues_over_quota(self) -> Iterator[str]:
+        """Yield the queues of which gangs waited for quota when the cycle began."""
+        for row in np.unique(self._columns.queue[self._blocked_first]).tolist():
+            yield self._tree.names[row]
 
-    def _count(self) -> None:
-        self._used = self._tree.used(self._held)
-        self._available = self._tree.available(self._used)
-        self._shares = self._tree.shares(self._used)
+    def waiting_for_quota(self, queues: Collection[str]) -> Iterator[PendingGang]:
+        """Yield the first gangs of some queues that wait for quota by now; of a Strict one one."""
+        for name in queues:
+            line, row = self._waiting.line(name), self._tree.index[name]
+            begins, progress = int(self._columns.starts[row]), self._progress.get(name)
+            among = np.arange(begins, begins + len(line.gangs))
+            waits = ~self._columns.covered(self._available, among)
+            end = int(self._ends[row])
+            if progress is not None:
+                waits, end = waits & ~progress.given, progress.end
+            positions = np.flatnonzero(waits)[:PROTECTED].tolist()
+            yield from (line.gangs[at] for at in positions if at <= end)
+
+    def over_quota(self, queue: str) -> Sequence[PendingGang]:
+        """Return the first gangs of a queue that waited for quota when the cycle began."""
+        gangs = self._waiting.line(queue).gangs
+        return [gangs[at] for at in self._over_quota(queue)[:PROTECTED].tolist()]
+
+    def _over_quota(self, queue: str) -> Positions:
+        begins = int(self._columns.starts[self._tree.index[queue]])
+        length = len(self._waiting.line(queue).gangs)
+        return np.flatnonzero(self._blocked_first[begins : begins + length])
 
     def _allowance(self, name: str) -> Amounts:
         row: Amounts = self._available[self._tree.index[name]]
@@ -165,53 +288,85 @@ class QueueOrder:
 
     def _rank(self, progress: "_Progress") -> Rank:
         """Return what orders the next gang of a queue among those of the others."""
-        at = self._tree.index[progress.line.queue.name]
-        setbacks, _, created, namespace, name = progress.line.places[progress.at]
-        borrows = self._borrows(at, progress.demand)
-        share = self._share_of_cluster(at) if borrows else float(self._shares[at])
-        priority = -progress.line.gangs[progress.at].priority
-        is_young = progress.line.gangs[progress.at].key not in self._overdue
-        return setbacks, borrows, is_young, share, priority, created, namespace, name
+        rows = np.array([self._tree.index[progress.line.queue.name]])
+        borrows = bool(self._borrows(rows, progress.demand)[0])
+        share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
+        return self._rank_of(progress.line, progress.at, borrows=borrows, share=float(share[0]))
+
+    def rank(self, gang: PendingGang) -> Rank:
+        """Return what orders a gang among those of all queues as things stand."""
+        rows, line = np.array([self._tree.index[gang.queue]]), self._waiting.line(gang.queue)
+        borrows = self.borrows(gang)
+        share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
+        return self._rank_of(line, line.position(gang), borrows=borrows, share=float(share[0]))
+
+    def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
+        setbacks, _, created, namespace, name = line.places[at]
+        gang = line.gangs[at]
+        is_young = gang.key not in self._overdue
+        return setbacks, borrows, is_young, share, -gang.priority, created, namespace, name
+
+    def _demand(self, gang: PendingGang) -> Amounts:
+        return self._tree.requests(requests_of(gang.minimum))
 
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
-        at = self._tree.index[gang.queue]
-        return self._borrows(at, self._tree.requests(requests_of(gang.minimum)))
+        rows = np.array([self._tree.index[gang.queue]])
+        return bool(self._borrows(rows, self._demand(gang))[0])
 
-    def _borrows(self, at: int, demand: Amounts) -> bool:
-        """Say whether a queue would use more than its own quota, or has none."""
-        limited = self._tree.limited[at]
-        beyond = self._used[at] + demand > self._tree.subtree[at]
-        return not limited.any() or bool((beyond & limited & (demand > 0)).any())
+    def covers(self, gang: PendingGang) -> bool:
+        """Say whether the quota covers the minimum of a gang as things stand."""
+        return bool((self._demand(gang) <= np.maximum(self._allowance(gang.queue), 0)).all())
 
-    def _share_of_cluster(self, at: int) -> float:
-        holds = np.maximum(self._held[at], self._used[at])
-        return float(millionths(holds, self._cluster).max(initial=0))
+    def place(self, gang: PendingGang) -> int:
+        """Return where a gang is among the columns of all that wait."""
+        begins = int(self._columns.starts[self._tree.index[gang.queue]])
+        return begins + self._waiting.line(gang.queue).position(gang)
+
+    def _borrows(self, queues: Positions, demands: Amounts) -> Mask:
+        """Say which queues would use more than their own quota, or have none."""
+        beyond = self._used[queues] + demands > self._tree.subtree[queues]
+        beyond &= self._tree.limited[queues] & (demands > 0)
+        found: Mask = beyond.any(axis=1) | ~self._tree.has_limits[queues]
+        return found
+
+    def _shares_of_cluster(self, queues: Positions) -> Shares:
+        holds = np.maximum(self._held[queues], self._used[queues])
+        found: Shares = millionths(holds, self._cluster).max(axis=1, initial=0)
+        return found
+
+    # ---- what was not decided
+
+    def undecided(self) -> Undecided:
+        """Return which gangs were not decided and why, once all others are."""
+        columns, ends = self._columns, self._ends.copy()
+        for name, progress in self._progress.items():
+            ends[self._tree.index[name]] = min(progress.end, NO_END)
+        is_behind = (columns.position > ends[columns.queue]) & ~columns.is_repair
+        why = np.where(is_behind, BEHIND, QUOTA).astype(np.int8)
+        for name, progress in self._progress.items():
+            begins = int(columns.starts[self._tree.index[name]])
+            why[begins : begins + len(progress.given)][progress.given] = DECIDED
+        why[self._settled] = DECIDED
+        return Undecided(why, ends, self._used, self._available)
 
 
 class _Progress:
-    """How far one line has come: the gangs that its quota let through when the cycle began."""
+    """How far one line has come: the gangs that its quota let through when the cycle began.
 
-    def __init__(self, line: Line, waiting: WaitingGangs) -> None:
-        self.line = line
-        self._demands = waiting.requests(line)
-        self._open: Positions = np.zeros(0, dtype=np.intp)
+    `covered` says which those are; none behind `end` is decided but repairs. `given` are those that
+    were handed out.
+    """
+
+    def __init__(self, line: Line, demands: Amounts, covered: Mask, end: int) -> None:
+        self.line, self.end = line, end
+        self.given = np.zeros(len(line.gangs), dtype=np.bool_)
+        self._demands = demands
+        self._open = np.flatnonzero(covered)
         self._next = 0
-        self._given = np.zeros(len(line.gangs), dtype=np.bool_)
-        self._end = len(line.gangs)
-        self.blocked: Positions = np.zeros(0, dtype=np.intp)
         self._is_short_first = False
-
-    def begin(self, allowance: Amounts, most: Amounts) -> None:
-        """Look which gangs the quota lets through; others have no chance in this cycle.
-
-        What no quota, or not all nodes together, will ever cover blocks nothing.
-        """
-        fits = (self._demands <= np.maximum(allowance, 0)).all(axis=1)
-        self._open = np.flatnonzero(fits)
-        self.blocked = np.flatnonzero(~fits & (self._demands <= most).all(axis=1))
-        if len(self.blocked) and self._is_strict:
-            self._stop_at(int(self.blocked[0]))
+        if end < NO_END:
+            self._stop_at(end)
 
     @property
     def _is_strict(self) -> bool:
@@ -252,7 +407,7 @@ class _Progress:
     def step(self) -> PendingGang:
         """Hand out the next gang."""
         at = self.at
-        self._given[at] = True
+        self.given[at] = True
         self._next += 1
         return self.line.gangs[at]
 
@@ -276,20 +431,14 @@ class _Progress:
 
     def _stop_at(self, position: int) -> None:
         """Let nothing behind a position be decided but repairs."""
-        self._end = min(self._end, position)
+        self.end = min(self.end, position)
         rest = self._open[self._next :]
-        goes_on = [at <= self._end or self.line.gangs[at].is_repair for at in rest.tolist()]
+        goes_on = [at <= self.end or self.line.gangs[at].is_repair for at in rest.tolist()]
         rest = rest[np.array(goes_on, dtype=np.bool_)]
         self._open = np.concatenate([self._open[: self._next], rest])
 
-    def held_back(self) -> Iterator[HeldBack]:
-        """Yield the gangs that were not handed out: for want of quota, or behind one that waits."""
-        positions = np.flatnonzero(~self._given)
-        waits = [at > self._end and not self.line.gangs[at].is_repair for at in positions.tolist()]
-        is_behind = np.array(waits, dtype=np.bool_)
-        quota, behind = positions[~is_behind], positions[is_behind]
-        if len(quota):
-            yield HeldBack(self.line, tuple(quota.tolist()), self._demands[quota])
-        if len(behind):
-            first = self.line.gangs[self._end].key
-            yield HeldBack(self.line, tuple(behind.tolist()), self._demands[behind], first)
+
+def _times(demand: Amounts, left: Amounts) -> int:
+    """Return how often a demand is covered by what is left."""
+    asked = demand > 0
+    return int((np.maximum(left[asked], 0) // demand[asked]).min(initial=NO_END))

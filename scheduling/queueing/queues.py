@@ -1,6 +1,6 @@
 """What a cycle is told of the queues: the gangs that wait, what is held, and when that may end."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from scheduling.queueing.waiting import WaitingGangs
 class Holding(NamedTuple):
     """What a gang holds: amounts by node, also of pods that are ending and of slots it keeps.
 
-    `ends` is when it is expected to give that back, in seconds on the clock of the cycle; infinite
-    where that is not known.
+    Its queue may be one that is not active. `ends` is when it is expected to give that back, in
+    seconds on the clock of the cycle; infinite where that is not known.
     """
 
     key: GangKey
@@ -53,8 +53,8 @@ class Queues:
     cluster: Mapping[str, int] = field(default_factory=dict)
     now: float = 0.0
     holdings: Callable[[], Iterable[Holding]] = _nothing
-    aged: Container[GangKey] = frozenset()
-    overdue: Container[GangKey] = frozenset()
+    aged: Set[GangKey] = frozenset()
+    overdue: Set[GangKey] = frozenset()
     parts: Callable[[], Iterable[GangPart]] = _no_parts
 
 

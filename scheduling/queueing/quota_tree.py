@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model.amounts import Amounts, Mask, Positions
-from scheduling.model.queue import Queue
+from scheduling.model.queue import Queue, WhenBlocked
 
 MOST = 2**60
 """More than any cluster has of a resource; what is unlimited is this much."""
 
 
+EVERY = slice(None)
+Rows = Positions | list[int] | slice
 Shares = NDArray[np.float64]
 
 
@@ -38,13 +40,14 @@ class QuotaTree:
     `index` finds the row of a queue, `column` that of a resource. `limited` says (queues x
     resources) whether the queue, one above it or one below it names the resource: of others it may
     take without limit, and none of it counts in its parent. `most` is what each queue can hold
-    while no other holds anything.
+    while no other holds anything. `preempting` names the queues whose gangs may stop others.
     """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
         self.queues = tuple(_parents_first({each.name: each for each in queues}))
         self.names = tuple(each.name for each in self.queues)
         self.index = {name: at for at, name in enumerate(self.names)}
+        self.preempting = dict.fromkeys(each.name for each in self.queues if each.preempts)
         named = {resource for each in self.queues for resource in each.named_resources()}
         self.resources = tuple(sorted(named))
         self.column = {resource: at for at, resource in enumerate(self.resources)}
@@ -53,7 +56,22 @@ class QuotaTree:
         self.limited = self._find_limited()
         self._borrowing = self._rows([each.borrowing_limit for each in self.queues], MOST)
         self.subtree, self.kept = self._sum_up()
+        self._most_shared = self.subtree - self.kept + self._borrowing
+        self.has_limits: Mask = np.asarray(self.limited.any(axis=1))
+        strict = [each.when_blocked is WhenBlocked.STRICT for each in self.queues]
+        self.is_strict: Mask = np.array(strict, dtype=np.bool_)
         self.most = self.available(np.zeros_like(self.subtree))
+
+    def path(self, at: int) -> tuple[int, ...]:
+        """Return the row of a queue and those of the queues above it, upwards."""
+        rows = [at]
+        while (above := int(self._parent[rows[-1]])) >= 0:
+            rows.append(above)
+        return tuple(rows)
+
+    def has_below(self, at: int) -> bool:
+        """Say whether there are queues below one."""
+        return bool((self._parent == at).any())
 
     def requests(self, amounts: Mapping[str, int]) -> Amounts:
         """Return amounts by resource as a row, without the resources that no queue names."""
@@ -77,27 +95,35 @@ class QuotaTree:
         those above are overdrawn.
         """
         available = self.subtree - used
+        left = self.kept - used
+        own, most = np.maximum(0, left), self._most_shared + np.minimum(0, left)
         for level in self._levels[1:]:
-            own = np.maximum(0, self.kept[level] - used[level])
-            shared = available[self._parent[level]]
-            lent = self.subtree[level] - self.kept[level]
-            beyond = np.maximum(0, used[level] - self.kept[level])
-            shared = np.minimum(shared, lent - beyond + self._borrowing[level])
-            available[level] = np.where(own > 0, own + np.maximum(0, shared), shared)
-            available[level] = np.clip(available[level], -MOST, MOST)
-        return np.where(self.limited, available, MOST)
+            shared = np.minimum(available[self._parent[level]], most[level])
+            kept = own[level]
+            available[level] = np.where(kept > 0, kept + np.maximum(0, shared), shared)
+        return np.where(self.limited, np.clip(available, -MOST, MOST), MOST)
 
-    def sharing(self, at: int, demand: Amounts, used: Amounts) -> Mask:
+    def take(self, at: int, demand: Amounts, used: Amounts) -> Iterator[int]:
+        """Count in `used` what one queue takes, and those above it; yield the rows that change."""
+        more = np.where(self.limited[at], demand, 0)
+        while at >= 0 and more.any():
+            before = np.maximum(0, used[at] - self.kept[at])
+            used[at] = np.minimum(used[at] + more, MOST)
+            beyond = np.maximum(0, used[at] - self.kept[at])
+            yield at
+            more, at = np.where(self.limited[at], beyond - before, 0), int(self._parent[at])
+
+    def sharing(self, at: int, demand: Amounts, used: Amounts, available: Amounts) -> Mask:
         """Return the queues whose use keeps a demand of one waiting: all below the same one above.
 
         That is the topmost queue above it that has not enough for what the queues below it ask of
         it; the queue itself where none has too little.
         """
-        available, top, asked, row = np.maximum(self.available(used), 0), at, demand, at
+        top, asked, row = at, demand, at
         while self._parent[row] >= 0:
             asked = np.maximum(0, asked - np.maximum(0, self.kept[row] - used[row]))
             row = int(self._parent[row])
-            if (asked > available[row]).any():
+            if (asked > np.maximum(available[row], 0)).any():
                 top = row
         return self._below(top)
 
@@ -112,14 +138,15 @@ class QuotaTree:
         """Return how much each queue uses beyond the quota of its subtree."""
         return np.where(self.limited, np.maximum(0, used - self.subtree), 0)
 
-    def shares(self, used: Amounts) -> Shares:
-        """Return the dominant share of each queue: the largest part of its quota that it uses.
+    def shares(self, used: Amounts, at: Rows = EVERY) -> Shares:
+        """Return the dominant share of queues: the largest part of its quota that each uses.
 
         In whole millionths; infinite where it uses what it has no quota of.
         """
-        part = millionths(used, np.maximum(self.subtree, 1))
-        part = np.where(self.subtree > 0, part, np.where(used > 0, np.inf, 0))
-        shares: Shares = np.where(self.limited, part, 0).max(axis=1, initial=0)
+        quota, uses = self.subtree[at], used[at]
+        part = millionths(uses, np.maximum(quota, 1))
+        part = np.where(quota > 0, part, np.where(uses > 0, np.inf, 0))
+        shares: Shares = np.where(self.limited[at], part, 0).max(axis=1, initial=0)
         return shares
 
     def _find_levels(self) -> Iterator[Positions]:

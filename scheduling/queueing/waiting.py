@@ -6,14 +6,17 @@ Kept from one cycle to the next, so that a cycle pays for the gangs that came an
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
-from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.queue import Ordering, Queue
 from scheduling.queueing.quota_tree import QuotaTree
+
+EVERY = slice(None)
 
 Place = tuple[int, int, float, str, str]
 """Setbacks, priority (falling), arrival, namespace, name: what orders the gangs of a queue."""
@@ -37,51 +40,96 @@ def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
     return total
 
 
-@dataclass(slots=True)
 class Line:
-    """The waiting gangs of one queue; `rows` are those of their requests, in the same order.
+    """The waiting gangs of one queue, in their order; `rows` are those of their requests."""
 
-    `changes` counts how often a gang came or went.
-    """
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.places: list[Place] = []
+        self.gangs: list[PendingGang] = []
+        self._rows: list[int] = []
+        self._as_array: Positions | None = None
 
-    queue: Queue
-    places: list[Place] = field(default_factory=list)
-    gangs: list[PendingGang] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    changes: int = 0
+    @property
+    def rows(self) -> Positions:
+        """The rows of the gangs, worked out when the line has changed."""
+        if self._as_array is None:
+            self._as_array = np.array(self._rows, dtype=np.intp)
+        return self._as_array
 
     def put(self, gang: PendingGang, row: int) -> None:
         """Let a gang wait at its place."""
         place = place_of(gang, self.queue.ordering)
         at = bisect_left(self.places, place)
-        self.changes += 1
+        self._as_array = None
         self.places.insert(at, place)
         self.gangs.insert(at, gang)
-        self.rows.insert(at, row)
+        self._rows.insert(at, row)
 
     def drop(self, gang: PendingGang) -> int:
         """Take a gang out; return its row."""
         at = self.position(gang)
-        self.changes += 1
+        self._as_array = None
         del self.places[at], self.gangs[at]
-        return self.rows.pop(at)
+        return self._rows.pop(at)
 
     def position(self, gang: PendingGang) -> int:
         """Return how many gangs of the queue are before this one."""
         return bisect_left(self.places, place_of(gang, self.queue.ordering))
 
+    def minimums_ahead(self) -> Iterable[tuple[GangKey, int]]:
+        """Yield each gang with how many before it wait for their minimum.
+
+        One that has its minimum waits for surplus alone and is before no other gang.
+        """
+        ahead = accumulate((bool(gang.minimum) for gang in self.gangs), initial=0)
+        return zip((gang.key for gang in self.gangs), ahead, strict=False)
+
+
+class Columns(NamedTuple):
+    """All gangs that wait, line by line in the order of the tree, as columns.
+
+    `rows` tell gangs apart while they wait, `serials` for ever. `queue` is the row of its queue in
+    the tree, `position` its place in the line, `demands` (resources x gangs) what its
+    minimum asks for. `starts` says by queue where its line begins.
+    """
+
+    rows: Positions
+    serials: Positions
+    queue: Positions
+    position: Positions
+    demands: Amounts
+    is_repair: Mask
+    starts: Positions
+
+    def covered(self, allowance: Amounts, among: Positions | slice = EVERY) -> Mask:
+        """Say which gangs ask for no more than their queue may take (queues x resources)."""
+        queue = self.queue[among]
+        found = np.ones(len(queue), dtype=np.bool_)
+        for asked, may in zip(self.demands, np.maximum(allowance, 0).T, strict=True):
+            found &= asked[among] <= np.take(may, queue)
+        return found
+
 
 class WaitingGangs:
-    """All lines, and one row of requests for each gang that waits."""
+    """All lines, and one row of requests for each gang that waits.
+
+    `changes` counts by queue how often a gang came or went.
+    """
 
     def __init__(self, tree: QuotaTree) -> None:
         self.tree = tree
-        self._lines = {each.name: Line(each) for each in tree.queues}
+        self.changes: Positions = np.zeros(len(tree.names), dtype=np.intp)
+        self._lines = tuple(Line(each) for each in tree.queues)
         self._where: dict[GangKey, tuple[Line, PendingGang]] = {}
         self._free: list[int] = []
         self._constrained: set[GangKey] = set()
         self._mounting: set[GangKey] = set()
+        self._repairs: set[GangKey] = set()
         self._requests: Amounts = np.zeros((0, len(tree.resources)), dtype=np.int64)
+        self._serials: Positions = np.zeros(0, dtype=np.intp)
+        self._columns: Columns | None = None
+        self._count = 0
 
     def __len__(self) -> int:
         """Count the gangs."""
@@ -89,7 +137,7 @@ class WaitingGangs:
 
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield all gangs, queue by queue, each in its order."""
-        for line in self._lines.values():
+        for line in self._lines:
             yield from line.gangs
 
     def keys(self) -> Set[GangKey]:
@@ -107,23 +155,34 @@ class WaitingGangs:
             if self._where[gang.key][1] is gang:
                 return
             self.drop(gang.key)
-        line, row = self._lines[gang.queue], self._new_row()
+        line, row = self.line(gang.queue), self._new_row()
         if self.tree.resources:
             self._requests[row] = self.tree.requests(requests_of(gang.minimum))
+        self._count += 1
+        self._serials[row] = self._count
         line.put(gang, row)
         self._where[gang.key] = line, gang
+        self._note_change(line)
         if gang.has_inter_pod_constraints:
             self._constrained.add(gang.key)
         if gang.mounts_volumes:
             self._mounting.add(gang.key)
+        if gang.is_repair:
+            self._repairs.add(gang.key)
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang, if it waits."""
         if key in self._where:
             line, gang = self._where.pop(key)
             self._free.append(line.drop(gang))
+            self._note_change(line)
             self._constrained.discard(key)
             self._mounting.discard(key)
+            self._repairs.discard(key)
+
+    def _note_change(self, line: Line) -> None:
+        self.changes[self.tree.index[line.queue.name]] += 1
+        self._columns = None
 
     @property
     def any_constrained(self) -> bool:
@@ -135,24 +194,38 @@ class WaitingGangs:
         """Say whether any gang that waits mounts claims."""
         return bool(self._mounting)
 
-    def positions(self) -> Mapping[GangKey, int]:
-        """Return how many gangs of its queue are before each gang."""
-        lines = self._lines.values()
-        return {gang.key: at for line in lines for at, gang in enumerate(line.gangs)}
-
-    def lines(self) -> Iterator[Line]:
-        """Yield the queues in which gangs wait, in the order of the tree."""
-        return (line for line in self._lines.values() if line.gangs)
+    def line(self, queue: str) -> Line:
+        """Return the line of a queue, which may be empty."""
+        return self._lines[self.tree.index[queue]]
 
     def requests(self, line: Line) -> Amounts:
         """Return what the gangs of a line ask for at once: gangs x resources, in order."""
-        rows: Positions = np.array(line.rows, dtype=np.intp)
-        return self._requests[rows]
+        return self._requests[line.rows]
+
+    @property
+    def columns(self) -> Columns:
+        """All gangs as columns, worked out when a gang came or went."""
+        if self._columns is None:
+            self._columns = self._in_columns()
+        return self._columns
+
+    def _in_columns(self) -> Columns:
+        lengths = np.array([len(line.gangs) for line in self._lines], dtype=np.intp)
+        starts = np.cumsum(lengths) - lengths
+        queue = np.repeat(np.arange(len(lengths)), lengths)
+        rows = np.concatenate([line.rows for line in self._lines])
+        demands = np.ascontiguousarray(self._requests[rows].T)
+        position = np.arange(len(queue)) - np.repeat(starts, lengths)
+        is_repair = np.zeros(len(queue), dtype=np.bool_)
+        for line, gang in (self._where[key] for key in self._repairs):
+            is_repair[starts[self.tree.index[line.queue.name]] + line.position(gang)] = True
+        return Columns(rows, self._serials[rows], queue, position, demands, is_repair, starts)
 
     def _new_row(self) -> int:
         if not self._free:
             had = len(self._requests)
             more = np.zeros((max(64, had), self._requests.shape[1]), dtype=np.int64)
             self._requests = np.concatenate([self._requests, more])
+            self._serials = np.concatenate([self._serials, np.zeros(len(more), dtype=np.intp)])
             self._free = list(range(len(self._requests) - 1, had - 1, -1))
         return self._free.pop()

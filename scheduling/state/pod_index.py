@@ -85,6 +85,10 @@ class SpreadCounts:
     possible: Counter[str]
     nominated: Counter[str]
 
+    def all(self) -> tuple[Counter[str], ...]:
+        """Return the counts of all kinds."""
+        return self.bound, self.assumed, self.possible, self.nominated
+
 
 class PodIndex:
     """Pods by namespace, labels and node, kept from events by one owner; nodes may be unknown."""

@@ -35,6 +35,7 @@ _GROUPS = {
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
+    "PodDisruptionBudget": "/apis/policy/v1",
     "Job": "/apis/batch/v1",
     "RayCluster": "/apis/ray.io/v1",
     "RayJob": "/apis/ray.io/v1",
@@ -112,6 +113,15 @@ class Plot:
         metadata = {"name": self.queue(name), "labels": self.selector}
         body = {"metadata": metadata, "spec": {"namespaceSelector": here, **spec}}
         self.cluster.api.create(QUEUES, {**_QUEUE, **body})
+
+    def change_queue(self, name: str, **spec: object) -> None:
+        """Change fields of the spec of a GangQueue of the plot."""
+        self._merge(f"{QUEUES}/{self.queue(name)}", {"spec": spec})
+
+    def queue_status(self, name: str) -> Json:
+        """The status of a GangQueue of the plot."""
+        found: Json = self.cluster.api.get(f"{QUEUES}/{self.queue(name)}").get("status", {})
+        return found
 
     def delete_queue(self, name: str) -> None:
         """Delete a GangQueue of the plot; it goes when its gangs hold nothing."""

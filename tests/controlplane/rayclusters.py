@@ -86,7 +86,7 @@ def gang(name: str, *groups: Json, labels: Mapping[str, str] | None = None, **re
     return ray_cluster(name, *groups, labels={**GANG, **(labels or {})}, **rest)
 
 
-def ray_job(name: str, *groups: Json, labels: Mapping[str, str] | None = None) -> Json:
+def ray_job(name: str, *groups: Json, labels: Mapping[str, str] | None = None, **spec: Any) -> Json:
     """A RayJob that makes its own RayCluster and is submitted by a pod of a Job."""
     return {
         "apiVersion": API_VERSION,
@@ -96,6 +96,7 @@ def ray_job(name: str, *groups: Json, labels: Mapping[str, str] | None = None) -
             "entrypoint": "python -c pass",
             "rayClusterSpec": cluster_spec(*groups),
             "submitterPodTemplate": _submitter(),
+            **spec,
         },
     }
 

@@ -1,10 +1,12 @@
 """Values that cannot be used are named in the status, and mended ones take effect."""
 
+import re
+
 import pytest
 
 from kube.objects import names
 from testbed.errors import TestbedError
-from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.plot import QUEUES, Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_cluster, requests, template
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -20,8 +22,35 @@ BAD_MINIMUMS = [
     ("headgroup=1", "GROUP a worker group: workers"),
     ("workers=3", "0 to 2 (minimum above replicas)"),
 ]
+BAD_QUEUES: list[tuple[Json, str]] = [
+    ({"quota": {"cpu": "-1"}}, "spec.quota.cpu"),
+    ({"quota": {"cpu": -1}}, "amounts must not be negative"),
+    ({"quota": {"cpu": "many"}}, "spec.quota.cpu"),
+    ({"quota": {"cpu": 1.5}}, "spec.quota.cpu"),
+    ({"quota": {f"example.com/{at}": 1 for at in range(65)}}, "must have at most 64 items"),
+    ({"parent": "p", "borrowingLimit": {"cpu": -1}}, "amounts must not be negative"),
+    ({"parent": "p", "lendingLimit": {"cpu": -1}}, "amounts must not be negative"),
+    (
+        {"parent": "p", "quota": {"cpu": "1900m"}, "lendingLimit": {"cpu": 2}},
+        "lendingLimit must not exceed quota",
+    ),
+    (
+        {"parent": "p", "quota": {"memory": "1G"}, "lendingLimit": {"memory": "1Gi"}},
+        "lendingLimit must not exceed quota",
+    ),
+    ({"lendingLimit": {"cpu": 1}}, "lendingLimit needs a parent"),
+    ({"nodeSelectorScope": "Gpus"}, "spec.nodeSelectorScope"),
+    ({"timeouts": {"readySeconds": 0}}, "spec.timeouts.readySeconds"),
+]
+GOOD_QUEUES: list[Json] = [
+    {"quota": {"cpu": 4, "memory": "1.5Gi", "nvidia.com/gpu": "8", "pods": "1e3", "x/y": "+1"}},
+    {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"cpu": "2000m"}},
+    {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"memory": "0"}},
+    {"parent": "p", "lendingLimit": {}, "borrowingLimit": {"cpu": 0}},
+    {"quota": {f"example.com/{at}": "1" for at in range(64)}},
+]
 BAD_MARKS = [
-    (names.QUEUE, "nowhere", "a queue that is open to the namespace: default"),
+    (names.QUEUE, "nowhere", "default (GangQueue nowhere does not exist)"),
     (names.PRIORITY_CLASS, "nobody", "there is no PriorityClass of that name"),
     (names.PRIORITY_CLASS, "system-node-critical", "MUSTER_COORDINATOR_PRIORITY_CLASSES"),
     (names.EXPECTED_DURATION, "soon", "a positive duration such as 2h30m"),
@@ -267,3 +296,18 @@ def test_a_ray_cluster_made_again_while_old_pods_terminate_counts_only_its_own(
     assert all(is_held(pod) for pod in plot.wait_pods("again", 2))
     plot.patch("Pod", lingers, {"metadata": {"finalizers": None}})
     plot.wait_running("again", 3)
+
+
+def queue_of(spec: Json) -> Json:
+    return {"apiVersion": names.API_VERSION, "kind": "GangQueue", "spec": spec}
+
+
+def test_quota_that_cannot_be_is_refused_by_the_definition(plot: Plot) -> None:
+    """And what can be is taken: the rules fit within what the API server lets them cost."""
+    for at, (spec, said) in enumerate(BAD_QUEUES):
+        made = {**queue_of(spec), "metadata": {"name": plot.queue(f"bad-{at}")}}
+        with pytest.raises(TestbedError, match=re.escape(said)):
+            plot.cluster.api.create(QUEUES, made)
+    for at, spec in enumerate(GOOD_QUEUES):
+        made = {**queue_of(spec), "metadata": {"name": plot.queue(f"good-{at}")}}
+        assert plot.cluster.api.would_create(QUEUES, made), spec

@@ -33,6 +33,8 @@ PLURALS = {
     "PriorityClass": "priorityclasses",
     "DeviceClass": "deviceclasses",
     "RayCluster": "rayclusters",
+    "RayJob": "rayjobs",
+    "RayService": "rayservices",
     "Gang": "gangs",
     "GangQueue": "gangqueues",
     "Event": "events",
@@ -84,10 +86,12 @@ class Api:
         self.history: list[Change] = []
         self.watches: list[Watch] = []
         self.refusals: dict[str, ApiError] = {}  # pod -> what its release is refused with
+        self.budgets: dict[str, ApiError] = {}  # pod -> what its eviction is refused with
         self.frozen: dict[str, ApiError] = {}  # pod -> what any change of it is refused with
         self.now = 0.0
         self._revision = 0
         self._uids = 0
+        self.tries = 0  # RayClusters that RayJobs made
 
     # ---- reading
 
@@ -157,6 +161,29 @@ class Api:
         else:
             self.remove(key)
 
+    def evict(self, path: str, dry_run: bool, eviction: Json) -> None:
+        """Evict a pod as the API server does: a pod that is not bound has no budget."""
+        key = _parsed(path)[0]
+        pod, uid = self.get(key), eviction["deleteOptions"]["preconditions"]["uid"]
+        if pod["metadata"]["uid"] != uid:
+            raise Conflict(409, "Conflict", "the precondition failed")
+        if key.name in self.budgets and pod["spec"].get("nodeName"):
+            raise self.budgets[key.name]
+        if not dry_run:
+            self.delete(key, uid)
+
+    def merge(self, key: Key, changes: Json, *, dry_run: bool) -> Json:
+        """Apply a merge patch that names the version it is of."""
+        old = self.get(key)
+        meta = changes["metadata"]
+        read = {each: meta[each] for each in ("uid", "resourceVersion") if each in meta}
+        if any(old["metadata"][each] != said for each, said in read.items()):
+            raise Conflict(409, "Conflict", "the object has been modified")
+        if key.name in self.refusals:
+            raise self.refusals[key.name]
+        new = _merged(old, changes)
+        return old if dry_run else self._update(key, old, new, "")
+
     def hold(self, obj: Json, *finalizers: str) -> None:
         """Have finalizers hold an object once it is deleted."""
         self.change(obj, lambda held: held["metadata"].update(finalizers=list(finalizers)))
@@ -211,6 +238,16 @@ class Api:
         return f"2026-01-01T{hours % 24:02}:{minutes:02}:{seconds:02}Z"
 
 
+def _merged(old: Json, changes: Json) -> Json:
+    found = {**old}
+    for name, value in changes.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = _merged(old.get(name, {}), value) if isinstance(value, dict) else value
+    return found
+
+
 def key_of(obj: Json) -> Key:
     meta = obj["metadata"]
     return Key(PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"])
@@ -261,6 +298,9 @@ class Client:
         return msgspec.convert(self._api.get(_parsed(path)[0]), as_)
 
     async def create(self, path: str, obj: Json, *, as_: type[Any] | None = None) -> Any:
+        if obj["kind"] == "Eviction":
+            self._write(lambda: self._api.evict(*_dry(path), obj))
+            return b""
         assert _parsed(path)[0].namespace == obj["metadata"].get("namespace", "")
         done = self._write(lambda: self._api.create(obj))
         return msgspec.convert(done, as_) if as_ is not None else b""
@@ -269,6 +309,12 @@ class Client:
         key, subresource = _parsed(path)
         done = self._write(lambda: self._api.patch(key, operations, subresource))
         return msgspec.convert(done, as_)
+
+    async def merge_patch(self, path: str, changes: Json, *, as_: type[Any] | None = None) -> Any:
+        bare, dry_run = _dry(path)
+        key, _ = _parsed(bare)
+        done = self._write(lambda: self._api.merge(key, changes, dry_run=dry_run))
+        return msgspec.convert(done, as_) if as_ is not None else b""
 
     async def delete(
         self, path: str, *, uid: str | None = None, resource_version: str | None = None
@@ -294,6 +340,12 @@ class Client:
         if outcome is not Outcome.DONE:
             raise _fault(outcome)
         return done
+
+
+def _dry(path: str) -> tuple[str, bool]:
+    """The path without its parameters, and whether they ask for a dry run."""
+    bare, _, parameters = path.partition("?")
+    return bare, parameters == "dryRun=All"
 
 
 def _parsed(path: str) -> tuple[Key, str]:

@@ -18,6 +18,7 @@ from coordinator.messages.clock import Patience
 from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.metrics import CONNECTIONS
 from coordinator.settings import Settings
+from coordinator.shell import decision_log
 from coordinator.shell.app import Coordinator
 from coordinator.shell.executor import Executor
 from coordinator.shell.health import application
@@ -27,9 +28,11 @@ from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import ServerError
 from kube.api.leader_election import Term
+from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
+from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.shell.test_executor import GANG, Refusing, turns
 from tests.coordinator.world import World
@@ -163,6 +166,15 @@ async def test_muster_avoided_nodes_moves() -> None:
     world.settle(seconds=PATIENCE.bind + 1)
     await scrape_world(world)
     assert value("muster_avoided_nodes") == 1
+
+
+async def test_muster_late_starts_total_moves() -> None:
+    world = late_starts.begun()
+    before = value("muster_late_starts_total", queue="team")
+    world.settle(seconds=120)
+    for each in world.leader.logged:
+        decision_log.write(each)
+    assert value("muster_late_starts_total", queue="team") == before + 1
 
 
 async def test_muster_admission_wait_seconds_moves() -> None:
@@ -323,3 +335,37 @@ async def test_muster_coordinator_connections_moves() -> None:
 
 async def test_muster_coordinator_connections_closed_total_moves() -> None:
     await count_half_request(REGISTRY, CONNECTIONS, "coordinator")
+
+
+def preempting_world() -> World:
+    """A gang whose surplus was stopped for a gang of higher priority, and the rest for another."""
+    world = World(node("n1", cpu=4), queue("lost", preemption={"withinQueue": "LowerPriority"}))
+    elastic = {names.MIN_REPLICAS: "workers=1"}
+    world.create(gang_in("lost", "low", 3, annotations=elastic))
+    world.settle(seconds=10)
+    for name, workers in (("one", 1), ("two", 0)):
+        cluster = gang_in("lost", name, workers)
+        for each in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+            each["template"]["spec"]["priority"] = 10
+        world.create(cluster)
+        world.settle(seconds=10)
+    return world
+
+
+def test_muster_preemptions_total_moves() -> None:
+    kinds = {"surplus": 2.0, "gang": 1.0}
+    before = {each: value("muster_preemptions_total", queue="lost", kind=each) for each in kinds}
+    world = preempting_world()
+    for decision in world.leader.logged:
+        decision_log.write(decision)
+    for each, count in kinds.items():
+        now = value("muster_preemptions_total", queue="lost", kind=each)
+        assert now == before[each] + count
+
+
+def test_muster_evictions_total_moves() -> None:
+    outcomes = {"would_be_accepted": 4.0, "accepted": 4.0, "gone": 0.0}
+    before = {each: value("muster_evictions_total", outcome=each) for each in outcomes}
+    preempting_world()
+    for each, count in outcomes.items():
+        assert value("muster_evictions_total", outcome=each) == before[each] + count

@@ -33,6 +33,7 @@ from coordinator.shell.app import (
     _pod_event,
     _priority_event,
     _queue_event,
+    _ray_owner_event,
 )
 from coordinator.shell.executor import Executor
 from coordinator.state_machine import CoordinatorState
@@ -52,6 +53,7 @@ from kube.objects import names
 from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
 from kube.ray.ray_cluster import essential, opt_in
+from kube.ray.ray_owner import essential_job, essential_service
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey
@@ -59,6 +61,7 @@ from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
+from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
 from tests.oracle.ingredients.pod_affinity import PodAffinity
 from tests.oracle.model import Scene
 
@@ -76,6 +79,8 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "deviceclasses": (core_objects.DeviceClass, _device_class_event),
     "gangqueues": (queue_objects.GangQueue, _queue_event),
     "rayclusters": (ray_objects.RayCluster, _cluster_event),
+    "rayjobs": (ray_objects.RayJob, _ray_owner_event),
+    "rayservices": (ray_objects.RayService, _ray_owner_event),
     "gangs": (gang_objects.Gang, _gang_event),
 }
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
@@ -85,7 +90,13 @@ def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
-    projected = {**_PROJECTED, "pods": reduce, "rayclusters": essential}
+    projected = {
+        **_PROJECTED,
+        "pods": reduce,
+        "rayclusters": essential,
+        "rayjobs": essential_job,
+        "rayservices": essential_service,
+    }
     obj = projected.get(change.key.plural, lambda found: found)(obj)
     told = Changed(obj) if change.new is not None else Deleted(obj)
     return cast(Event, translate(told))
@@ -373,6 +384,7 @@ class World:
             self.api.change(cluster, lambda obj: obj.update(status={}))
 
     def kuberay(self) -> None:
+        reconcile_ray_jobs(self.api)
         for cluster in list(self.api.all("rayclusters")) if self.refused else ():
             seen = {"observedGeneration": cluster["metadata"]["generation"]}
             self._say(cluster, {**seen, "conditions": [self.refused]})
@@ -512,6 +524,10 @@ class World:
 
     def collect_garbage(self) -> None:
         """What is owned goes with its owner; pods of a node go with the node."""
+        owners = [*self.api.all("rayjobs"), *self.api.all("rayservices")]
+        for cluster in list(self.api.all("rayclusters")):
+            if _owner(cluster) not in ("", *(obj["metadata"]["uid"] for obj in owners)):
+                self.api.delete(key_of(cluster))
         uids = {obj["metadata"]["uid"] for obj in self.api.all("rayclusters")}
         nodes = {obj["metadata"]["name"] for obj in self.api.all("nodes")}
         for obj in [*self.api.all("gangs"), *self.api.all("pods")]:

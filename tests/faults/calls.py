@@ -45,3 +45,9 @@ def of_lease(call: Call) -> bool:
 def not_lease(call: Call) -> bool:
     """Whether the request is none of the election's."""
     return not of_lease(call)
+
+
+def evictions_after(count: int) -> Match:
+    """Match evictions that are no dry runs, but let the first ones pass."""
+    seen = itertools.count()
+    return lambda call: call.path.endswith("/eviction") and next(seen) >= count

@@ -276,9 +276,14 @@ USED: dict[str, Rights] = {
         # coordinator/shell/executor.py: get after a failed patch, patch to release and to fence,
         # delete what was released and cannot start; coordinator/shell/app.py: list and watch
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
+        # coordinator/shell/stopper.py
+        ("", "pods/eviction"): {"create"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},
+        # coordinator/shell/stopper.py: suspended and resumed
+        ("ray.io", "rayjobs"): {"list", "watch", "patch"},
+        ("ray.io", "rayservices"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         # coordinator/shell/app.py: where a profile has default constraints that refuse

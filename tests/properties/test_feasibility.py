@@ -56,6 +56,7 @@ ADDED: dict[str, Any] = {
     "topology": (Requirement("zone", "In", ("a",)),),
     "volumes": (VolumeNodeRestriction("VolumeBinding", "claim", ()),),
     "disks": (("attach:driver", 1),),
+    "queue": (("gpu", "a100"),),
     "avoided": ("n0",),
 }
 """The same of its restrictions."""

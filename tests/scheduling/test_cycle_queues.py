@@ -7,18 +7,26 @@ from math import inf
 import numpy as np
 import pytest
 
+from scheduling.admission.gang import admit
+from scheduling.admission.question import Outcome, Question, SearchSteps
 from scheduling.admission.refusal_memory import Memory
+from scheduling.backfill import blocking
+from scheduling.backfill.reservations import Reservations
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.queue import Queue, WhenBlocked
 from scheduling.model.verdict import Admitted, Refusal, Verdict
+from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import GPU, columns, gang, group, node, shape
 
 NODES = (node("n1", gpu=8), node("n2", gpu=8))
+
+
+walk = QueueOrder._walk
 
 
 def asks(
@@ -63,7 +71,8 @@ def decide(
     used: dict[str, dict[str, int]] = {}
     for each_running in runs:
         for where, amounts in each_running.room:
-            held[tree.index[each_running.queue]] += tree.requests(dict(amounts))
+            if each_running.queue in tree.index:
+                held[tree.index[each_running.queue]] += tree.requests(dict(amounts))
             taken = used.setdefault(where, {})
             for resource, amount in amounts:
                 taken[resource] = taken.get(resource, 0) + amount
@@ -492,3 +501,152 @@ def test_a_gang_that_takes_none_of_the_short_quota_passes_an_aged_one() -> None:
         aged=[big],
     )
     assert isinstance(verdicts["light"], Admitted)
+
+
+MIXED = (node("n1", gpu=8, cpu=8), node("c1", cpu=4))
+"""A node with GPUs, which others hold, and one without."""
+
+HOLDS_GPUS = holds("old", {"n1": 8})
+
+
+def with_head(name: str, gpus: int) -> PendingGang:
+    """A gang with a head of 3 CPU, and workers of a GPU each."""
+    return replace(
+        gang(name, group("head", 1, shape(cpu=3)), group("workers", gpus, shape(gpu=1))), queue="a"
+    )
+
+
+def on_cpu(name: str, cpu: int) -> PendingGang:
+    return replace(gang(name, group("head", 1, shape(cpu=cpu)), created=1), queue="a")
+
+
+def test_an_aged_gang_that_waits_for_gpus_does_not_hold_nodes_that_have_none() -> None:
+    big = asks("big", 8)
+    nodes = (node("n1", gpu=8, cpu=0), node("c1", cpu=4))
+    verdicts, _ = decide(
+        [team()], big, on_cpu("light", 4), running=[HOLDS_GPUS], aged=[big], nodes=nodes
+    )
+    assert said(verdicts["big"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["light"], Admitted)
+
+
+@pytest.mark.parametrize(("cpu", "passes"), [(1, True), (2, False)])
+def test_an_aged_gang_keeps_the_room_of_its_pods_that_fit(cpu: int, *, passes: bool) -> None:
+    """Its head fits c1 alone, beside one more CPU; its workers wait for GPUs."""
+    big = with_head("big", 8)
+    nodes = (node("n1", gpu=8, cpu=0), node("c1", cpu=4))
+    verdicts, _ = decide(
+        [team()], big, on_cpu("other", cpu), running=[HOLDS_GPUS], aged=[big], nodes=nodes
+    )
+    assert isinstance(verdicts["other"], Admitted) == passes
+    if not passes:
+        assert said(verdicts["other"]) == (
+            "QueueBlocked: there is room, but team/big has waited so long for it that nothing "
+            "passes it"
+        )
+
+
+def test_gangs_of_a_queue_that_is_not_active_end_too() -> None:
+    """The head starts when the gang of the broken queue has ended, at 100."""
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("head", 16),
+        asks("short", 1, created=1, lasts=100),
+        asks("long", 1, created=2, lasts=101),
+        running=[holds("old", {"n1": 8}, ends=100, queue="broken")],
+    )
+    assert isinstance(verdicts["short"], Admitted)
+    assert said(verdicts["long"]).startswith("QueueBlocked: there is room, but team/head")
+
+
+def delayed(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Verdict], int]:
+    """Gangs of one kind that would delay the head, and how often a start was tried for it."""
+    asked = []
+
+    def counted(question: Question) -> Outcome:
+        asked.append(question)
+        return admit(question)
+
+    monkeypatch.setattr(blocking, "admit", counted)
+    waiting = [asks(f"g{at}", 2, created=1 + at, lasts=101 + at) for at in range(count)]
+    short = replace(asks("short", 2, created=count + 2, lasts=100), priority=-1)
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("head", 16),
+        *waiting,
+        short,
+        running=[holds("old", {"n1": 8}, ends=100)],
+    )
+    return verdicts, len(asked)
+
+
+def test_gangs_that_ask_for_the_same_are_held_against_a_reservation_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, tried = delayed(2, monkeypatch)
+    many, tried_for_many = delayed(40, monkeypatch)
+    assert tried_for_many == tried
+    for verdicts in (few, many):
+        assert isinstance(verdicts.pop("short"), Admitted)
+        assert {said(each).split(":")[0] for name, each in verdicts.items() if name != "head"} == {
+            "QueueBlocked"
+        }
+    assert "runs for 2m18s" in said(many["g37"])
+
+
+def test_what_is_tried_for_a_blocked_gang_is_charged_to_the_cycle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent: list[int] = []
+    monkeypatch.setattr(SearchSteps, "spend", lambda _, steps: spent.append(steps))
+    decide(
+        [team(WhenBlocked.BACKFILL)],
+        asks("head", 16),
+        asks("long", 1, created=1, lasts=200),
+        running=[holds("old", {"n1": 8}, ends=100)],
+    )
+    assert len(spent) > 2, "the searches for both, and those for the start"
+
+
+def test_only_queues_whose_turn_comes_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[str] = []
+
+    def walk_and_count(order: QueueOrder, row: int, name: str) -> None:
+        walked.append(name)
+        walk(order, row, name)
+
+    monkeypatch.setattr(QueueOrder, "_walk", walk_and_count)
+    queues = [Queue("all", quota={GPU: 8}), *(Queue(f"q{at}", "all") for at in range(30))]
+    waiting = [asks(f"g{at}", 8, queue=f"q{at % 30}", created=at) for at in range(90)]
+    verdicts, _ = decide(queues, *waiting)
+    assert [name for name, each in verdicts.items() if isinstance(each, Admitted)] == ["g0"]
+    assert len(verdicts) == 90
+    assert walked == ["q0"]
+
+
+def test_thousands_of_equal_gangs_that_aged_keep_one_start_in_each_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    barred: list[str] = []
+    monkeypatch.setattr(Reservations, "bar", lambda _, each: barred.append(each.gang.key.name))
+    waiting = [asks(f"g{at:02}", 8, created=at) for at in range(50)]
+    decide(
+        [team(gpus=8)],
+        *waiting,
+        asks("small", 1, created=99),
+        running=[holds("old", {"n1": 1})],
+        aged=waiting,
+    )
+    assert barred == ["g00"]
+
+
+def test_equal_units_of_a_surplus_are_counted_together_and_others_after_them() -> None:
+    one, two, three = (group("workers", pods, shape(gpu=1)) for pods in (1, 2, 3))
+    grows = replace(
+        gang("g", group("workers", 1, shape(gpu=1)), surplus=((two,), (two,), (three,), (one,))),
+        queue="a",
+    )
+    verdicts, _ = decide([team(gpus=6)], grows)
+    grown = verdicts["g"]
+    assert isinstance(grown, Admitted)
+    assert grown.units == (0, 1, 3)

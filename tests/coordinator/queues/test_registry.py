@@ -72,9 +72,9 @@ def test_gangs_look_for_their_queue_again_only_where_a_name_or_selector_changes(
     assert found.selections is before
     found.put(seen("a", quota={GPU: 9}, namespaceSelector={"matchLabels": {"team": "a"}}))
     assert found.selections is not before
-    assert found.selections["a"] == found.rules["a"]
+    assert found.selections.queues["a"] == found.rules["a"]
     found.drop("a")
-    assert found.selections == {}
+    assert found.selections.queues == {}
 
 
 def test_a_queue_that_is_gone_is_forgotten() -> None:

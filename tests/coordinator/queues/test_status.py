@@ -42,7 +42,8 @@ def told(registry: QueueRegistry, census: Census, name: str) -> Status:
     for each, amounts in census.held.items():
         if each in tree.index:
             held[tree.index[each]] += tree.requests(amounts)
-    return status_of(registry.objects[name], registry, census, usage_of(tree, held), STAMP)
+    usage = usage_of(tree, held)
+    return status_of(registry.objects[name], registry, census, usage, {*registry.objects}, STAMP)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,6 @@ def test_a_status_that_was_written_reads_back_the_same() -> None:
     assert recorded(written) == status
     registry.put(written)
     tree = registry.tree
-    later = status_of(
-        written, registry, Census(), usage_of(tree, tree.subtree * 0), "2027-01-01T00:00:00Z"
-    )
+    usage = usage_of(tree, tree.subtree * 0)
+    later = status_of(written, registry, Census(), usage, {"a"}, "2027-01-01T00:00:00Z")
     assert later == status

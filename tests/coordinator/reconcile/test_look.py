@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.messages.actions import Action, DeleteGang
 from coordinator.reconcile import look as looks
-from coordinator.reconcile.advance import STEPS
+from coordinator.reconcile.advance import BEGIN, STEPS
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, run
 from coordinator.reconcile.surveying import take_survey
 from tests.coordinator.builders import gang_of, node
@@ -50,7 +50,7 @@ def test_a_gang_whose_node_vanished_is_surveyed_without_its_placement() -> None:
     look.scene.cache.remove_node("n1")
     view.pod_writes.inflight.clear()
     view.pod_writes.targets.clear()
-    run(STEPS, look)
+    run((*BEGIN, *STEPS), look)
     assert view.reservation.placement is None
     assert sum(each.vacant for each in view.survey.standing) == 0
     before = view.survey.standing

@@ -75,7 +75,7 @@ def test_another_message_of_the_same_reason_waits_for_half_a_minute() -> None:
 def test_numbers_of_all_gangs_that_wait_are_told_about_once_a_second(
     waiting: int, at_most_a_second: float
 ) -> None:
-    assert waiting / spacing_of(quiet=waiting / 10) <= at_most_a_second
+    assert waiting / spacing_of(waiting) <= at_most_a_second
 
 
 # ---- a gang that waits

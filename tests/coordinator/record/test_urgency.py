@@ -14,6 +14,7 @@ from coordinator.record.urgency import (
     GATHER_LIMIT,
     LONGEST_QUIET,
     QUIET_DELAY,
+    RUNNING,
     SETTLE_DELAY,
     Bustle,
     Urgency,
@@ -232,3 +233,10 @@ def test_ten_writes_a_second_tell_all_waiting_gangs() -> None:
         LONGEST_QUIET,
         LONGEST_QUIET,
     ]
+
+
+def test_what_of_a_gang_ends_is_written_at_once() -> None:
+    written = {"phase": RUNNING, "reason": "Running"}
+    status = {**written, "evictions": [{"reason": "Preempted", "replicas": ["workers/one"]}]}
+    due = Urgency().due(status, written, Bustle(60.0, 0.0), 100.0, refused=False)
+    assert due == 0.0

@@ -11,6 +11,11 @@ from kube.objects import core as core_objects
 from runtime.program import load_settings
 
 
+def test_the_limit_of_waiting_gangs_is_that_of_the_settings() -> None:
+    made = Coordinator(Settings(waiting_per_namespace=7), cast(Client, None))
+    assert made.loop.state.waiting_limit.most == 7
+
+
 def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
     """The answer to a release and the watch say the same, in either order."""
     made = Coordinator(load_settings(Settings, PREFIX), cast(Client, None))

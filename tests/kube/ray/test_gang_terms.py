@@ -26,6 +26,7 @@ from kube.ray.ray_cluster import (
     essential,
 )
 from scheduling.model.queue import Queue
+from scheduling.queueing.membership import Selections
 from tests.kube.ray.clusters import GPU, Json, cluster
 
 ODD = {names.OPT_IN: "True"}
@@ -36,8 +37,8 @@ LONG = "workergroup=" + "1" * LONGEST_VALUE
 TOPOLOGY = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.REPLICA_TOPOLOGY_REQUIRED)
 
 
-def open_to_all(*queues: str) -> dict[str, Queue]:
-    return {name: Queue(name, namespaces=()) for name in queues}
+def open_to_all(*queues: str) -> Selections:
+    return Selections({name: Queue(name, namespaces=()) for name in queues})
 
 
 def terms(found: RayCluster, queues: tuple[str, ...] = ()) -> GangTerms:

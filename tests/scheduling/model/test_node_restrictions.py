@@ -28,7 +28,7 @@ def test_a_restriction_makes_another_shape_of_the_same_key(restricted: PodShape)
     assert restricted != PLAIN
     assert restricted.key == PLAIN.key
     assert restricted.scheduling_key != PLAIN.scheduling_key
-    assert node_restrictions.unrestricted(restricted) == PLAIN
+    assert node_restrictions.lasting(restricted) == PLAIN
 
 
 def test_what_the_pod_says_itself_is_in_the_key() -> None:
@@ -52,3 +52,11 @@ def test_domains_add_up_and_are_taken_off_together() -> None:
     assert found.restrictions.topology == ZONE_A + RACK_B
     assert node_restrictions.in_any_domain(found) == PLAIN
     assert node_restrictions.inside_domain(PLAIN, ()) is PLAIN
+
+
+def test_the_labels_that_a_queue_asks_for_last() -> None:
+    """They pass only when the queue is changed, unlike what existing pods or volumes add."""
+    held = node_restrictions.on_nodes_of_queue(PLAIN, (("model", "a100"),))
+    assert held.key == PLAIN.key
+    assert held.scheduling_key != PLAIN.scheduling_key
+    assert node_restrictions.lasting(node_restrictions.avoiding(held, ("n1",))) == held

@@ -1,7 +1,7 @@
 """Queues that cannot work as they are written are named with the reason."""
 
 from scheduling.model.queue import Queue
-from scheduling.queueing.faults import faults
+from scheduling.queueing.faults import faults, rooted
 
 GPU = "nvidia.com/gpu"
 
@@ -36,3 +36,9 @@ def test_a_queue_lends_no_more_than_its_quota() -> None:
 
 def test_limits_need_a_parent() -> None:
     assert "borrowingLimit" in found(Queue("a", "", {GPU: 4}, {GPU: 5}))["a"]
+
+
+def test_queues_whose_parents_lead_nowhere_are_told_apart() -> None:
+    queues = ("root", ""), ("leaf", "root"), ("lost", "nowhere"), ("below", "lost"), ("a", "b")
+    made = {name: Queue(name, parent) for name, parent in (*queues, ("b", "a"), ("c", "a"))}
+    assert rooted(made) == {"root", "leaf"}

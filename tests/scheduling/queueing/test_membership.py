@@ -1,8 +1,12 @@
 """Which queue a gang waits in, by the name that it gives and the labels of its namespace."""
 
+import pytest
+
 from scheduling.model.constraints import Requirement
+from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
-from scheduling.queueing.membership import NotAllowed, choose_queue
+from scheduling.queueing import membership
+from scheduling.queueing.membership import NotAllowed, Selections, choose_queue
 
 
 def of_team(name: str, *teams: str) -> Queue:
@@ -21,7 +25,7 @@ QUEUES = {
 
 
 def choose(asked: str, team: str) -> str:
-    found = choose_queue(asked, {"team": team}, QUEUES)
+    found = choose_queue(asked, {"team": team}, Selections(QUEUES))
     return found.allowed if isinstance(found, NotAllowed) else found
 
 
@@ -55,3 +59,30 @@ def test_a_namespace_with_queues_cannot_leave_them_for_the_default_one() -> None
 
 def test_a_queue_that_is_not_there_is_told_so() -> None:
     assert choose("nope", "other").endswith("default (GangQueue nope does not exist)")
+
+
+def test_selectors_are_asked_once_for_each_set_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a change of a thousand RayClusters would ask each of a thousand queues."""
+    asked: list[object] = []
+
+    def counted(requirements: tuple[Requirement, ...], labels: dict[str, str]) -> bool:
+        asked.append(labels)
+        return selects(requirements, labels)
+
+    monkeypatch.setattr("scheduling.queueing.membership.selects", counted)
+    found = Selections(QUEUES)
+    assert [found.open_to({"team": team}) for team in ("red", "green", "red", "green")] == [
+        ("red",),
+        ("blue", "shared"),
+        ("red",),
+        ("blue", "shared"),
+    ]
+    assert len(asked) == 1 + 2, "and of others than those that may select it none"
+
+
+def test_what_is_remembered_of_namespaces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "MOST_KEPT", 2)
+    found = Selections(QUEUES)
+    for at in range(20):
+        assert found.open_to({"team": "red", "at": str(at)}) == ("red",)
+    assert len(found._open) <= 2

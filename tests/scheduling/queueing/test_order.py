@@ -12,6 +12,7 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, WhenBlocked
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.told import BEHIND, DECIDED
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import gang, group, shape
 
@@ -32,7 +33,7 @@ class Cycle:
         self, queues: list[Queue], gangs: list[PendingGang], held: Mapping[str, int] | None = None
     ) -> None:
         self.tree = QuotaTree(queues)
-        waiting = WaitingGangs(self.tree)
+        self.waiting = waiting = WaitingGangs(self.tree)
         for each in gangs:
             waiting.put(each)
         holds = held or {}
@@ -51,11 +52,14 @@ class Cycle:
         return done
 
     def held_back(self) -> dict[str, GangKey | None]:
-        return {
-            each.line.gangs[at].key.name: each.behind
-            for each in self.order.held_back()
-            for at in each.positions
-        }
+        undecided, columns = self.order.undecided(), self.waiting.columns
+        found = {}
+        for at in np.flatnonzero(undecided.why != DECIDED).tolist():
+            row = int(columns.queue[at])
+            gangs = self.waiting.line(self.tree.names[row]).gangs
+            behind = gangs[undecided.ends[row]].key if undecided.why[at] == BEHIND else None
+            found[gangs[columns.position[at]].key.name] = behind
+        return found
 
 
 def team(name: str, quota: int, when: WhenBlocked = WhenBlocked.BEST_EFFORT) -> Queue:

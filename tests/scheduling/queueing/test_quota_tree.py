@@ -180,3 +180,22 @@ def test_shares_of_large_amounts_do_not_overflow() -> None:
     )
     used = np.array([tree.requests({"memory": 10 * 2**40}), tree.requests({})])
     assert tree.shares(used).tolist() == [500_000, 0]
+
+
+@given(trees(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
+def test_what_is_taken_along_the_way_up_adds_up_to_what_is_used(
+    world: tuple[list[Queue], dict[str, Plain]], takes: list[tuple[int, int]]
+) -> None:
+    queues, plain = world
+    tree = QuotaTree(queues)
+    held = np.array([tree.requests({GPU: plain[name].held}) for name in tree.names])
+    used = tree.used(held)
+    for at, amount in takes:
+        before = used.copy()
+        row, demand = at % len(tree.names), tree.requests({GPU: amount})
+        held[row] += demand
+        changed = set(tree.take(row, demand, used))
+        assert used.tolist() == tree.used(held).tolist()
+        assert changed >= set(np.flatnonzero((before != used).any(axis=1)).tolist())
+        some = sorted(changed)
+        assert tree.shares(used, some).tolist() == tree.shares(used)[some].tolist()

@@ -1,0 +1,74 @@
+"""Keeps the RayJobs and RayServices that were seen, and the RayClusters that each of them made."""
+
+from collections import defaultdict
+from collections.abc import Set
+
+from msgspec.structs import replace
+
+from kube.codec.fields import created_at
+from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the
+from scheduling.model.gang import GangKey
+
+
+class RayOwners:
+    """The owners by uid. Where the server knows no such objects there are none."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, RayOwner] = {}
+        self._clusters: defaultdict[str, set[GangKey]] = defaultdict(set)
+        self.suspended: dict[str, RayJob] = {}
+        """The RayJobs by uid that carry the note that Muster suspended them."""
+
+    def put(self, owner: RayOwner) -> bool:
+        """Take in an owner; say whether anything changed that is read of it."""
+        before = self._owners.get(owner.metadata.uid)
+        self._owners[owner.metadata.uid] = owner
+        self._note_suspension(owner)
+        return before is None or _read_of(before) != _read_of(owner)
+
+    def drop(self, uid: str) -> None:
+        """Forget an owner."""
+        self._owners.pop(uid, None)
+        self.suspended.pop(uid, None)
+
+    def _note_suspension(self, owner: RayOwner) -> None:
+        if isinstance(owner, RayJob) and is_suspended_by_muster(owner):
+            self.suspended[owner.metadata.uid] = owner
+        else:
+            self.suspended.pop(owner.metadata.uid, None)
+
+    def adopt(self, key: GangKey, cluster: RayCluster) -> None:
+        """Note which owner made a RayCluster."""
+        reference = controller_of(cluster.metadata)
+        if reference is not None:
+            self._clusters[reference.uid].add(key)
+
+    def orphan(self, key: GangKey, cluster: RayCluster) -> None:
+        """Forget a RayCluster that is gone, or another one by now."""
+        reference = controller_of(cluster.metadata)
+        if reference is not None and reference.uid in self._clusters:
+            self._clusters[reference.uid].discard(key)
+            if not self._clusters[reference.uid]:
+                del self._clusters[reference.uid]
+
+    def clusters_of(self, uid: str) -> Set[GangKey]:
+        """Return the RayClusters that an owner made."""
+        return self._clusters.get(uid, frozenset())
+
+    def owner_of(self, cluster: RayCluster) -> RayOwner | None:
+        """Return the owner of a RayCluster; None where it has none, or none is known."""
+        reference = controller_of(cluster.metadata)
+        owner = self._owners.get(reference.uid) if reference is not None else None
+        if reference is None or owner is None or not is_the(owner, reference):
+            return None
+        return owner if owner.metadata.namespace == cluster.metadata.namespace else None
+
+    def arrived_at(self, cluster: RayCluster) -> float:
+        """Return when a gang began to wait: its owner makes it anew for each try or version."""
+        owner = self.owner_of(cluster)
+        return created_at(cluster.metadata if owner is None else owner.metadata)
+
+
+def _read_of(owner: RayOwner) -> RayOwner:
+    return replace(owner, metadata=replace(owner.metadata, resource_version=""))

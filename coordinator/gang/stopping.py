@@ -1,0 +1,87 @@
+"""Says how a gang can be stopped whole: by its RayJob, by evicting its pods, or not at all."""
+
+from dataclasses import dataclass
+
+from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.ray.ray_cluster import was_provisioned
+from kube.ray.ray_owner import is_suspended_by_muster
+
+SUSPENDABLE = ("Initializing", "Running")
+"""States of a RayJob in which KubeRay heeds spec.suspend (rayjob_controller.go)."""
+
+ENDED = ("Complete", "Failed", "ValidationFailed", "Suspending", "Suspended", "Retrying")
+"""States in which there is no try that could be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Suspend the RayJob: KubeRay deletes its RayCluster, and makes another once it is resumed."""
+
+    job: RayJob
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPods:
+    """Evict the pods: KubeRay makes them again, gated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave the gang alone, and why."""
+
+    because: str
+
+
+Way = Suspend | EvictPods | Keep
+EVICT_PODS = EvictPods()
+
+
+def way_to_stop(
+    cluster: RayCluster, owner: RayOwner | None, queue: str, *, jobs_may_be_lost: bool
+) -> Way:
+    """Say how to stop a gang so that its work begins again; the queue may allow that a job is lost.
+
+    A job whose pods are evicted fails with its submitter, and is tried again while its backoffLimit
+    allows that. Before the RayCluster is provisioned nothing was submitted.
+    """
+    if not isinstance(owner, RayJob):
+        return EVICT_PODS
+    if is_being_suspended(owner):
+        return Suspend(owner)
+    if _has_ended(owner):
+        return EVICT_PODS
+    if can_be_suspended(owner, cluster):
+        return Suspend(owner)
+    state = owner.status.job_deployment_status
+    unsubmitted = state == "Waiting" or (state == "Initializing" and not was_provisioned(cluster))
+    if unsubmitted or _is_tried_again(owner) or jobs_may_be_lost:
+        return EVICT_PODS
+    return Keep(
+        f"RayJob {owner.metadata.name} would be lost: it has no retry left (spec.backoffLimit) and "
+        "cannot be suspended (that needs spec.shutdownAfterJobFinishes: true), and GangQueue "
+        f"{queue} does not allow it (spec.preemption.jobsMayBeLost)"
+    )
+
+
+def _has_ended(job: RayJob) -> bool:
+    """Say whether no try is under way, or a user is ending it."""
+    by_user = bool(job.spec.suspend) and not is_suspended_by_muster(job)
+    return by_user or job.status.job_deployment_status in ENDED
+
+
+def is_being_suspended(job: RayJob) -> bool:
+    """Say whether Muster suspended a RayJob and KubeRay is to delete its RayCluster, or does."""
+    under_way = job.status.job_deployment_status in (*SUSPENDABLE, "Suspending")
+    return under_way and bool(job.spec.suspend) and is_suspended_by_muster(job)
+
+
+def can_be_suspended(job: RayJob, cluster: RayCluster) -> bool:
+    """Say whether KubeRay takes the suspension of a RayJob, and deletes this very RayCluster."""
+    spec, status = job.spec, job.status
+    allowed = bool(spec.shutdown_after_job_finishes) and not spec.cluster_selector
+    mine = status.ray_cluster_name == cluster.metadata.name
+    return allowed and mine and status.job_deployment_status in SUSPENDABLE
+
+
+def _is_tried_again(job: RayJob) -> bool:
+    return (job.status.failed or 0) < (job.spec.backoff_limit or 0)

@@ -1,0 +1,148 @@
+"""Says what could be taken from gangs that run: of each its minimum, and each replica beyond it.
+
+All that a gang holds is in one of its parts, so that what a cycle counts is what is there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from coordinator.gang.eviction import spare_replicas
+from coordinator.gang.stopping import Keep
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Moment
+from coordinator.queues.history import began
+from coordinator.reconcile.probing import way_in
+from coordinator.reconcile.understanding import opt_in_of
+from coordinator.state.known import Known
+from kube.codec.observed_pod import ObservedPod
+from kube.ray.ray_cluster import Answer, is_terminating
+from scheduling.model.amounts import Requests
+from scheduling.model.gang import GangKey
+from scheduling.model.pod import LOWEST_PRIORITY
+from scheduling.model.preemption import GangPart
+
+ENDING = "ending"
+"""Names the part that is pods which end anyway; no replica has the name, for those have a slash."""
+
+OPTED_OUT = "it is opted out: Muster leaves its pods alone"
+UNKNOWN = "it is of no RayCluster that Muster knows"
+
+Room = tuple[tuple[str, Requests], ...]
+
+
+def parts_of(known: Known, moment: Moment) -> Iterator[GangPart]:
+    """Yield the parts of all gangs that hold anything, in the queues that work.
+
+    Those of a gang are kept until it is looked at again: time alone changes no more than its age.
+    """
+    kept = known.cycles.parts
+    for key in known.quota.gangs:
+        if key not in kept:
+            kept[key] = tuple(_parts_of_name(key, known, moment))
+        outlived = _has_outlived(known.views.get(key), known, moment)
+        if any(each.outlived is not outlived for each in kept[key]):
+            kept[key] = tuple(replace(each, outlived=outlived) for each in kept[key])
+        yield from kept[key]
+
+
+def _parts_of_name(key: GangKey, known: Known, moment: Moment) -> Iterator[GangPart]:
+    """Yield the parts of all RayClusters of a name."""
+    for uid, held in known.quota.of(key).items():
+        if held.queue in known.cycles.waiting.tree.index:
+            yield from _parts(key, uid, held.queue, known, moment)
+
+
+def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> Iterator[GangPart]:
+    pods = [pod for pod in known.cache.members(key, uid) if pod.holds]
+    view = known.views.get(key)
+    if view is None or view.cluster_uid != uid:
+        yield _stray(key, queue, pods)
+        return
+    first = _minimum(view, queue, known, moment)
+    if first.is_ending:
+        yield replace(first, room=(*_room(pods), *_reserved(view)))
+        return
+    yield from _of_running(view, first, pods, moment)
+
+
+def _of_running(
+    view: GangView, first: GangPart, pods: Iterable[ObservedPod], moment: Moment
+) -> Iterator[GangPart]:
+    """Share out what a gang holds: replicas beyond the minimum, pods that end, and the rest."""
+    left = {pod.uid: pod for pod in pods}
+    spare = (
+        []
+        if first.kept_because == OPTED_OUT
+        else sorted(spare_replicas(view.survey.standing).items())
+    )
+    found = []
+    for name, members in spare:
+        mine = [left.pop(pod.uid) for pod in members if pod.uid in left]
+        because = view.eviction.kept_because(name, moment.now)
+        found.append(replace(first, replica=name, room=_room(mine), kept_because=because))
+    gone = [pod for pod in left.values() if pod.terminating or pod.uid in view.pod_writes.leaving]
+    for pod in gone:
+        del left[pod.uid]
+    yield replace(first, room=(*_room(left.values()), *_reserved(view)))
+    yield from found
+    if gone:
+        yield replace(first, replica=ENDING, room=_room(gone), kept_because="", is_ending=True)
+
+
+def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPart:
+    """Describe the gang, without what it holds."""
+    cluster = known.cache.clusters[view.key]
+    return GangPart(
+        gang=view.key,
+        replica="",
+        queue=queue,
+        priority=view.understood.priority,
+        admitted=began(view) or 0.0,
+        room=(),
+        kept_because=_kept_because(view, queue, known, moment),
+        is_ending=view.eviction.whole is not None or is_terminating(cluster),
+    )
+
+
+def _kept_because(view: GangView, queue: str, known: Known, moment: Moment) -> str:
+    cluster = known.cache.clusters[view.key]
+    if opt_in_of(cluster, known.cache).answer is Answer.NO:
+        return OPTED_OUT
+    way = way_in(known.cache, known.queues, cluster, queue)
+    kept = view.eviction.kept_because("", moment.now)
+    return way.because if isinstance(way, Keep) else kept
+
+
+def _has_outlived(view: GangView | None, known: Known, moment: Moment) -> bool:
+    terms, start = (view.understood.terms, began(view)) if view is not None else (None, None)
+    if terms is None or start is None:
+        return False
+    duration = terms.expected_duration or known.queues.queue(terms.queue).duration
+    return start + duration <= moment.wall
+
+
+def _stray(key: GangKey, queue: str, pods: list[ObservedPod]) -> GangPart:
+    """Return what pods hold whose RayCluster is gone: the garbage collector ends them."""
+    ends = all(pod.terminating for pod in pods)
+    kept = "" if ends else UNKNOWN
+    return GangPart(
+        gang=key,
+        replica="",
+        queue=queue,
+        priority=LOWEST_PRIORITY,
+        admitted=0.0,
+        room=_room(pods),
+        kept_because=kept,
+        is_ending=ends,
+    )
+
+
+def _room(pods: Iterable[ObservedPod]) -> Room:
+    return tuple((pod.holds, pod.used) for pod in pods)
+
+
+def _reserved(view: GangView) -> Room:
+    return tuple(
+        (node, tuple((resource, amount * pods) for resource, amount in requests))
+        for (node, requests), pods in view.reservation.reserved.room.items()
+    )

@@ -1,0 +1,252 @@
+"""Stops a gang, or replicas of its surplus: counts the pods out and evicts them, the head last.
+
+Nothing is evicted before the record says so, and from then on the pods are no members: no slot is
+kept for them, and no pod is released in their place. What was begun of a whole gang is finished.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.eviction import Ending, covered, left_in_words, replicas
+from coordinator.gang.stopping import Keep, Suspend
+from coordinator.gang.view import GangView
+from coordinator.messages.actions import (
+    STOPPED,
+    Action,
+    DeletePod,
+    EmitEvent,
+    EvictPod,
+    SuspendRayJob,
+)
+from coordinator.reconcile.asking import ask_for_nothing
+from coordinator.reconcile.fences import fence_gated_pods
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.probing import way_of
+from coordinator.reconcile.recording import endings_written, sync_record, write_record
+from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.understanding import expect_deletions, understand
+from coordinator.reconcile.winding_down import withdraw_releases
+from kube.codec.fields import moment_of
+from kube.codec.observed_pod import ObservedPod
+from kube.ray.gang_terms import HEAD
+from kube.ray.ray_cluster import is_terminating
+from kube.ray.ray_owner import is_suspended_by_muster
+
+AT_ONCE = 16
+"""Evictions of one gang that are under way at one time."""
+
+
+def is_under_way(view: GangView) -> bool:
+    """Whether something is to end, and the record says so."""
+    return bool(view.eviction.endings) and endings_written(view)
+
+
+def settle_endings(look: Look) -> Done:
+    """Drop what has ended, and undo what is needed no more and was not begun."""
+    eviction = look.view.eviction
+    if eviction.whole is not None:
+        return _settle_whole(look, eviction.whole)
+    if eviction.endings:
+        settled = (_settled(look, each) for each in eviction.endings)
+        eviction.endings = tuple(each for each in settled if each.replicas)
+        eviction.text = "; ".join(each.in_words() for each in eviction.endings)
+    return NOTHING_DONE
+
+
+def count_out(look: Look) -> Done:
+    """Count the pods that end as members no more; of a gang that may yet go on all are."""
+    view = look.view
+    if not is_under_way(view) or _may_be_undone(look):
+        return NOTHING_DONE
+    view.pod_writes.leaving |= {pod.uid for pod in _ending_pods(look)}
+    return SURVEY_AGAIN
+
+
+def give_room_back(look: Look) -> Done:
+    """Keep of the placement of a gang that ends what its released pods are on their way to."""
+    goes = is_under_way(look.view) and not _may_be_undone(look)
+    return withdraw_releases(look) if goes else NOTHING_DONE
+
+
+def say_stopped(look: Look) -> Done:
+    """Have the gang wait for its own end."""
+    whole = look.view.eviction.whole or look.view.eviction.last
+    if whole is not None:
+        look.view.queueing.asked = NotReady(whole.reason, whole.message)
+    return NOTHING_DONE
+
+
+def carry_out(look: Look) -> Done:
+    """Ask for the evictions that are missing."""
+    if not is_under_way(look.view) or not look.scene.sighted:
+        return NOTHING_DONE
+    return Done([*_told(look), *_stop(look)])
+
+
+STOP: tuple[Step, ...] = (
+    sync_record,
+    understand,
+    expect_deletions,
+    settle_endings,
+    count_out,
+    give_room_back,
+    ask_for_nothing,
+    say_stopped,
+    write_record,
+    tell_user,
+    fence_gated_pods,
+    carry_out,
+)
+
+
+def stop_gang(look: Look) -> None:
+    """Bring the end of a whole gang forward; it is neither torn nor repaired meanwhile."""
+    run(STOP, look)
+
+
+# --- what is left of an ending --------------------------------------------------------------------
+
+
+def _settle_whole(look: Look, ending: Ending) -> Done:
+    view, eviction = look.view, look.view.eviction
+    left = covered(ending, view.understood.terms, look.pods)
+    undo = _may_be_undone(look) and look.scene.sighted
+    if undo and eviction.refusal:
+        eviction.keep("", eviction.refusal, look.now)
+    if undo and (eviction.refusal or _is_needless(look, ending) or _must_be_kept(look)):
+        eviction.undo()
+    elif is_under_way(view) and not left and not view.pod_writes.inflight:
+        view.reservation.placement = None
+        view.repairs.pod_removed = True
+        eviction.finish()
+    else:
+        eviction.text = left_in_words(ending, left, eviction.refusal)
+    return SURVEY_AGAIN
+
+
+def _must_be_kept(look: Look) -> bool:
+    return isinstance(way_of(look), Keep)
+
+
+def _may_be_undone(look: Look) -> bool:
+    """Say whether the whole gang is to end, and no pod of it can be gone for that yet."""
+    eviction = look.view.eviction
+    return eviction.whole is not None and not eviction.begun and not eviction.sent
+
+
+def _is_needless(look: Look, ending: Ending) -> bool:
+    """Say whether the gang that it is for is gone, or was admitted otherwise."""
+    key, scene = ending.preemptor, look.scene
+    if key is None:
+        return False
+    cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
+    if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
+        return True
+    return view is not None and view.survey.durable and not view.asks_for_minimum
+
+
+def _settled(look: Look, ending: Ending) -> Ending:
+    """Return what is left of an ending of replicas."""
+    terms, writes = look.view.understood.terms, look.view.pod_writes
+    pods = covered(ending, terms, look.pods)
+    if look.scene.sighted and _is_needless(look, ending):
+        pods = [pod for pod in pods if pod.terminating or pod.uid in writes.deleted]
+    left = set(replicas(terms, pods).values())
+    return replace(ending, replicas=tuple(each for each in ending.replicas if each in left))
+
+
+# --- what is written for it -----------------------------------------------------------------------
+
+
+def _ending_pods(look: Look) -> list[ObservedPod]:
+    terms = look.view.understood.terms
+    found = (covered(each, terms, look.pods) for each in look.view.eviction.endings)
+    return [pod for pods in found for pod in pods]
+
+
+def _told(look: Look) -> Iterator[Action]:
+    """Tell once of surplus that ends; of a gang that ends its reason is told."""
+    view, eviction = look.view, look.view.eviction
+    for ending in eviction.endings:
+        if not ending.is_whole and (ending.preemptor, ending.since) not in eviction.told:
+            uid, text = view.cluster_uid, ending.in_words()
+            yield EmitEvent(view.key, uid, warning=True, reason=ending.reason, message=text)
+    eviction.told = {(each.preemptor, each.since) for each in eviction.endings}
+
+
+def _stop(look: Look) -> Iterator[Action]:
+    whole = look.view.eviction.whole
+    way = way_of(look) if whole is not None else None
+    if whole is not None and isinstance(way, Suspend):
+        yield from _suspend(look, whole, way)
+    else:
+        yield from _evict(look)
+
+
+def _suspend(look: Look, ending: Ending, way: Suspend) -> Iterator[Action]:
+    """Suspend the RayJob, once; KubeRay then deletes the RayCluster."""
+    job, eviction = way.job, look.view.eviction
+    done = is_suspended_by_muster(job) or job.metadata.uid in eviction.sent
+    if not done and look.now >= eviction.not_before:
+        eviction.sent.add(job.metadata.uid)
+        yield SuspendRayJob(look.view.key, job, str(ending.preemptor or ending.reason))
+
+
+def _evict(look: Look) -> Iterator[Action]:
+    """Evict the pods that are due, a few at a time; those that were refused least go first."""
+    eviction, due = look.view.eviction, _due(look)
+    overdue = [pod for pod in due if _is_overdue(look, pod)]
+    others = [pod for pod in due if pod not in overdue] if look.now >= eviction.not_before else []
+    for pod in [*overdue, *others][: max(0, AT_ONCE - len(eviction.sent))]:
+        _note_sent(look.view, pod)
+        yield _delete(look, pod) if pod in overdue else _eviction(look, pod)
+
+
+def _due(look: Look) -> list[ObservedPod]:
+    """Return the pods to evict now: the workers, and the head once all of them are on their way.
+
+    Those that were refused least come first.
+    """
+    writes = look.view.pod_writes
+    pods = [pod for pod in _ending_pods(look) if pod.alive]
+    workers = [pod for pod in pods if not _is_head(pod)]
+    accepted = writes.deleted - writes.inflight
+    if all(pod.uid in accepted for pod in workers):
+        workers = pods
+    tried = {uid: each.failures for uid, each in writes.attempts.items()}
+    due = (pod for pod in workers if pod.uid not in writes.deleted | writes.inflight)
+    return sorted(due, key=lambda pod: (tried.get(pod.uid, 0), pod.name))
+
+
+def _is_head(pod: ObservedPod) -> bool:
+    return pod.member is not None and pod.member.pod_set == HEAD
+
+
+def _is_overdue(look: Look, pod: ObservedPod) -> bool:
+    """Say whether the queue has a pod deleted by now that was refused to be evicted."""
+    view, terms = look.view, look.view.understood.terms
+    tried = view.pod_writes.attempts.get(pod.uid)
+    rules = look.scene.queues.preemption(terms.queue if terms is not None else "")
+    if tried is None or not tried.refusal or rules.delete_after_seconds is None:
+        return False
+    began = min(moment_of(each.since) for each in view.eviction.endings)
+    return look.scene.moment.wall >= began + rules.delete_after_seconds
+
+
+def _note_sent(view: GangView, pod: ObservedPod) -> None:
+    writes = view.pod_writes
+    writes.inflight.add(pod.uid)
+    writes.deleted.add(pod.uid)
+    writes.leaving.add(pod.uid)
+    view.eviction.sent.add(pod.uid)
+    view.repairs.pod_removed = True
+
+
+def _eviction(look: Look, pod: ObservedPod) -> EvictPod:
+    return EvictPod(look.view.key, pod.namespace, pod.name, pod.uid)
+
+
+def _delete(look: Look, pod: ObservedPod) -> DeletePod:
+    node, version = pod.settled_on, pod.resource_version
+    return DeletePod(look.view.key, pod.namespace, pod.name, pod.uid, version, node, STOPPED)

@@ -1,0 +1,65 @@
+"""Asks the API server by dry runs whether it would let go of what a cycle chose to end."""
+
+from collections.abc import Iterator
+
+from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.eviction import Probe, covered
+from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
+from coordinator.messages.actions import Action, TryEviction, TrySuspension
+from coordinator.queues.registry import QueueRegistry
+from coordinator.reconcile.look import Done, Look
+from kube.objects.ray import RayCluster, RayJob
+
+AT_ONCE = 16
+"""Dry runs for one gang that are under way at one time."""
+
+
+def probe(look: Look) -> Done:
+    """Ask for the dry runs that are missing."""
+    asked = [each for probe in look.view.eviction.probes.values() for each in _ask(look, probe)]
+    return Done(asked)
+
+
+def way_of(look: Look) -> Way:
+    """Say how the gang can be stopped whole."""
+    terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
+    if whole is not None and whole.preemptor is None:
+        return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
+    return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
+
+
+def way_in(cache: ClusterCache, queues: QueueRegistry, cluster: RayCluster, queue: str) -> Way:
+    """Say how a gang of a queue can be stopped whole."""
+    owner, allowed = cache.owners.owner_of(cluster), queues.preemption(queue).jobs_may_be_lost
+    return way_to_stop(cluster, owner, queue, jobs_may_be_lost=allowed)
+
+
+def _ask(look: Look, probe: Probe) -> Iterator[Action]:
+    if probe.is_over or not look.scene.sighted:
+        return
+    way = way_of(look) if probe.ending.is_whole else None
+    match way:
+        case Keep(because):
+            probe.refusal = because
+        case Suspend(job):
+            yield from _ask_for_job(look, probe, job)
+        case _:
+            yield from _ask_for_pods(look, probe)
+
+
+def _ask_for_job(look: Look, probe: Probe, job: RayJob) -> Iterator[Action]:
+    uid = job.metadata.uid
+    probe.passed = uid in probe.accepted
+    if not probe.passed and uid not in probe.asked:
+        probe.asked.add(uid)
+        yield TrySuspension(look.view.key, job, str(probe.ending.preemptor or probe.ending.reason))
+
+
+def _ask_for_pods(look: Look, probe: Probe) -> Iterator[Action]:
+    pods = covered(probe.ending, look.view.understood.terms, look.pods)
+    left = [pod for pod in pods if pod.alive and pod.uid not in probe.accepted]
+    probe.passed = not left
+    waiting = [pod for pod in left if pod.uid not in probe.asked]
+    for pod in waiting[: max(0, AT_ONCE - len(probe.asked))]:
+        probe.asked.add(pod.uid)
+        yield TryEviction(look.view.key, pod.namespace, pod.name, pod.uid)

@@ -1,0 +1,72 @@
+"""Ends the start of a gang whose minimum is not ready in time, as its queue says."""
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.eviction import Ending
+from coordinator.gang.late_starts import (
+    GIVEN_UP,
+    cause_in_words,
+    edition_of,
+    is_given_up,
+    one_more,
+    pause_in_words,
+)
+from coordinator.queues.history import began
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.objects.queue import Timeouts
+from scheduling.model.verdict import Reason
+
+
+def time_out(look: Look) -> Done:
+    """Have the gang stopped whole where its minimum is not ready in time; it waits again then."""
+    view = look.view
+    _forget_what_is_over(look)
+    due, wall = _due_at(look), look.scene.moment.wall
+    if due is None or wall < due or not look.scene.sighted or view.eviction.whole is not None:
+        return NOTHING_DONE
+    timeouts = timeouts_of(look)
+    view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
+    message = cause_in_words(view.late, timeouts)
+    view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
+    return NOTHING_DONE
+
+
+def timeouts_of(look: Look) -> Timeouts:
+    """Return what the gang's queue says of starts."""
+    terms = look.view.understood.terms
+    return look.scene.queues.timeouts(terms.queue if terms is not None else "")
+
+
+def next_at(look: Look) -> float | None:
+    """Return when time alone ends a start, or a pause after one (monotonic seconds)."""
+    view, moment = look.view, look.scene.moment
+    paused = view.late.not_before if view.late is not None else None
+    at = _due_at(look) if view.reservation.placement is not None else paused
+    return None if at is None else moment.now + max(0.0, at - moment.wall)
+
+
+def pause(look: Look) -> NotReady | None:
+    """Say that the gang may not start yet, or no more, after starts that were late."""
+    late, timeouts = look.view.late, timeouts_of(look)
+    if late is None or look.view.reservation.placement is not None:
+        return None
+    if is_given_up(late, timeouts):
+        return NotReady(Reason.RETRIES_EXHAUSTED, GIVEN_UP)
+    if look.scene.moment.wall >= late.not_before:
+        return None
+    return NotReady(Reason.READY_TIMEOUT, pause_in_words(late))
+
+
+def _forget_what_is_over(look: Look) -> None:
+    """Begin to count anew: the gang got ready, or its RayCluster says another try."""
+    view = look.view
+    if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.cluster)):
+        view.late = None
+
+
+def _due_at(look: Look) -> float | None:
+    """Return by when the minimum must be ready (seconds since 1970); None where that is over."""
+    view, seconds = look.view, timeouts_of(look).ready_seconds
+    if seconds is None or view.survey.ran or not view.survey.durable:
+        return None
+    start = max(began(view) or 0.0, view.reservation.admitted_at or 0.0)
+    return start + seconds if start else None

@@ -1,0 +1,71 @@
+"""Sends what stops a gang: evictions of pods, suspension and resumption of its RayJob."""
+
+from typing import Any
+
+from kube.api.client import Client
+from kube.api.resources import PODS, RAY_JOBS
+from kube.objects import names
+from kube.objects.ray import RayJob
+
+DRY_RUN = "?dryRun=All"
+
+
+class Stopper:
+    """Writes what stops gangs, each of it also as a dry run."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict this very pod."""
+        await self._client.create(_eviction_of(namespace, name), _eviction(namespace, name, uid))
+
+    async def try_to_evict(self, namespace: str, name: str, uid: str) -> None:
+        """Ask whether this very pod would be evicted."""
+        path = f"{_eviction_of(namespace, name)}{DRY_RUN}"
+        await self._client.create(path, _eviction(namespace, name, uid))
+
+    async def suspend(self, job: RayJob, suspended_for: str) -> RayJob:
+        """Suspend a RayJob as it was read, and note for what."""
+        return await self._client.merge_patch(
+            _path(job), _suspended(job, suspended_for), as_=RayJob
+        )
+
+    async def try_to_suspend(self, job: RayJob, suspended_for: str) -> None:
+        """Ask whether a RayJob would be suspended, whichever its version is by now."""
+        changes = _suspended(job, suspended_for)
+        del changes["metadata"]["resourceVersion"]
+        await self._client.merge_patch(f"{_path(job)}{DRY_RUN}", changes)
+
+    async def resume(self, job: RayJob) -> RayJob:
+        """Resume a RayJob as it was read, and take the note off it."""
+        changes = {"metadata": _noted(job, None), "spec": {"suspend": False}}
+        return await self._client.merge_patch(_path(job), changes, as_=RayJob)
+
+
+def _eviction_of(namespace: str, name: str) -> str:
+    return PODS.path(namespace, name, "eviction")
+
+
+def _eviction(namespace: str, name: str, uid: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+
+
+def _path(job: RayJob) -> str:
+    return RAY_JOBS.path(job.metadata.namespace, job.metadata.name)
+
+
+def _suspended(job: RayJob, suspended_for: str) -> dict[str, Any]:
+    return {"metadata": _noted(job, suspended_for), "spec": {"suspend": True}}
+
+
+def _noted(job: RayJob, note: str | None) -> dict[str, Any]:
+    """Return metadata that fail the patch of any other version of the object than the one read."""
+    meta = job.metadata
+    annotations = {names.SUSPENDED_FOR: note}
+    return {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": annotations}

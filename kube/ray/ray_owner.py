@@ -1,0 +1,47 @@
+"""Says which RayJob or RayService a RayCluster was made by."""
+
+from msgspec.structs import replace
+
+from kube.objects import names
+from kube.objects.base import ObjectMeta, OwnerReference
+from kube.objects.ray import RayJob, RayOwner, RayService
+
+LONGEST_NAME = 512  # of a gang, with its namespace; what is longer is none
+
+_KINDS: dict[str, type[RayOwner]] = {"RayJob": RayJob, "RayService": RayService}
+
+
+def essential_job(job: RayJob) -> RayJob:
+    """Return a RayJob without the labels and annotations that are of no use."""
+    return replace(job, metadata=_bare(job.metadata))
+
+
+def essential_service(service: RayService) -> RayService:
+    """Return a RayService without its labels and annotations."""
+    return replace(service, metadata=_bare(service.metadata))
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """Find the RayJob or RayService that controls a RayCluster."""
+    for owner in metadata.owner_references:
+        if owner.controller and owner.kind in _KINDS and owner.api_version.startswith("ray.io/"):
+            return owner
+    return None
+
+
+def is_the(owner: RayOwner, reference: OwnerReference) -> bool:
+    """Say whether a reference means this very object."""
+    meta = owner.metadata
+    same = (meta.name, meta.uid) == (reference.name, reference.uid)
+    return same and isinstance(owner, _KINDS[reference.kind])
+
+
+def is_suspended_by_muster(job: RayJob) -> bool:
+    """Say whether Muster suspended a RayJob, and is to resume it."""
+    return names.SUSPENDED_FOR in job.metadata.annotations
+
+
+def _bare(meta: ObjectMeta) -> ObjectMeta:
+    said = meta.annotations.get(names.SUSPENDED_FOR)
+    kept = {} if said is None else {names.SUSPENDED_FOR: said[:LONGEST_NAME]}
+    return replace(meta, labels={}, annotations=kept)

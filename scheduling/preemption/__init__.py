@@ -1,0 +1,1 @@
+"""Preemption: what of running gangs ends so that a waiting one can be admitted."""

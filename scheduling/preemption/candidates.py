@@ -1,0 +1,108 @@
+"""Says which running gangs a waiting one may stop, and in which order they are taken.
+
+- In its own queue (`withinQueue`): parts of a lower priority, but none that a quota covers which
+  would not cover the waiting gang: a gang that borrows takes no room from one that does not.
+- In other queues (`reclaim`): parts that no quota covers below the queue above both, where some
+  quota below it covers the waiting gang.
+
+Surplus is taken before whole gangs, and with its minimum a gang loses all of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scheduling.model.gang import GangKey
+from scheduling.model.preemption import GangPart
+from scheduling.model.queue import Queue, Reclaim, WithinQueue
+from scheduling.preemption.coverage import Coverage, Guarantees, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """By what right a waiting gang takes room: its queue, priority, and what covers it."""
+
+    queue: Queue
+    row: int
+    priority: int
+    covered: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidate:
+    """What may be taken at once: one replica of surplus, or a gang with all its parts."""
+
+    parts: tuple[GangPart, ...]
+
+    @property
+    def first(self) -> GangPart:
+        """Return the minimum, or the replica."""
+        return self.parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A gang that might be taken, were there not a reason against it."""
+
+    gang: GangKey
+    because: str
+
+
+def candidates(
+    claim: Claim,
+    parts: Iterable[tuple[GangPart, Use]],
+    coverage: Coverage,
+    guarantees: Guarantees,
+) -> tuple[list[Candidate], list[Kept]]:
+    """Return what may be taken, the first to go first, and the gangs that are kept."""
+    of_gang: dict[GangKey, list[GangPart]] = defaultdict(list)
+    open_to: list[GangPart] = []
+    for part, use in parts:
+        of_gang[part.gang].append(part)
+        if may_take(claim, part, use, coverage, guarantees):
+            open_to.append(part)
+    found = [_candidate(part, of_gang[part.gang]) for part in open_to]
+    kept = {each.first.gang: why for each in found for why in _why_kept(each)}
+    free = [each for each in found if not any(_why_kept(each))]
+    return sorted(free, key=_order), [Kept(*each) for each in sorted(kept.items(), key=_name)]
+
+
+def may_take(
+    claim: Claim, part: GangPart, use: Use, coverage: Coverage, guarantees: Guarantees
+) -> bool:
+    """Say whether the rules of a waiting gang's queue let it take a part."""
+    is_lower = part.priority < claim.priority
+    if use.row == claim.row:
+        within = claim.queue.within_queue is WithinQueue.LOWER_PRIORITY
+        return within and is_lower and coverage.covered(use) <= claim.covered
+    reclaim = claim.queue.reclaim
+    if reclaim is Reclaim.NEVER or (reclaim is Reclaim.LOWER_PRIORITY and not is_lower):
+        return False
+    ours, theirs = guarantees.apart(claim.row, use.row)
+    if claim.covered.isdisjoint(ours):
+        return False
+    return coverage.covered(use).isdisjoint(theirs)
+
+
+def _candidate(part: GangPart, of_gang: Sequence[GangPart]) -> Candidate:
+    if not part.is_minimum:
+        return Candidate((part,))
+    return Candidate((part, *(each for each in of_gang if not each.is_minimum)))
+
+
+def _why_kept(candidate: Candidate) -> Iterable[str]:
+    return (each.kept_because for each in candidate.parts if each.kept_because)
+
+
+def _name(kept: tuple[GangKey, str]) -> str:
+    return str(kept[0])
+
+
+def _order(candidate: Candidate) -> tuple[object, ...]:
+    """Surplus before gangs; of gangs those first that outlived what they passed others with."""
+    part = candidate.first
+    newest, name = -part.admitted, str(part.gang)
+    if part.is_minimum:
+        return 1, not part.outlived, part.priority, newest, name
+    last = -len(part.replica), *(-ord(letter) for letter in part.replica)
+    return 0, part.priority, not part.outlived, newest, name, last

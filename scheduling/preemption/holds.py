@@ -1,0 +1,105 @@
+"""Holds the room that gangs were promised until what is in their way has ended.
+
+A plan is on the nodes as they will be: where victims still are, what is free falls below zero.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement, amounts_of
+from scheduling.model.preemption import Preemption
+from scheduling.queueing.queues import Queues
+from scheduling.state.node_snapshot import NodeSnapshot
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hold:
+    """What is promised to a gang: `amounts` (resources x those nodes), and `quota` of its queue."""
+
+    gang: PendingGang
+    preemption: Preemption
+    nodes: Positions
+    amounts: Amounts
+    quota: Amounts
+
+
+class Holds:
+    """What is held in one cycle, in the order in which it was promised.
+
+    `freed` are the nodes on which room was held for gangs that do not wait any more.
+    """
+
+    def __init__(self, before: Iterable[Preemption], queues: Queues, nodes: NodeSnapshot) -> None:
+        self._tree, self._nodes = queues.waiting.tree, nodes
+        self._kept: dict[GangKey, Hold] = {}
+        self.freed: Positions = np.zeros(0, dtype=np.intp)
+        for each in before:
+            gang = queues.waiting.gang(each.preemptor)
+            if gang is not None and gang.minimum:
+                self.add(gang, each)
+            else:
+                self.freed = np.union1d(self.freed, self._cells(each.plan)[0])
+
+    def add(self, gang: PendingGang, preemption: Preemption) -> Hold:
+        """Hold a plan for a gang."""
+        at, amounts = self._cells(preemption.plan)
+        quota = self._tree.requests(amounts_of(preemption.plan))
+        self._kept[gang.key] = Hold(gang, preemption, at, amounts, quota)
+        return self._kept[gang.key]
+
+    def end(self, gang: GangKey) -> Hold:
+        """Hold nothing for a gang any more; return what was."""
+        return self._kept.pop(gang)
+
+    def gangs(self) -> Iterator[PendingGang]:
+        """Yield the gangs for which something is held."""
+        return (each.gang for each in self._kept.values())
+
+    def preemptions(self) -> tuple[Preemption, ...]:
+        """Return what is held, and what it waits for."""
+        return tuple(each.preemption for each in self._kept.values())
+
+    def on(self, masks: Iterable[Mask]) -> list[GangKey]:
+        """Return the gangs for which room is held on any of some nodes."""
+        if not self._kept:
+            return []
+        nodes = np.logical_or.reduce(list(masks))
+        return [key for key, each in self._kept.items() if nodes[each.nodes].any()]
+
+    def held(self, held: Amounts) -> Amounts:
+        """Return what queues hold (queues x resources) with what is promised."""
+        if not self._kept:
+            return held
+        total = held.copy()
+        for each in self._kept.values():
+            total[self._tree.index[each.gang.queue]] += each.quota
+        return total
+
+    def taken_from(self, room: FreeCapacity) -> FreeCapacity:
+        """Return the room without all that is held."""
+        for each in self._kept.values():
+            room = room.changed_by(each.nodes, -each.amounts)
+        return room
+
+    def put_back(self, room: FreeCapacity) -> FreeCapacity:
+        """Return the room with all that is held in it."""
+        for each in self._kept.values():
+            room = room.changed_by(each.nodes, each.amounts)
+        return room
+
+    def _cells(self, plan: Placement) -> tuple[Positions, Amounts]:
+        index, row = self._nodes.index, self._nodes.row
+        names = {node for each in plan.assignments for node, _ in each.nodes if node in index}
+        place = {name: at for at, name in enumerate(sorted(names, key=index.__getitem__))}
+        amounts = np.zeros((len(row), len(place)), dtype=np.int64)
+        for each in plan.assignments:
+            for node, pods in each.nodes:
+                for resource, amount in each.requests:
+                    if node in place and resource in row:
+                        amounts[row[resource], place[node]] += min(amount, LIMIT) * pods
+        return np.array([index[name] for name in place], dtype=np.intp), amounts

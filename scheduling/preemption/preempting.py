@@ -1,0 +1,318 @@
+"""Makes room for waiting gangs in one cycle, by what their queues may take from running ones.
+
+What ends by itself comes first: a gang that fits once that is gone waits for it, and nothing more
+is taken. So a preemption needs no memory to go on: each cycle finds again that the gang will fit.
+What was found for one gang counts for all after it: its victims as gone, its plan as taken.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from scheduling.admission.refusal_memory import has_grown_for
+from scheduling.diagnosis.preemption_refusals import not_taken
+from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement
+from scheduling.model.preemption import GangPart, InVain
+from scheduling.placement.independent import demand_of
+from scheduling.preemption.candidates import Candidate, Claim, candidates
+from scheduling.preemption.coverage import Coverage, Guarantees, Use, held_by
+from scheduling.preemption.existing import why_not
+from scheduling.preemption.freed import Freed
+from scheduling.preemption.holds import Holds
+from scheduling.preemption.search import Outlook, Search
+from scheduling.queueing.queues import Queues
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import requests_of
+from scheduling.state.node_snapshot import NodeSnapshot
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """Where a gang will be once these parts have ended; `spent` are the steps that took.
+
+    `taken` are those of them that end for it, or are ending; the rest was chosen for others.
+    """
+
+    plan: Placement
+    parts: tuple[GangPart, ...]
+    taken: tuple[GangPart, ...]
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Nothing can be taken for a gang; `note` is what its message says of that.
+
+    `is_open` says that the steps were used up before it was certain.
+    """
+
+    note: str = ""
+    spent: int = 0
+    is_open: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Choice:
+    """What one claim may take: candidates by their first part, and what to say of the others.
+
+    `every` are all that would be gone then.
+    """
+
+    candidates: list[int]
+    together: dict[int, set[int]]
+    every: frozenset[int]
+    note: str
+
+
+class _Standing:
+    """The parts of the running gangs, by position, and which of them are as good as gone."""
+
+    def __init__(self, parts: tuple[GangPart, ...], nodes: NodeSnapshot, tree: QuotaTree) -> None:
+        self.parts, self._nodes, self._tree = parts, nodes, tree
+        self._at = {id(each): at for at, each in enumerate(parts)}  # two may have one name
+        self._ending = frozenset(at for at, each in enumerate(parts) if each.is_ending)
+        self.gone = self._ending
+        self._freed: Freed | None = None
+
+    def freed(self, parts: Collection[int]) -> Freed:
+        """Return what they give back, or what those do that are ending where that is enough."""
+        if self._freed is None and self._ending.issuperset(parts):
+            return self._freed_by_ending
+        if self._freed is None:
+            self._freed = Freed(dict(enumerate(self.parts)), self._nodes, self._tree)
+        return self._freed
+
+    @cached_property
+    def _freed_by_ending(self) -> Freed:
+        return Freed({at: self.parts[at] for at in self._ending}, self._nodes, self._tree)
+
+    @cached_property
+    def guarantees(self) -> Guarantees:
+        """The quota that covers them."""
+        return Guarantees(self._tree)
+
+    @cached_property
+    def uses(self) -> list[Use | None]:
+        """What they use of it; None of a part whose queue does not work."""
+        index = self._tree.index
+        return [self.guarantees.use(p) if p.queue in index else None for p in self.parts]
+
+    def position(self, part: GangPart) -> int:
+        """Return where a part is among them."""
+        return self._at[id(part)]
+
+    def minimum(self, gang: GangKey) -> GangPart | None:
+        """Return what a gang holds of its minimum."""
+        mine = (each for each in self.parts if each.gang == gang and each.is_minimum)
+        return next((each for each in mine if not each.is_ending), None)
+
+    def named(self, at: Collection[int]) -> tuple[GangPart, ...]:
+        """Return the parts at these positions."""
+        return tuple(self.parts[each] for each in sorted(at))
+
+    def left(self) -> list[tuple[GangPart, Use]]:
+        """Return the parts that are not gone."""
+        pairs = enumerate(zip(self.parts, self.uses, strict=True))
+        return [(part, use) for at, (part, use) in pairs if use and at not in self.gone]
+
+
+class Preempting:
+    """One cycle's preemptions; `holds` is the room that gangs were promised."""
+
+    def __init__(
+        self, queues: Queues, nodes: NodeSnapshot, holds: Holds, before: InVain | None
+    ) -> None:
+        self._queues, self._tree, self._nodes = queues, queues.waiting.tree, nodes
+        self._holds, self._before = holds, before
+        self._held = holds.held(queues.held).tobytes() if self._tree.preempting else b""
+        self._admitted: list[PendingGang] = []
+        self._coverage: Coverage | None = None
+        self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
+        self._hopeless: dict[object, str] = {}
+        self._taken: tuple[GangPart, ...] = ()
+        self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
+
+    def may(self, gang: PendingGang) -> bool:
+        """Say whether a gang may take room of running ones.
+
+        Never for its surplus; nor where it had room of late and could make no use of it.
+        """
+        return gang.queue in self._tree.preempting and bool(gang.minimum) and not gang.setbacks
+
+    def note(self, gang: GangKey) -> str:
+        """Return what the message of a gang says of why nothing is taken for it."""
+        found = self._in_vain.get(gang)
+        return found[2] if found else ""
+
+    def noted_anew(self) -> Iterator[GangKey]:
+        """Yield the gangs whose note is another one than a cycle ago."""
+        told = (
+            {key: note for key, (_, _, note) in self._before.gangs.items()} if self._before else {}
+        )
+        for key in {**told, **self._in_vain}:
+            if self.note(key) != told.get(key, ""):
+                yield key
+
+    def in_vain(self) -> InVain | None:
+        """Return what the next cycle need not ask again."""
+        if not self._in_vain:
+            return None
+        return InVain(self._tree, self._parts, self._held, self._in_vain)
+
+    def is_known_in_vain(self, gang: PendingGang, room: FreeCapacity) -> bool:
+        """Say whether nothing could be taken for a gang a cycle ago, nor can now."""
+        before = self._before
+        known = before.gangs.get(gang.key) if before and self._is_as_before else None
+        if known is None or (known[0] is not gang and known[0] != gang) or known[1] != self._taken:
+            return False
+        if len(room.grown) and has_grown_for(gang, room):
+            return False
+        self._in_vain[gang.key] = known
+        return True
+
+    def admitted(self, gang: PendingGang) -> None:
+        """Count a gang that this cycle admits among those that quota covers."""
+        if self._tree.preempting and gang.minimum:
+            self._admitted.append(gang)
+            self._changed()
+
+    def make_room(self, gang: PendingGang, outlook: Outlook, steps: int) -> Made | Nothing:
+        """Find what has to end so that the minimum of a gang is admitted, and where it goes."""
+        if gang.key in self._in_vain or self.is_known_in_vain(gang, outlook.room):
+            return Nothing(self.note(gang.key))
+        reason = why_not(gang, outlook.existing)
+        if reason:
+            return self._nothing(gang, reason, 0)
+        search = Search(gang, outlook, self._standing.freed, self._tree, steps)
+        found = self._waits(search) or self._takes(gang, search)
+        if isinstance(found, Made) or search.is_cut_short:
+            return found if isinstance(found, Made) else Nothing("", search.spent, is_open=True)
+        return self._nothing(gang, found, search.spent)
+
+    def took(self, parts: Collection[GangPart]) -> None:
+        """Count parts as gone, and what was promised to a gang as used."""
+        self._standing.gone |= frozenset(self._standing.position(each) for each in parts)
+        self._taken += tuple(each for each in parts if not each.is_ending)
+        self._changed()
+
+    # ---- one gang
+
+    def _waits(self, search: Search) -> Made | None:
+        """Find what is ending by itself that is enough."""
+        gone = self._standing.gone
+        if not gone or not search.might_fit(gone) or search.fits(gone) is None:
+            return None
+        each_alone = {at: {at} for at in gone}
+        return self._made(search, frozenset(), search.needed((), sorted(gone), each_alone))
+
+    def _takes(self, gang: PendingGang, search: Search) -> Made | str:
+        """Choose what is to end; or say why nothing is."""
+        key = gang.queue, gang.priority, demand_of(gang.minimum), gang.pod_priority
+        if key in self._hopeless and _is_plain(gang):
+            return self._hopeless[key]
+        gone, claim = self._standing.gone, self._claim(gang)
+        choice, made = self._choice(claim, gang), None
+        if choice.candidates and search.might_fit(choice.every):
+            needed = search.needed(gone, choice.candidates, choice.together)
+            made = self._made(search, gone, needed)
+        if made is None and not search.is_cut_short and _is_plain(gang):
+            self._hopeless[key] = choice.note
+        return made or choice.note
+
+    def _made(self, search: Search, gone: frozenset[int], needed: set[int] | None) -> Made | None:
+        accepted = search.fits(gone | needed) if needed else None
+        if accepted is None or needed is None:
+            return None
+        parts = self._standing.named(needed)
+        own = {at for at in needed if at not in self._standing.gone}
+        taken = tuple(p for p in parts if p.is_ending or self._standing.position(p) in own)
+        return Made(accepted.placement, parts, taken, search.spent)
+
+    def _nothing(self, gang: PendingGang, note: str, spent: int) -> Nothing:
+        self._in_vain[gang.key] = gang, self._taken, note
+        return Nothing(note, spent)
+
+    # ---- by what right
+
+    def _claim(self, gang: PendingGang) -> Claim:
+        row = self._tree.index[gang.queue]
+        covered = self._covering(gang).would_cover(self._newest(gang))
+        return Claim(self._tree.queues[row], row, gang.priority, covered)
+
+    def _covering(self, gang: PendingGang) -> Coverage:
+        """Return the coverage that a gang joins: that of others, where it holds something."""
+        if gang.is_repair:
+            return Coverage(self._standing.guarantees, self._uses(gang.key))
+        if self._coverage is None:
+            self._coverage = Coverage(self._standing.guarantees, self._uses(None))
+        return self._coverage
+
+    def _uses(self, but: GangKey | None) -> list[Use]:
+        given = [*self._admitted, *self._holds.gangs()]
+        standing = [use for _, use in self._standing.left() if use.gang != but]
+        return standing + [
+            self._newest(each, self._queues.now) for each in given if each.key != but
+        ]
+
+    def _newest(self, gang: PendingGang, admitted: float = inf) -> Use:
+        """Return what the whole minimum of a gang would use."""
+        amounts = self._tree.requests(requests_of(gang.minimum))
+        own = self._standing.minimum(gang.key) if gang.is_repair else None
+        if own is not None:
+            amounts = amounts + held_by(own, self._tree)
+        return self._standing.guarantees.newest(gang, amounts, admitted)
+
+    def _choice(self, claim: Claim, gang: PendingGang) -> _Choice:
+        key = claim.row, claim.priority, claim.covered
+        if gang.is_repair or key not in self._choices:
+            choice = self._chosen_from(claim, gang)
+            if gang.is_repair:
+                return choice
+            self._choices[key] = choice
+        return self._choices[key]
+
+    def _chosen_from(self, claim: Claim, gang: PendingGang) -> _Choice:
+        parts = [pair for pair in self._standing.left() if pair[0].gang != gang.key]
+        coverage = self._covering(gang)
+        found, kept = candidates(claim, parts, coverage, self._standing.guarantees)
+        groups = [self._positions(each) for each in found]
+        together = {group[0]: set(group) for group in groups}
+        every = self._standing.gone.union(*groups)
+        note = not_taken([(each.gang, each.because) for each in kept])
+        return _Choice(list(together), together, every, note)
+
+    def _positions(self, candidate: Candidate) -> Sequence[int]:
+        return [self._standing.position(each) for each in candidate.parts]
+
+    # ---- the parts
+
+    @cached_property
+    def _standing(self) -> _Standing:
+        return _Standing(self._parts, self._nodes, self._tree)
+
+    @cached_property
+    def _parts(self) -> tuple[GangPart, ...]:
+        return tuple(self._queues.parts())
+
+    @cached_property
+    def _is_as_before(self) -> bool:
+        """Say whether the running gangs, and what queues hold, are those of a cycle ago."""
+        before = self._before
+        if before is None or before.tree is not self._tree:
+            return False
+        return before.held == self._held and before.parts == self._parts
+
+    def _changed(self) -> None:
+        """Forget what followed from the gangs that stood so far."""
+        self._coverage = None
+        self._choices.clear()
+        self._hopeless.clear()
+
+
+def _is_plain(gang: PendingGang) -> bool:
+    """Say whether the demand of a gang says all that decides whether it fits."""
+    more = gang.topology or gang.sharing or gang.has_inter_pod_constraints
+    return not (more or gang.is_repair)

@@ -1,0 +1,258 @@
+"""Gangs of RayJobs that are stopped: through the RayJob, so that its work begins again."""
+
+from typing import Any, cast
+
+import pytest
+
+from coordinator.messages.actions import EvictPod, ResumeRayJob, SuspendRayJob, TrySuspension
+from kube.api.errors import Forbidden
+from kube.objects import names
+from tests.coordinator.api import Key, Outcome
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
+from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.ray_jobs import job_of, ray_job
+from tests.coordinator.stopping import choose_whole, ending, parts
+from tests.coordinator.world import World
+
+SHUTDOWN = {"shutdownAfterJobFinishes": True}
+
+
+def with_job(replicas: int = 1, workers: int = 3, **spec: Any) -> World:
+    """The gang of a RayJob has all of the room, and p waits for it."""
+    rules = spec.pop("rules", {})
+    world = World(node("n1", cpu=4), queue("team", preemption=rules), replicas=replicas)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world.create(ray_job("job", gang_of("", workers, labels=labels), **spec))
+    world.settle(seconds=10)
+    run(world)
+    waiting = ray_cluster(
+        "p", group("workers", 3, priority=10), head=template(priority=10), labels=labels
+    )
+    world.create(waiting)
+    world.settle(seconds=10)
+    return world
+
+
+def run(world: World, name: str = "job-1") -> None:
+    """Have KubeRay find the RayCluster ready, and submit the job."""
+    cluster = world.api.get(Key("rayclusters", TEAM, name))
+    provisioned = {"type": "RayClusterProvisioned", "status": "True"}
+    world._say(cluster, {"conditions": [provisioned], "state": "ready"})
+    say(world, jobDeploymentStatus="Running")
+    world.settle(seconds=1)
+
+
+def say(world: World, **status: object) -> None:
+    world.api.change(job_of(world.api, "job"), lambda obj: obj["status"].update(status))
+
+
+def set_spec(world: World, **spec: object) -> None:
+    world.api.change(job_of(world.api, "job"), lambda obj: obj["spec"].update(spec))
+
+
+def state_of(world: World) -> str:
+    return cast(str, job_of(world.api, "job")["status"]["jobDeploymentStatus"])
+
+
+def sent(world: World, kind: type) -> int:
+    return sum(isinstance(each, kind) for replica in world.replicas for each in replica.log)
+
+
+def note_on(world: World) -> str | None:
+    annotations: Json = job_of(world.api, "job")["metadata"]["annotations"]
+    return annotations.get(names.SUSPENDED_FOR)
+
+
+def test_a_rayjob_is_suspended_and_resumed_and_waits_in_its_place() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=30)
+    assert (sent(world, SuspendRayJob), sent(world, ResumeRayJob), sent(world, EvictPod)) == (
+        1,
+        1,
+        0,
+    )
+    assert world.status("p")["phase"] == "Running"
+    assert note_on(world) is None
+    assert job_of(world.api, "job")["spec"]["suspend"] is False
+    assert state_of(world) == "Initializing"
+    assert (world.status("job-2")["phase"], world.gated("job-2")) == ("Queued", 4)
+    world.create(gang_of("later", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    world.settle(seconds=10)
+    assert [world.status(each)["position"] for each in ("job-2", "later")] == [1, 2]
+    world.delete("rayclusters", "p")
+    world.settle(seconds=30)
+    assert world.status("job-2")["phase"] == "Running"
+
+
+def test_a_rayjob_is_suspended_only_once_its_gang_is_written_to_be_stopped() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    assert [type(each) for each in leader.todo] == [TrySuspension]
+    while not sent(world, SuspendRayJob):
+        assert note_on(world) is None
+        leader.act()
+        leader.hear_all()
+    assert ending(world, "job-1")[0]["preemptor"] == "team/p"
+    leader.act_all()
+    assert note_on(world) == "team/p"
+
+
+def test_a_rayjob_is_not_resumed_before_its_raycluster_is_gone() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    leader.act_all()
+    leader.hear_all()
+    leader.act_all()
+    assert note_on(world) == "team/p"
+    for state in ("Running", "Suspending"):
+        say(world, jobDeploymentStatus=state)
+        leader.hear_all()
+        leader.act_all()
+        assert sent(world, ResumeRayJob) == 0
+    world.settle(seconds=20)
+    assert sent(world, ResumeRayJob) == 1
+
+
+def test_a_rayjob_that_a_user_suspended_is_left_alone() -> None:
+    world = with_job(**SHUTDOWN)
+    set_spec(world, suspend=True)
+    world.settle(seconds=60)
+    assert state_of(world) == "Suspended"
+    assert sent(world, ResumeRayJob) == 0
+    assert job_of(world.api, "job")["spec"]["suspend"] is True
+
+
+def test_a_rayjob_that_a_user_resumes_loses_the_note() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    while note_on(world) is None:
+        world.leader.act()
+        world.leader.hear_all()
+    set_spec(world, suspend=False)
+    world.settle(seconds=30)
+    assert note_on(world) is None
+    set_spec(world, suspend=True)
+    world.settle(seconds=60)
+    assert state_of(world) == "Suspended"
+
+
+def test_a_resumption_that_fails_is_tried_again() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    while not any(isinstance(each, ResumeRayJob) for each in leader.todo):
+        world.controllers()
+        leader.hear_all()
+        leader.act_all_but(ResumeRayJob)
+    leader.act(0, Outcome.BROKEN)
+    leader.act_all_but(ResumeRayJob)
+    assert leader.todo == []
+    world.settle(seconds=30)
+    assert sent(world, ResumeRayJob) == 2
+    assert state_of(world) == "Initializing"
+
+
+def test_a_rayjob_whose_suspension_would_be_refused_is_no_victim() -> None:
+    world = with_job(**SHUTDOWN)
+    world.api.refusals["job"] = Forbidden(403, "Forbidden", "a policy is against it")
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, SuspendRayJob), ending(world, "job-1")) == (0, [])
+    assert "a policy is against it" in parts(world, "job-1")[0].kept_because
+
+
+def test_a_rayjob_that_changes_meanwhile_is_suspended_in_its_new_version() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    say(world, failed=0)
+    world.leader.act()
+    while not any(isinstance(each, SuspendRayJob) for each in world.leader.todo):
+        world.leader.act()
+        world.leader.hear_all()
+    say(world, failed=1)
+    world.settle(seconds=60)
+    assert sent(world, SuspendRayJob) == 2
+    assert world.status("p")["phase"] == "Running"
+
+
+def test_a_rayjob_that_may_be_tried_again_has_its_pods_evicted() -> None:
+    world = with_job(backoffLimit=1)
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, SuspendRayJob), sent(world, EvictPod)) == (0, 4)
+
+
+@pytest.mark.parametrize("spec", [{}, {"backoffLimit": 1}, {"backoffLimit": 0}])
+def test_a_rayjob_that_would_be_lost_is_no_victim(spec: Json) -> None:
+    world = with_job(**spec)
+    say(world, failed=1)
+    world.settle(seconds=1)
+    said = parts(world, "job-1")[0].kept_because
+    assert said.startswith("RayJob job would be lost: it has no retry left (spec.backoffLimit)")
+    assert "GangQueue team does not allow it (spec.preemption.jobsMayBeLost)" in said
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
+
+
+def test_a_queue_may_allow_that_a_rayjob_is_lost() -> None:
+    world = with_job(rules={"jobsMayBeLost": True})
+    assert parts(world, "job-1")[0].kept_because == ""
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert sent(world, EvictPod) == 4
+
+
+def test_a_rayjob_that_was_not_submitted_yet_has_its_pods_evicted() -> None:
+    world = with_job()
+    cluster = world.api.get(Key("rayclusters", TEAM, "job-1"))
+    world.api.change(cluster, lambda obj: obj.update(status={}))
+    say(world, jobDeploymentStatus="Initializing")
+    world.settle(seconds=1)
+    assert parts(world, "job-1")[0].kept_because == ""
+
+
+def test_surplus_of_a_rayjob_is_evicted() -> None:
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(node("n1", cpu=4), queue("team"))
+    elastic = gang_of("", 3, labels=labels, annotations={names.MIN_REPLICAS: "workers=1"})
+    world.create(ray_job("job", elastic))
+    world.settle(seconds=10)
+    run(world)
+    assert parts(world, "job-1")[0].kept_because
+    assert [part.kept_because for part in parts(world, "job-1")[1:]] == ["", ""]
+
+
+@pytest.mark.parametrize("acts", range(14))
+def test_another_leader_suspends_and_resumes_what_one_began(acts: int) -> None:
+    world = with_job(replicas=2, **SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    for _ in range(acts):
+        if leader.todo:
+            leader.act()
+        else:
+            world.controllers()
+        leader.hear_all()
+    leader.resign()
+    written = bool(Key("gangs", TEAM, "job-1") not in world.api.objects or ending(world, "job-1"))
+    world.elect(1)
+    world.settle(seconds=60)
+    assert note_on(world) is None
+    assert not job_of(world.api, "job")["spec"].get("suspend")
+    running = [each["metadata"]["name"] for each in world.api.all("gangs")]
+    phases = {name: world.status(name)["phase"] for name in running}
+    first, second = {"job-1": "Running", "p": "Queued"}, {"job-2": "Queued", "p": "Running"}
+    assert phases == (second if written else first)
