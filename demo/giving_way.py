@@ -65,7 +65,7 @@ def _gave_surplus(stage: Stage, batch: Gang, head: set[str]) -> Claim:
 
 
 def _waits_whole(stage: Stage, batch: Gang) -> list[Claim]:
-    said = stage.wait_preempted(batch)
+    said = stage.wait_stopped(batch)
     held = sum(pod.holds_room for pod in stage.world.recorder.pods_of(batch))
     return [
         Claim(f"then batch gave all its room: {held} of its pods hold any", holds=held == 0),

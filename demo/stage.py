@@ -23,7 +23,6 @@ from testbed.waiting import WAIT_SECONDS
 T = TypeVar("T")
 
 _REFUSED = "InsufficientResources"
-_PREEMPTED = "Preempted"
 # A Ray cluster goes after its pods. KubeRay, which may hear of a lost pod before it hears why,
 # would sometimes make one for a Ray cluster that is no more, and such a pod is of no gang.
 _WHOLE = "?propagationPolicy=Foreground"
@@ -106,18 +105,21 @@ class Stage:
 
     def wait_refused(self, gang: Gang) -> str:
         """Wait until a gang waits for room, and return what it says."""
-        return self._wait_said(gang, _REFUSED)
-
-    def wait_preempted(self, gang: Gang) -> str:
-        """Wait until a gang was stopped for another one, and return what it says."""
-        return self._wait_said(gang, _PREEMPTED)
-
-    def _wait_said(self, gang: Gang, reason: str) -> str:
         what = f"{'/'.join(gang)} to wait and to say why"
 
         def said() -> str:
             state = self.world.state(gang)
-            return state.message if state.reason == reason else ""
+            return state.message if state.reason == _REFUSED else ""
+
+        return self.wait_until(said, what)
+
+    def wait_stopped(self, gang: Gang) -> str:
+        """Wait until a gang waits that was stopped for another, and return what it says of that."""
+        what = f"{'/'.join(gang)} to be stopped and to wait again"
+
+        def said() -> str:
+            state = self.world.state(gang)
+            return state.evicted if state.phase == "Queued" else ""
 
         return self.wait_until(said, what)
 
