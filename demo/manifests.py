@@ -54,6 +54,35 @@ def with_cpus(cluster: Json, cpus: int) -> Json:
     return changed
 
 
+def with_priority(cluster: Json, priority_class: str) -> Json:
+    """Give every pod a priority class."""
+    changed = copy.deepcopy(cluster)
+    spec = changed["spec"]
+    for part in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        part["template"]["spec"]["priorityClassName"] = priority_class
+    return changed
+
+
+def with_minimum(cluster: Json, workers: int) -> Json:
+    """Let a Ray cluster start with so many workers; the others are surplus."""
+    changed = copy.deepcopy(cluster)
+    group = changed["spec"]["workerGroupSpecs"][0]["groupName"]
+    annotations = changed["metadata"].setdefault("annotations", {})
+    annotations["muster.dev/min-replicas"] = f"{group}={workers}"
+    return changed
+
+
+def gang_queue(name: str, namespace: str, **spec: object) -> Json:
+    """A GangQueue that one namespace uses."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "GangQueue",
+        "metadata": {"name": name},
+        "spec": {"namespaceSelector": selector, **spec},
+    }
+
+
 def gpu_filler(name: str, node: str, gpus: int) -> Json:
     """A plain pod, none of a Ray cluster, that takes GPUs of one node."""
     amounts = {GPU: str(gpus), "memory": _BYTE_SIZED}

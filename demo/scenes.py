@@ -1,4 +1,4 @@
-"""The three scenes, and what must be seen in each.
+"""The scenes, and what must be seen in each.
 
 A scene is a function over a stage that returns its claims; the tests play the same functions.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from demo.claims import Claim
+from demo.giving_way import gives_way
 from demo.manifests import as_gang, gpu_filler, ray_cluster, with_cpus, with_worker_gpus
 from demo.stage import Stage
 from testbed.api import Json
@@ -231,5 +232,11 @@ SCENES = (
         "Twenty gangs at once, each wanting 60 % of the room",
         "Six pods each, a node for every pod, ten nodes: look for two that run, or a part of one.",
         twenty_in_turn,
+    ),
+    Scene(
+        4,
+        "A gang of low priority gives way, and comes back",
+        "8 CPUs: batch has 7 pods and needs 3; two urgent gangs of 4 pods follow, and go again.",
+        gives_way,
     ),
 )

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from demo.claims import Claim
 from demo.display import Display
+from demo.manifests import gang_queue
 from demo.world import World, is_running
 from testbed.api import Json
 from testbed.cluster import Cluster
@@ -64,6 +65,16 @@ class Stage:
         name = self._create(f"/api/v1/namespaces/{self.namespace}/pods", manifest)
         return self.namespace, name
 
+    def create_queue(self, name: str, **spec: object) -> None:
+        """Create a GangQueue for the gangs of this scene."""
+        manifest = gang_queue(name, self.namespace, **spec)
+        self._create("/apis/muster.dev/v1alpha1/gangqueues", manifest)
+
+    def create_priority_class(self, name: str, value: int) -> None:
+        """Create a PriorityClass that pods of this scene may name."""
+        self.cluster.create_priority_class({"name": name}, value)
+        self._created.append(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
+
     def delete_ray_cluster(self, gang: Gang) -> float:
         """Delete a Ray cluster, say so, and return the moment before."""
         return self._take(f"/apis/ray.io/v1/namespaces/{gang[0]}/rayclusters/{gang[1]}")
@@ -93,12 +104,22 @@ class Stage:
         return max(first.values())
 
     def wait_refused(self, gang: Gang) -> str:
-        """Wait until a gang waits with a reason, and return what it says."""
+        """Wait until a gang waits for room, and return what it says."""
         what = f"{'/'.join(gang)} to wait and to say why"
 
         def said() -> str:
             state = self.world.state(gang)
             return state.message if state.reason == _REFUSED else ""
+
+        return self.wait_until(said, what)
+
+    def wait_stopped(self, gang: Gang) -> str:
+        """Wait until a gang waits that was stopped for another, and return what it says of that."""
+        what = f"{'/'.join(gang)} to be stopped and to wait again"
+
+        def said() -> str:
+            state = self.world.state(gang)
+            return state.evicted if state.phase == "Queued" else ""
 
         return self.wait_until(said, what)
 

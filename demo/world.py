@@ -30,6 +30,8 @@ class GangState:
     ready: str = ""
     reason: str = ""
     message: str = ""
+    evicted: str = ""
+    """Why it was stopped; empty where it was not, or is admitted again."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,15 @@ def _gang_state(item: Json) -> GangState:
         ready=status.get("ready", ""),
         reason=status.get("reason", ""),
         message=status.get("message", ""),
+        evicted=_evicted(status),
     )
+
+
+def _evicted(status: Json) -> str:
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "Evicted" and condition["status"] == "True":
+            return str(condition["message"])
+    return ""
 
 
 def _row(gang: Gang, state: GangState | None, pods: list[PodEvent]) -> Row:

@@ -61,7 +61,8 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     said = _with_waiting(_explain(view, not_ready), view)
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
     past = () if over else (view.retreat.text, view.repairs.bind_refusal)
-    past = (*past, view.eviction.text if said.phase != PREEMPTING else "", _stopped_before(view))
+    stopped = _stopped_before(view) if _stopped_before(view) != said.message else ""
+    past = (*past, view.eviction.text if said.phase != PREEMPTING else "", stopped)
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     also = [
         each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each

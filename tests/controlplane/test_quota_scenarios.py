@@ -1,7 +1,4 @@
-"""Scenarios of quota from MCAD's end-to-end tests, with Ray clusters in place of deployments.
-
-Reclaim (a queue that takes back what it lent) and priority need preemption and are elsewhere.
-"""
+"""Scenarios of quota from MCAD's end-to-end tests, with Ray clusters in place of deployments."""
 
 from kube.objects import names
 from testbed.muster import Muster
@@ -68,6 +65,55 @@ def test_a_queue_borrows_what_others_leave_idle(plot: Plot) -> None:
     plot.delete_whole("silver")
     plot.wait_running("gold", 1)
     wait_uses(plot, "gold", f"{GPU} 8/8, cpu 500m/1, memory 300Mi/1Gi")
+
+
+def test_a_queue_takes_back_what_it_lent(plot: Plot) -> None:
+    """What silver runs is borrowed, so it ends for the gang that the quota of gold covers."""
+    plot.add_nodes(*copies(NodeSpec("gpu", cpus=8, memory="64Gi", gpus=8), 3))
+    plot.add_queue("company")
+    own: Json = {"quota": {"cpu": 1, "memory": "1Gi", GPU: 8}}
+    plot.add_queue("gold", parent=plot.queue("company"), preemption={"reclaim": "Any"}, **own)
+    plot.add_queue("silver", parent=plot.queue("company"), preemption={"reclaim": "Any"}, **own)
+    large = {"cpu": "500m", "memory": "300Mi", GPU: "8"}
+    plot.create(pods_of("borrows", 2, queue=plot.queue("silver"), **large))
+    plot.wait_running("borrows", 2)
+
+    plot.create(pods_of("owns", 1, queue=plot.queue("gold"), **large))
+    plot.wait_running("owns", 1)
+    status = plot.wait_phase("borrows", "Queued", "QuotaExceeded")
+    assert condition(status, "Evicted")["reason"] == "Preempted"
+    assert all(is_held(pod) for pod in plot.wait_pods("borrows", 2))
+    wait_uses(plot, "silver", f"{GPU} 0/8, cpu 0/1, memory 0/1Gi")
+    plot.create(pods_of("covered", 1, queue=plot.queue("silver"), **large))
+    plot.wait_running("covered", 1)  # each has its own now, and takes nothing of the other
+    assert plot.status("owns")["phase"] == "Running"
+
+
+def test_priority_within_a_queue_and_a_hard_quota_beside_it(plot: Plot) -> None:
+    """A gang of high priority takes the room of a low one; a queue that cannot borrow waits."""
+    plot.add_node(8)
+    high = plot.add_priority_class("high", 1000)
+    plot.add_queue("root", quota={"cpu": 2})
+    rules: Json = {"parent": plot.queue("root"), "borrowingLimit": {"cpu": 0}}
+    lower = {"withinQueue": "LowerPriority"}
+    plot.add_queue("gold", quota={"cpu": 1}, preemption=lower, **rules)
+    plot.add_queue("bronze", quota={"cpu": "900m"}, **rules)
+    plot.create(pods_of("gold-low", 1, queue=plot.queue("gold"), cpu="600m"))
+    plot.create(pods_of("bronze-1", 1, queue=plot.queue("bronze"), cpu="500m"))
+    for name in ("gold-low", "bronze-1"):
+        plot.wait_running(name, 1)
+    urgent = pods_of("gold-high", 1, queue=plot.queue("gold"), cpu="600m")
+    urgent["spec"]["headGroupSpec"]["template"]["spec"]["priorityClassName"] = high
+    plot.create(urgent)
+    plot.wait_running("gold-high", 1)
+    plot.wait_phase("gold-low", "Queued", "QuotaExceeded")
+    plot.create(pods_of("bronze-2", 1, queue=plot.queue("bronze"), cpu="500m"))
+    plot.wait_phase("bronze-2", "Queued", "QuotaExceeded")
+    assert plot.status("bronze-1")["phase"] == "Running"
+    plot.delete_whole("bronze-1")
+    plot.wait_running("bronze-2", 1)
+    plot.delete_whole("gold-high")
+    plot.wait_running("gold-low", 1)
 
 
 def test_quota_that_comes_while_gangs_run_counts_them_and_survives_a_restart(

@@ -1,4 +1,4 @@
-"""The three scenes show what the demo claims, and fail when it does not hold."""
+"""The scenes show what the demo claims, and fail when it does not hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from demo import cli
 from demo.claims import Claim
 from demo.display import Lines
+from demo.giving_way import gives_way
 from demo.scenes import SCENES, Scene, scattered_gpus, stock_pair, twenty_in_turn, two_clusters
 from demo.stage import Stage
 from testbed.errors import TestbedError
@@ -32,6 +33,10 @@ def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
 
 def test_twenty_gangs_run_one_after_another(stage: Stage) -> None:
     assert not failed(stage, twenty_in_turn(stage))
+
+
+def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
+    assert not failed(stage, gives_way(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

@@ -78,6 +78,11 @@ def test_a_gang_is_stopped_whole_and_waits_again_in_its_place() -> None:
     told = condition(world, "v", "Evicted")
     assert (told["status"], told["reason"], told["message"]) == ("True", "Preempted", FOR_P)
     assert world.status("v")["message"].endswith(FOR_P)
+    writes = [each for each in world.leader.log if isinstance(each, WriteGangStatus)]
+    assert {each.status["message"].count(FOR_P) for each in writes if each.key.name == "v"} == {
+        0,
+        1,
+    }
     world.delete("rayclusters", "p")
     world.settle(seconds=20)
     assert world.status("v")["phase"] == "Running"
