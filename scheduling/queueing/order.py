@@ -130,6 +130,8 @@ class QueueOrder:
 
         In a Strict queue those behind it wait; in one that backfills the short ones go first.
         """
+        if self._waiting.line(gang.queue).queue.when_blocked is WhenBlocked.BEST_EFFORT:
+            return
         if gang.queue not in self._progress:
             self._walk(self._tree.index[gang.queue], gang.queue)
         progress = self._progress[gang.queue]
