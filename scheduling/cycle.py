@@ -189,12 +189,14 @@ class _Cycle:
                 room = self._try_room(waiting.pop(), room, decisions)
             if gang.key not in self._answered:
                 verdict, room = self._decide(gang, room)
-                self._answer(gang, verdict, decisions)
+                decisions.append(Decision(gang.key, verdict))
+                self._answered.add(gang.key)
         for gang in (*reversed(waiting), *self._waiting_for_quota(room)):
             room = self._try_room(gang, room, decisions)
         return room
 
     def _answer(self, gang: PendingGang, verdict: Verdict, decisions: list[Decision]) -> None:
+        """Answer a gang that the order has not handed out."""
         decisions.append(Decision(gang.key, verdict))
         self._answered.add(gang.key)
         self._order.settle(gang)

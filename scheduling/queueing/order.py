@@ -14,7 +14,7 @@ behind a blocked gang is, but the repairs of gangs that run.
 
 import heapq
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 
 import numpy as np
 
@@ -64,7 +64,9 @@ class QueueOrder:
         self._available = self._tree.available(self._used)
         self._shares = self._tree.shares(self._used)
         self._progress: dict[str, _Progress] = {}
-        self._entries: list[tuple[Rank, int, str]] = []
+        self._entries: list[tuple[Rank, int, str, int]] = []
+        self._moves = 0  # how often shares changed: a rank from before that may be another by now
+        self._shares_held: dict[int, float] = {}
         self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
         self._covered = self._columns.covered(self._available)
@@ -76,15 +78,15 @@ class QueueOrder:
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield the gangs that may be decided, each when those before it are."""
         while self._entries:
-            rank, at, name = heapq.heappop(self._entries)
+            rank, at, name, moves = heapq.heappop(self._entries)
             row = self._tree.index[name]
             if name not in self._progress and self._heads[row] == at:
                 self._walk(row, name)
             progress = self._progress.get(name)
             if progress is not None and progress.is_at(at):
-                now = self._rank(progress)
+                now = rank if moves == self._moves else self._rank(progress)
                 if now > rank:  # the share has grown since: perhaps another queue is before it
-                    heapq.heappush(self._entries, (now, at, name))
+                    heapq.heappush(self._entries, (now, at, name, self._moves))
                     continue
                 yield progress.step()
                 self._enter(name)
@@ -93,6 +95,7 @@ class QueueOrder:
         """Count what an admitted gang holds from now on, by resource."""
         row, demand = self._tree.index[gang.queue], self._tree.requests(amounts)
         self._held[row] += demand
+        self._note_move()
         changed = list(self._tree.take(row, demand, self._used))
         if changed:
             self._shares[changed] = self._tree.shares(self._used, changed)
@@ -117,9 +120,14 @@ class QueueOrder:
     def give_back(self, queue: str, amounts: Amounts) -> None:
         """Count no more what was promised to a gang of a queue; a row over the tree's columns."""
         self._held[self._tree.index[queue]] -= amounts
+        self._note_move()
         self._used = self._tree.used(self._held)
         self._available = self._tree.available(self._used)
         self._shares = self._tree.shares(self._used)
+
+    def _note_move(self) -> None:
+        self._moves += 1
+        self._shares_held.clear()
 
     def settle(self, gang: PendingGang) -> None:
         """Note that a gang was decided that was not handed out."""
@@ -181,7 +189,8 @@ class QueueOrder:
         self._heads[queues], self._next_demands[queues] = columns.position[heads], demands
         ranks = self._ranks(queues, demands)
         names = [self._tree.names[row] for row in queues.tolist()]
-        self._entries += zip(ranks, columns.position[heads].tolist(), names, strict=True)
+        positions, moves = columns.position[heads].tolist(), repeat(self._moves, len(names))
+        self._entries += zip(ranks, positions, names, moves, strict=True)
         heapq.heapify(self._entries)
 
     def _ranks(self, queues: Positions, demands: Amounts) -> Iterator[Rank]:
@@ -208,7 +217,8 @@ class QueueOrder:
         progress, row = self._progress[name], self._tree.index[name]
         if progress.find(self._allowance(name)):
             self._next_demands[row] = progress.demand
-            heapq.heappush(self._entries, (self._rank(progress), progress.at, name))
+            entry = self._rank(progress), progress.at, name, self._moves
+            heapq.heappush(self._entries, entry)
         else:
             self._next_demands[row] = 0
 
@@ -290,17 +300,18 @@ class QueueOrder:
 
     def _rank(self, progress: "_Progress") -> Rank:
         """Return what orders the next gang of a queue among those of the others."""
-        rows = np.array([self._tree.index[progress.line.queue.name]])
-        borrows = bool(self._borrows(rows, progress.demand)[0])
-        share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
-        return self._rank_of(progress.line, progress.at, borrows=borrows, share=float(share[0]))
+        return self._rank_with(progress.line, progress.at, progress.demand)
 
     def rank(self, gang: PendingGang) -> Rank:
         """Return what orders a gang among those of all queues as things stand."""
-        rows, line = np.array([self._tree.index[gang.queue]]), self._waiting.line(gang.queue)
-        borrows = self.borrows(gang)
-        share = self._shares_of_cluster(rows) if borrows else self._shares[rows]
-        return self._rank_of(line, line.position(gang), borrows=borrows, share=float(share[0]))
+        line = self._waiting.line(gang.queue)
+        return self._rank_with(line, line.position(gang), self._demand(gang))
+
+    def _rank_with(self, line: Line, at: int, demand: Amounts) -> Rank:
+        row = self._tree.index[line.queue.name]
+        borrows = self._borrows_at(row, demand)
+        share = self._share_held(row) if borrows else float(self._shares[row])
+        return self._rank_of(line, at, borrows=borrows, share=share)
 
     def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
         setbacks, _, created, namespace, name = line.places[at]
@@ -313,8 +324,7 @@ class QueueOrder:
 
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
-        rows = np.array([self._tree.index[gang.queue]])
-        return bool(self._borrows(rows, self._demand(gang))[0])
+        return self._borrows_at(self._tree.index[gang.queue], self._demand(gang))
 
     def covers(self, gang: PendingGang) -> bool:
         """Say whether the quota covers the minimum of a gang as things stand."""
@@ -331,6 +341,19 @@ class QueueOrder:
         beyond &= self._tree.limited[queues] & (demands > 0)
         found: Mask = beyond.any(axis=1) | ~self._tree.has_limits[queues]
         return found
+
+    def _borrows_at(self, row: int, demand: Amounts) -> bool:
+        """Say whether one queue would; thousands of its gangs may ask."""
+        if not self._tree.has_limits[row]:
+            return True
+        beyond = self._used[row] + demand > self._tree.subtree[row]
+        return bool((beyond & self._tree.limited[row] & (demand > 0)).any())
+
+    def _share_held(self, row: int) -> float:
+        """Return the share of the cluster that one queue holds."""
+        if row not in self._shares_held:
+            self._shares_held[row] = float(self._shares_of_cluster(np.array([row]))[0])
+        return self._shares_held[row]
 
     def _shares_of_cluster(self, queues: Positions) -> Shares:
         holds = np.maximum(self._held[queues], self._used[queues])
