@@ -4,8 +4,8 @@ an API server, and one or more replicas of the coordinator, each driven step by 
 
 import contextlib
 import copy
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
@@ -388,30 +388,34 @@ class World:
         for cluster in list(self.api.all("rayclusters")) if self.refused else ():
             seen = {"observedGeneration": cluster["metadata"]["generation"]}
             self._say(cluster, {**seen, "conditions": [self.refused]})
+        owned = self._alive_by_owner()
         for cluster in list(self.api.all("rayclusters")):
             if "deletionTimestamp" in cluster["metadata"]:
                 continue
-            for pod_set, pods, wanted in self._sets(cluster):
+            for pod_set, pods, wanted in self._sets(cluster, owned[cluster["metadata"]["uid"]]):
                 self._reconcile(cluster, pod_set, pods, wanted)
 
     def _say(self, cluster: Json, status: Json) -> None:
         self.api.change(cluster, lambda obj: obj.update(status=status))
 
-    def _sets(self, cluster: Json) -> Iterator[tuple[Json, list[Json], int]]:
-        spec, uid = cluster["spec"], cluster["metadata"]["uid"]
+    def _alive_by_owner(self) -> defaultdict[str, list[Json]]:
+        found: defaultdict[str, list[Json]] = defaultdict(list)
+        for pod in self.api.all("pods"):
+            if "deletionTimestamp" not in pod["metadata"]:
+                found[_owner(pod)].append(pod)
+        return found
+
+    def _sets(self, cluster: Json, owned: Sequence[Json]) -> Iterator[tuple[Json, list[Json], int]]:
+        spec = cluster["spec"]
         head = {"groupName": names.RAY_HEAD_GROUP, "replicas": 1, **spec["headGroupSpec"]}
         every = [head, *spec["workerGroupSpecs"]]
         for each in every:
             wanted = 0 if spec.get("suspend") or each.get("suspend") else each["replicas"]
-            mine = [p for p in self._of(uid) if _labels(p)[names.RAY_GROUP] == each["groupName"]]
+            mine = [p for p in owned if _labels(p)[names.RAY_GROUP] == each["groupName"]]
             yield each, mine, wanted
         kept = {each["groupName"] for each in every}
-        for pod in [p for p in self._of(uid) if _labels(p)[names.RAY_GROUP] not in kept]:
+        for pod in [p for p in owned if _labels(p)[names.RAY_GROUP] not in kept]:
             self._delete(pod)
-
-    def _of(self, uid: str) -> list[Json]:
-        owned = (p for p in self.api.all("pods") if _owner(p) == uid)
-        return [pod for pod in owned if "deletionTimestamp" not in pod["metadata"]]
 
     def _reconcile(self, cluster: Json, pod_set: Json, pods: list[Json], wanted: int) -> None:
         hosts = pod_set.get("numOfHosts") or 1

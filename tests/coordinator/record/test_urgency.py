@@ -45,7 +45,7 @@ def writes(world: World, name: str) -> list[str]:
 def trickle(world: World, name: str, every: float) -> None:
     """KubeRay makes the pods of a RayCluster, one each so many seconds."""
     cluster = world.api.get(Key("rayclusters", TEAM, name))
-    for pod_set, _, wanted in list(world._sets(cluster)):
+    for pod_set, _, wanted in list(world._sets(cluster, ())):
         for _ in range(wanted):
             world.leader.hear_all()
             world._make_replica(cluster, pod_set, 1)
