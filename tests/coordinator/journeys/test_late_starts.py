@@ -8,9 +8,10 @@ from typing import cast
 
 import pytest
 
-from coordinator.messages.actions import WriteGangStatus
+from coordinator.messages.actions import EvictPod, WriteGangStatus
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.reconcile.decisions import GANG_STOPPED
+from kube.api.errors import TooManyRequests
 from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
@@ -222,3 +223,27 @@ def test_a_late_start_is_logged_once(world: World) -> None:
     (line,) = [each for each in world.leader.logged if each.what == GANG_STOPPED]
     assert (line.queue, line.pods, line.reason, line.message) == ("team", 4, "ReadyTimeout", CAUSE)
     assert not line.preempted
+
+
+def test_a_budget_that_refuses_the_end_of_a_late_start_makes_no_more_of_them(
+    world: Unready,
+) -> None:
+    names_of = [pod["metadata"]["name"] for pod in world.pods("a")]
+    refusal = TooManyRequests(429, "TooManyRequests", "a disruption budget is against it")
+    world.api.budgets.update(dict.fromkeys(names_of, refusal))
+    world.settle(seconds=READY + 15)
+    assert len(evictions(world)) > 0
+    before = writes(world)
+    world.settle(seconds=1800)
+    assert late(world)["count"] == 1
+    assert phases(world, "a") == ["Admitted"]
+    assert world.bound("a") == {"n1": 4}
+    assert writes(world) - before < 30
+    world.api.budgets.clear()
+    world.settle(seconds=700)
+    assert late(world)["count"] == 2, "it was started again, late again, and is given up"
+    assert said(world) == ("Failed", "RetriesExhausted")
+
+
+def evictions(world: World) -> list[EvictPod]:
+    return [each for each in world.leader.log if isinstance(each, EvictPod)]
