@@ -46,9 +46,14 @@ def timeouts_of(look: Look) -> Timeouts:
 def next_at(look: Look) -> float | None:
     """Return when time alone ends a start, or a pause after one (monotonic seconds)."""
     view, moment = look.view, look.scene.moment
-    paused = view.late.not_before if view.late is not None else None
-    at = _due_at(look) if view.reservation.placement is not None else paused
+    at = _due_at(look) if view.reservation.placement is not None else _pause_ends_at(look)
     return None if at is None else max(moment.now + max(0.0, at - moment.wall), _kept_until(look))
+
+
+def setbacks(look: Look) -> int:
+    """Count the late starts for which the gang comes after others for a time."""
+    late = look.view.late
+    return late.count if late is not None and look.scene.moment.wall < _set_back_until(look) else 0
 
 
 def pause(look: Look) -> NotReady | None:
@@ -70,6 +75,21 @@ def _forget_what_is_over(look: Look) -> None:
         view.late = None
     if view.late is not None and view.reservation.placement is None:
         view.late = replace(view.late, is_current=False)
+
+
+def _pause_ends_at(look: Look) -> float | None:
+    """Return when the gang may start again, and from then on when its setback is over."""
+    late = look.view.late
+    if late is None or look.scene.moment.wall < late.not_before:
+        return late.not_before if late is not None else None
+    return _set_back_until(look)
+
+
+def _set_back_until(look: Look) -> float:
+    late = look.view.late
+    if late is None:
+        return 0.0
+    return late.not_before + look.scene.patience.setback_after(late.count)
 
 
 def _is_counted(late: LateStarts | None, start: float) -> bool:

@@ -4,6 +4,7 @@ An image that never comes, or a GCS that never answers: the pods are bound and s
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -14,7 +15,15 @@ from coordinator.reconcile.decisions import GANG_STOPPED
 from kube.api.errors import TooManyRequests
 from kube.objects import names
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, Json, node
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue, status_of
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
@@ -247,3 +256,26 @@ def test_a_budget_that_refuses_the_end_of_a_late_start_makes_no_more_of_them(
 
 def evictions(world: World) -> list[EvictPod]:
     return [each for each in world.leader.log if isinstance(each, EvictPod)]
+
+
+def test_a_gang_that_never_becomes_ready_stops_others_more_and_more_seldom() -> None:
+    rules = {"readySeconds": 60, "retries": 100, "backoffSeconds": 60}
+    team = queue("team", preemption={"withinQueue": "LowerPriority"}, timeouts=rules)
+    world = Unready(node("n1", cpu=4), team, slow="p")
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=5)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    urgent = group("workers", 3, priority=10)
+    world.create(ray_cluster("p", urgent, head=template(priority=10), labels=labels))
+    stops: list[float] = []
+    ran = True
+    for _ in range(200):
+        world.settle(seconds=30)
+        runs = bool(world.bound("v"))
+        stops += [world.api.now] if ran and not runs else []
+        ran = runs
+    gaps = [after - before for before, after in pairwise(stops)]
+    assert len(gaps) == 3
+    assert all(
+        least < gap < 1.5 * least for gap, least in zip(gaps, (600, 1200, 2400), strict=True)
+    )
