@@ -46,8 +46,17 @@ def named_clusters(owner: RayOwner) -> set[str]:
 
 
 def is_suspended_by_muster(job: RayJob) -> bool:
-    """Say whether Muster suspended a RayJob, and is to resume it."""
-    return names.SUSPENDED_FOR in job.metadata.annotations
+    """Say whether Muster suspended this very RayJob, and is to resume it.
+
+    A note that was copied with the manifest of another RayJob says nothing.
+    """
+    meta = job.metadata
+    return bool(meta.uid) and meta.annotations.get(names.SUSPENDED_FOR, "").endswith(f" {meta.uid}")
+
+
+def suspension_note(job: RayJob, suspended_for: str) -> str:
+    """Return what the annotation says of a RayJob that Muster suspends."""
+    return f"{suspended_for} {job.metadata.uid}"
 
 
 def _bare(meta: ObjectMeta) -> ObjectMeta:

@@ -68,8 +68,9 @@ def sent(world: World, kind: type) -> int:
 
 
 def note_on(world: World) -> str | None:
-    annotations: Json = job_of(world.api, "job")["metadata"]["annotations"]
-    return annotations.get(names.SUSPENDED_FOR)
+    meta = job_of(world.api, "job")["metadata"]
+    note: str | None = meta["annotations"].get(names.SUSPENDED_FOR)
+    return note.removesuffix(f" {meta['uid']}") if note is not None else None
 
 
 def test_a_rayjob_is_suspended_and_resumed_and_waits_in_its_place() -> None:
@@ -132,6 +133,31 @@ def test_a_rayjob_that_a_user_suspended_is_left_alone() -> None:
     assert state_of(world) == "Suspended"
     assert sent(world, ResumeRayJob) == 0
     assert job_of(world.api, "job")["spec"]["suspend"] is True
+
+
+def test_a_rayjob_with_the_note_of_another_one_is_left_alone() -> None:
+    """Its manifest was read off a RayJob that Muster had suspended."""
+    world = World(node("n1", cpu=4), queue("team"))
+    job = ray_job("job", gang_of("", 1), suspend=True)
+    job["metadata"]["annotations"][names.SUSPENDED_FOR] = "team/p uid-of-another"
+    world.create(job)
+    world.settle(seconds=60)
+    assert sent(world, ResumeRayJob) == 0
+    assert job_of(world.api, "job")["spec"]["suspend"] is True
+
+
+def test_a_rayjob_whose_user_takes_the_note_off_stays_suspended() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    while note_on(world) is None:
+        world.leader.act()
+        world.leader.hear_all()
+    world.api.change(
+        job_of(world.api, "job"),
+        lambda obj: obj["metadata"]["annotations"].pop(names.SUSPENDED_FOR),
+    )
+    world.settle(seconds=60)
+    assert (state_of(world), sent(world, ResumeRayJob)) == ("Suspended", 0)
 
 
 def test_a_rayjob_that_a_user_resumes_loses_the_note() -> None:
