@@ -13,7 +13,7 @@ from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
 from scheduling.preemption.existing import AFFINITY, PORTS
-from scheduling.preemption.search import Search
+from scheduling.preemption.search import QUESTION, Search
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
@@ -607,3 +607,23 @@ def test_for_host_ports_nothing_is_stopped_and_it_is_said() -> None:
     assert isinstance(verdict, Refusal)
     assert stopped == []
     assert PORTS in verdict.message
+
+
+def test_a_gang_that_needs_more_victims_than_questions_can_be_asked_takes_the_first() -> None:
+    """Sparing asks twice for each victim that is needed; the steps of a cycle allow 200."""
+    small = [part(f"s{at:03}", {f"n{at // 8}": 1}, admitted=at) for at in range(256)]
+    queue, nodes = Queue("a", within_queue=LOWER), {f"n{at}": 8 for at in range(32)}
+    cluster = Cluster([queue], nodes, [Spec("high", "a", 200, priority=1)], small)
+    assert taken(cluster) == {"high": [f"s{at:03}" for at in range(56, 256)]}
+
+
+def test_where_the_steps_run_out_more_is_taken_than_must_be_and_nothing_beyond_the_last() -> None:
+    """A pod of `high` fits only where `s1` and where `s5` is; the last that is needed is `s5`."""
+    small = [part(f"s{at}", {f"n{at}": 1}, admitted=9 - at) for at in range(8)]
+    nodes = {f"n{at}": 2 if at in (1, 5) else 1 for at in range(8)}
+    gangs = [Spec("high", "a", 2, priority=1, each=2)]
+    queue = Queue("a", within_queue=LOWER)
+    every, few = Settings(), Settings(search_steps=7 * QUESTION)
+    assert taken(Cluster([queue], nodes, gangs, small, settings=every)) == {"high": ["s1", "s5"]}
+    found = taken(Cluster([queue], nodes, gangs, small, settings=few))["high"]
+    assert {"s1", "s5"} < {*found} <= {f"s{at}" for at in range(6)}
