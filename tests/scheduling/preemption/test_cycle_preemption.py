@@ -86,6 +86,15 @@ def test_a_gang_that_outlived_its_duration_goes_first_then_the_newest() -> None:
     assert taken(two) == {"high": ["late", "outlived"]}
 
 
+def test_a_gang_that_outlived_its_duration_stays_where_one_of_a_lower_priority_is_enough() -> None:
+    parts = [
+        part("outlived", {"n1": 2}, priority=5, admitted=2, outlived=True),
+        part("lower", {"n1": 2}, admitted=1),
+    ]
+    queue, gangs = Queue("a", within_queue=LOWER), [Spec("high", "a", 2, priority=10)]
+    assert taken(Cluster([queue], {"n1": 4}, gangs, parts)) == {"high": ["lower"]}
+
+
 def test_with_its_minimum_a_gang_loses_its_surplus() -> None:
     parts = [part("low", {"n1": 6}), part("low", {"n1": 2}, replica="r1")]
     cluster = Cluster(
