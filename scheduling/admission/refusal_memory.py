@@ -91,6 +91,12 @@ class Memory:
         left_out = {key: kept for key, kept in self.left_out.items() if key not in gangs}
         return replace(self, refused=refused, left_out=left_out)
 
+    def only_promises(self) -> "Memory":
+        """Return it without any answer, so that all are decided anew; what is held stays held."""
+        return replace(
+            self, refused={}, left_out={}, old=frozenset(), took=True, told=None, in_vain=None
+        )
+
 
 def is_for_the_same(same: Kept, gang: PendingGang, room: FreeCapacity) -> bool:
     """Say whether other nodes leave the reason what it is, if the gang still does not fit."""
