@@ -63,7 +63,7 @@ class Memory:
     `told` is what the gangs were told that were not decided. `asks_again_in` is after how many
     seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
     gangs for which parts of others end, with the room that is held for them; `in_vain` those for
-    which nothing can be taken.
+    which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
     """
 
     room: FreeCapacity
@@ -77,6 +77,7 @@ class Memory:
     asks_again_in: float = inf
     preemptions: tuple[Preemption, ...] = ()
     in_vain: InVain | None = None
+    had_turn: frozenset[GangKey] = frozenset()
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

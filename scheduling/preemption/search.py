@@ -49,6 +49,11 @@ class Search:
         self._answers: dict[frozenset[int], Accepted | None] = {}
         self.spent, self.is_cut_short = 0, False
 
+    @property
+    def has_steps(self) -> bool:
+        """Say whether anything can be asked at all."""
+        return self._steps > self.spent
+
     def might_fit(self, gone: Collection[int]) -> bool:
         """Say whether the gang might fit without these parts, by sums alone."""
         return self._covers(gone) and self._adds_up(gone)

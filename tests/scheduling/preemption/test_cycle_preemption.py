@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
+from scheduling.preemption import preempting
 from scheduling.preemption.existing import AFFINITY, PORTS
+from scheduling.preemption.preempting import LISTING
 from scheduling.preemption.search import QUESTION, Search
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
@@ -636,3 +639,38 @@ def test_where_the_steps_run_out_more_is_taken_than_must_be_and_nothing_beyond_t
     assert taken(Cluster([queue], nodes, gangs, small, settings=every)) == {"high": ["s1", "s5"]}
     found = taken(Cluster([queue], nodes, gangs, small, settings=few))["high"]
     assert {"s1", "s5"} < {*found} <= {f"s{at}" for at in range(6)}
+
+
+def many_that_find_nothing(last: Spec) -> Cluster:
+    """Twenty gangs that would have to look at 100 parts each, and one for which something is."""
+    low = [part(f"r{at}", {"n1": 1}, "b", kept="it must stay") for at in range(100)]
+    queues = [Queue("b", within_queue=LOWER), Queue("c", within_queue=LOWER)]
+    gangs = [Spec(f"g{at:02}", "b", 2, priority=50 + at) for at in range(20)]
+    parts = [*low, part("low", {"n2": 8}, "c")]
+    steps = Settings(cycle_search_steps=4 * 2 * 101 * LISTING)
+    return Cluster(queues, {"n1": 100, "n2": 8}, [*gangs, last], parts, settings=steps)
+
+
+def test_looking_at_parts_costs_steps_and_ends_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    choose = preempting.candidates
+
+    def counted(*of: Any) -> Any:
+        asked.append("again")
+        return choose(*of)
+
+    monkeypatch.setattr(preempting, "candidates", counted)
+    many_that_find_nothing(Spec("last", "c", 8, priority=1)).cycle()
+    assert 0 < len(asked) <= 8
+
+
+def test_gangs_that_find_nothing_keep_no_other_from_its_turn() -> None:
+    """What runs changes before each cycle, so that all that was sought in vain is sought again."""
+    cluster = many_that_find_nothing(Spec("last", "c", 8, priority=1))
+    for cycle in range(10):
+        cluster.parts = [replace(each, admitted=cycle) for each in cluster.parts]
+        if cluster.cycle():
+            break
+        assert cluster.memory is not None
+        assert cluster.memory.asks_again_in == SOON
+    assert cluster.says("last").startswith("Preempting")
