@@ -793,3 +793,33 @@ def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -
     assert world.status("q")["reason"] == "InsufficientResources"
     assert world.status("p")["reason"] == "QuotaExceeded"
     assert "team/v cannot be stopped for it" in world.status("p")["message"]
+
+
+def test_the_room_is_held_when_a_device_class_changes_while_the_victim_ends() -> None:
+    """`other`, of another queue, waits for longer: it would get the room that comes free."""
+    team, plain = ({**OPTED_IN, names.QUEUE: each} for each in ("team", "plain"))
+    within = {"withinQueue": "LowerPriority"}
+    nodes = node("n1", cpu=4), node("n2", cpu=4)
+    world = World(*nodes, queue("team", preemption=within), queue("plain"))
+    for name in ("v1", "v2"):
+        world.create(gang_of(name, 3, labels=team))
+        world.settle(seconds=5)
+    world.create(urgent("other", 3, labels=plain))
+    world.settle(seconds=5)
+    world.create(urgent("p", 3, labels=team))
+    for _ in range(400):
+        world.controllers()
+        world.leader.hear_all()
+        if not world.bound("v2"):
+            break
+        world.leader.tick()
+        world.leader.cycle()
+        if world.leader.todo:
+            world.leader.act()
+    assert not world.bound("v2")
+    assert not world.bound("p")
+    world.create({"kind": "DeviceClass", "metadata": {"name": "any.example.com"}, "spec": {}})
+    world.settle(seconds=60)
+    assert world.bound("p") == {"n2": 4}
+    assert world.bound("v1") == {"n1": 4}
+    assert not world.bound("other")
