@@ -20,7 +20,7 @@ from coordinator.messages.actions import (
     SuspendRayJob,
 )
 from coordinator.reconcile.asking import ask_for_nothing
-from coordinator.reconcile.fences import fence_gated_pods
+from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.probing import way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
@@ -116,7 +116,7 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
         eviction.keep("", eviction.refusal, look.now)
     if undo and (eviction.refusal or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
-    elif is_under_way(view) and not left and not view.pod_writes.inflight:
+    elif is_under_way(view) and not left and withdraw(look, gated(look.pods)):
         view.reservation.placement = None
         view.repairs.pod_removed = True
         eviction.finish()

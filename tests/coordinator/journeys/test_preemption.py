@@ -10,6 +10,7 @@ from coordinator.gang.eviction import FIRST_KEEP
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
+    FencePod,
     ReleasePod,
     TryEviction,
     WriteGangStatus,
@@ -23,7 +24,7 @@ from tests.coordinator.api import Outcome
 from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
-from tests.coordinator.world import World, key
+from tests.coordinator.world import Replica, World, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
@@ -159,6 +160,59 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
     world.settle(seconds=60)
     assert (world.gated("v"), world.gated("p")) == (4, 0)
     assert world.status("p")["phase"] == "Running"
+
+
+def release_of_unknown_outcome() -> World:
+    """Gang v is released in part; nobody knows what became of the release of one worker."""
+    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    world = World(node("n1", cpu=4), rules, replicas=2)
+    world.create(gang_in("team", "v", 3))
+    world.kuberay()
+    leader = world.leader
+    leader.hear_all()
+    leader.act_all()
+    leader.cycle()
+    while not world.status("v").get("placement"):
+        leader.act()
+        leader.hear_all()
+    leader.act()  # the head is released
+    at = next(at for at, each in enumerate(leader.todo) if isinstance(each, ReleasePod))
+    leader.act(at, Outcome.HELD, reads_fail=True)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world.create(urgent("p", 3, labels=labels))
+    return world
+
+
+def go_on_without_fences(world: World, leader: Replica, *, until_it_ends: bool) -> None:
+    """Carry out what is asked, for a time: but all patches of pods of gang v are throttled."""
+    for _ in range(100):
+        world.controllers()
+        world.api.now += 0.1
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        while leader.todo and not (until_it_ends and ending(world, "v")):
+            kept = isinstance(leader.todo[0], FencePod | ReleasePod)
+            throttled = kept and leader.todo[0].gang == key("v")
+            leader.act(0, Outcome.THROTTLED if throttled else Outcome.DONE)
+
+
+@pytest.mark.parametrize("change_leader", [False, True])
+def test_the_room_of_a_stopped_gang_is_kept_until_no_release_of_it_can_arrive(
+    change_leader: bool,
+) -> None:
+    world = release_of_unknown_outcome()
+    leader = world.leader
+    go_on_without_fences(world, leader, until_it_ends=change_leader)
+    if change_leader:
+        leader.resign()
+        go_on_without_fences(world, world.elect(1), until_it_ends=False)
+    assert ending(world, "v")
+    assert world.gated("p") == 4
+    leader.client.let_go()
+    world.settle(seconds=60)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
 
 
 # ---- surplus
@@ -506,6 +560,27 @@ def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
         (4, 0),
     ]
     assert states == ["Queued", "Running"] or not (written or begun)
+
+
+def test_a_new_leader_finishes_an_end_of_which_no_room_is_left_to_be_given_back() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(gang_of("v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3))
+    world.settle(seconds=10)
+    refused_halfway(world)
+    world.settle(seconds=30)
+    assert world.gated("v") == 2
+    assert "placement" not in world.status("v")
+    world.leader.resign()
+    for pod in world.pods("v"):
+        world.delete("pods", pod["metadata"]["name"])
+    world.controllers()
+    assert world.gated("v") == 4
+    world.elect(1)
+    world.settle(seconds=120)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
 
 
 def test_a_new_leader_goes_on_with_surplus_that_ends() -> None:
