@@ -24,7 +24,7 @@ from tests.coordinator.api import Outcome
 from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
-from tests.coordinator.world import Replica, World, key
+from tests.coordinator.world import Replica, World, is_gated, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
@@ -192,8 +192,8 @@ def go_on_without_fences(world: World, leader: Replica, *, until_it_ends: bool) 
         leader.tick()
         leader.cycle()
         while leader.todo and not (until_it_ends and ending(world, "v")):
-            kept = isinstance(leader.todo[0], FencePod | ReleasePod)
-            throttled = kept and leader.todo[0].gang == key("v")
+            asked = leader.todo[0]
+            throttled = isinstance(asked, FencePod | ReleasePod) and asked.gang == key("v")
             leader.act(0, Outcome.THROTTLED if throttled else Outcome.DONE)
 
 
@@ -253,6 +253,78 @@ def test_the_slots_of_surplus_that_ends_leave_in_the_write_that_ends_it() -> Non
     (workers,) = (s for s in write.status["placement"]["podSets"] if s["name"] == "workers")
     assert workers["assignments"][0]["nodes"] == {"n1": 2}
     assert len(write.status["evictions"][0]["replicas"]) == 2
+
+
+@pytest.mark.parametrize(("replicas", "binds"), [(1, True), (1, False), (2, True), (2, False)])
+def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
+    replicas: int, binds: bool
+) -> None:
+    world = World(
+        node("n1", cpu=3),
+        node("n2", cpu=2),
+        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        replicas=replicas,
+    )
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    surplus = {names.MIN_REPLICAS: "workers=1"}
+    workers = group("workers", 2, hosts=2)
+    world.create(ray_cluster("v", workers, labels=labels, annotations=surplus))
+    schedule_one = world._schedule_one
+
+    def schedule_four(raw: Json) -> None:
+        if world.bound("v").total() < 4:
+            schedule_one(raw)
+
+    world._schedule_one = schedule_four  # type: ignore[method-assign]
+    world.settle(seconds=5)
+    (late,) = (pod for pod in world.pods("v") if not pod["spec"].get("nodeName"))
+    assert not is_gated(late)
+    world.create(ray_cluster("p", head=template(priority=10), labels=labels))
+    leader = world.leader
+    for _ in range(200):
+        world.kuberay()
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert ending(world, "v")
+    if replicas > 1:
+        leader.resign()
+        leader = world.elect(1)
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert leader.state.views[key("v")].reservation.reserved.slots.total() == 1
+    assert world.gated("p") == 1
+    world._schedule_one = schedule_one  # type: ignore[method-assign]
+    if binds:
+        schedule_one(late)
+    else:
+        world.delete("pods", late["metadata"]["name"])
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 3, 2)
+    assert ending(world, "v") == []
+
+
+def test_surplus_that_ends_before_it_was_bound_is_not_released_again() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(elastic(2, 1))
+    world.kuberay()
+    late, schedule_one = workers_of(world, "v")[1], world._schedule_one
+    world._schedule_one = (  # type: ignore[method-assign]
+        lambda raw: None if raw["metadata"]["name"] == late else schedule_one(raw)
+    )
+    world.settle(seconds=10)
+    assert (world.bound("v").total(), world.gated("v")) == (2, 0)
+    world.create(urgent("p", 0))
+    world.settle(seconds=10)
+    surplus = parts(world, "v")[1]
+    assert surplus.replica == f"workers/{late}"
+    choose(world, "p", surplus)
+    while not ending(world, "v"):
+        world.leader.act()
+        world.leader.hear_all()
+    world.delete("pods", late)
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 2, 1)
 
 
 def test_all_pods_of_a_replica_of_several_hosts_end_together() -> None:
