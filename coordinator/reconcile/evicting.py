@@ -216,11 +216,17 @@ def _stop(look: Look) -> Iterator[Action]:
 
 
 def _suspend(look: Look, ending: Ending, way: Suspend) -> Iterator[Action]:
-    """Suspend the RayJob, once; KubeRay then deletes the RayCluster."""
+    """Suspend the RayJob, and anew where others resume it; KubeRay then deletes the RayCluster."""
     job, eviction = way.job, look.view.eviction
-    done = is_suspended_by_muster(job) or job.metadata.uid in eviction.sent
-    if not done and look.now >= eviction.not_before:
-        eviction.sent.add(job.metadata.uid)
+    uid, version = job.metadata.uid, job.metadata.resource_version
+    if is_suspended_by_muster(job):
+        return
+    if uid in eviction.sent and eviction.begun and version != eviction.suspended:
+        eviction.sent.discard(uid)
+        eviction.resumed(look.now)
+    if uid not in eviction.sent and look.now >= eviction.not_before:
+        eviction.sent.add(uid)
+        eviction.suspended = version
         yield SuspendRayJob(look.view.key, job, str(ending.preemptor or ending.reason))
 
 
