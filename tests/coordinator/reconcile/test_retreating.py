@@ -64,7 +64,7 @@ def test_it_goes_after_gangs_of_lower_priority_for_a_while() -> None:
 def test_each_setback_in_a_row_takes_twice_as_long_within_bounds() -> None:
     world = refused_world()
     [view] = world.leader.state.views.values()
-    lasted = []
+    lasted: list[float] = []
     while len(lasted) < 7:
         before = view.retreat.until
         world.settle(seconds=10)
