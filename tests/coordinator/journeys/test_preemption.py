@@ -527,6 +527,28 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     assert not before & set(names_of(world.pods("v")))
 
 
+def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
+    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    world = World(node("n1", cpu=4), rules)
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    leader = world.leader
+    while len(evicted(world)) < 2:
+        world.kuberay()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        if leader.todo:
+            leader.act()
+    cluster = world.api.get(next(k for k in world.api.objects if k.name == "v"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=60)
+    assert world.bound("v").total() == 4
+    assert world.status("p")["reason"] == "InsufficientResources"
+    assert "it is opted out" in world.status("p")["message"]
+
+
 def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() -> None:
     world = World(node("n1", cpu=5))
     world.create(elastic(4, 1))
