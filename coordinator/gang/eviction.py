@@ -149,7 +149,7 @@ class Eviction:
         self.last = self.former
 
     def finish(self) -> None:
-        """Note that the whole gang has ended: it waits again."""
+        """Note that nothing is to end any more: the whole gang has, or it goes on."""
         self.endings, self.begun, self.refusal, self.text = (), False, "", ""
         self.is_news = True
 

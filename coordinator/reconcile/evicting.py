@@ -167,14 +167,14 @@ def _may_be_undone(look: Look) -> bool:
 
 
 def _is_needless(look: Look, ending: Ending) -> bool:
-    """Say whether the gang that it is for is gone, or was admitted otherwise."""
+    """Say whether the gang that it is for is gone, or waits for its minimum no more."""
     key, scene = ending.preemptor, look.scene
     if key is None:
         return False
     cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
     if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
         return True
-    return view is not None and view.survey.durable and not view.asks_for_minimum
+    return view is not None and not view.asks_for_minimum
 
 
 def _settled(look: Look, ending: Ending) -> Ending:

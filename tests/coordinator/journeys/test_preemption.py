@@ -22,7 +22,16 @@ from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
-from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.stopping import (
     choose,
@@ -570,6 +579,63 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     world.settle(seconds=60)
     assert world.status("v")["phase"] == "Running"  # anew, in the room that came free
     assert not before & set(names_of(world.pods("v")))
+
+
+def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
+    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    world = World(node("n1", cpu=4), rules)
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    leader = world.leader
+    while len(evicted(world)) < 2:
+        world.kuberay()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        if leader.todo:
+            leader.act()
+    cluster = world.api.get(next(k for k in world.api.objects if k.name == "v"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=60)
+    assert world.bound("v").total() == 4
+    assert world.status("p")["reason"] == "InsufficientResources"
+    assert "it is opted out" in world.status("p")["message"]
+
+
+@pytest.mark.parametrize("label", [{names.OPT_IN: "false"}, {names.QUEUE: "nowhere"}])
+def test_a_gang_goes_on_where_the_one_that_it_was_to_end_for_may_ask_no_more(label: Json) -> None:
+    world = two_gangs()
+    choose_whole(world, "p", "v")
+    world.leader.act_all_but(WriteGangStatus)
+    cluster = world.api.get(Key("rayclusters", TEAM, "p"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update(label))
+    world.settle(seconds=20)
+    assert evicted(world) == []
+    assert ending(world, "v") == []
+    assert world.bound("v") == {"n1": 4}
+
+
+def test_a_new_leader_stops_no_gang_of_which_nothing_is_gone_for_one_that_is_gone() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(gang_of("v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3))
+    world.settle(seconds=10)
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    while not ending(world, "v"):
+        leader.act()
+        leader.hear_all()
+    before = names_of(world.pods("v"))
+    leader.resign()
+    world.delete("rayclusters", "p")
+    world.collect_garbage()
+    world.elect(1)
+    world.settle(seconds=60)
+    assert names_of(world.pods("v")) == before
+    assert ending(world, "v") == []
+    assert (world.status("v")["phase"], world.bound("v").total()) == ("Running", 4)
 
 
 def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() -> None:
