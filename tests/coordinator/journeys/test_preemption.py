@@ -10,6 +10,7 @@ from coordinator.gang.eviction import FIRST_KEEP
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
+    FencePod,
     ReleasePod,
     TryEviction,
     WriteGangStatus,
@@ -18,12 +19,21 @@ from coordinator.queues.asking import line_up
 from coordinator.queues.parts import parts_of
 from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
+from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
-from tests.coordinator.api import Outcome
+from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
-from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
-from tests.coordinator.world import World, key
+from tests.coordinator.stopping import (
+    choose,
+    choose_whole,
+    condition,
+    ending,
+    names_of,
+    parts,
+    terminating,
+)
+from tests.coordinator.world import Replica, World, is_gated, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
@@ -161,6 +171,59 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
     assert world.status("p")["phase"] == "Running"
 
 
+def release_of_unknown_outcome() -> World:
+    """Gang v is released in part; nobody knows what became of the release of one worker."""
+    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    world = World(node("n1", cpu=4), rules, replicas=2)
+    world.create(gang_in("team", "v", 3))
+    world.kuberay()
+    leader = world.leader
+    leader.hear_all()
+    leader.act_all()
+    leader.cycle()
+    while not world.status("v").get("placement"):
+        leader.act()
+        leader.hear_all()
+    leader.act()  # the head is released
+    at = next(at for at, each in enumerate(leader.todo) if isinstance(each, ReleasePod))
+    leader.act(at, Outcome.HELD, reads_fail=True)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world.create(urgent("p", 3, labels=labels))
+    return world
+
+
+def go_on_without_fences(world: World, leader: Replica, *, until_it_ends: bool) -> None:
+    """Carry out what is asked, for a time: but all patches of pods of gang v are throttled."""
+    for _ in range(100):
+        world.controllers()
+        world.api.now += 0.1
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        while leader.todo and not (until_it_ends and ending(world, "v")):
+            asked = leader.todo[0]
+            throttled = isinstance(asked, FencePod | ReleasePod) and asked.gang == key("v")
+            leader.act(0, Outcome.THROTTLED if throttled else Outcome.DONE)
+
+
+@pytest.mark.parametrize("change_leader", [False, True])
+def test_the_room_of_a_stopped_gang_is_kept_until_no_release_of_it_can_arrive(
+    change_leader: bool,
+) -> None:
+    world = release_of_unknown_outcome()
+    leader = world.leader
+    go_on_without_fences(world, leader, until_it_ends=change_leader)
+    if change_leader:
+        leader.resign()
+        go_on_without_fences(world, world.elect(1), until_it_ends=False)
+    assert ending(world, "v")
+    assert world.gated("p") == 4
+    leader.client.let_go()
+    world.settle(seconds=60)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
+
+
 # ---- surplus
 
 
@@ -199,6 +262,78 @@ def test_the_slots_of_surplus_that_ends_leave_in_the_write_that_ends_it() -> Non
     (workers,) = (s for s in write.status["placement"]["podSets"] if s["name"] == "workers")
     assert workers["assignments"][0]["nodes"] == {"n1": 2}
     assert len(write.status["evictions"][0]["replicas"]) == 2
+
+
+@pytest.mark.parametrize(("replicas", "binds"), [(1, True), (1, False), (2, True), (2, False)])
+def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
+    replicas: int, binds: bool
+) -> None:
+    world = World(
+        node("n1", cpu=3),
+        node("n2", cpu=2),
+        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        replicas=replicas,
+    )
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    surplus = {names.MIN_REPLICAS: "workers=1"}
+    workers = group("workers", 2, hosts=2)
+    world.create(ray_cluster("v", workers, labels=labels, annotations=surplus))
+    schedule_one = world._schedule_one
+
+    def schedule_four(raw: Json) -> None:
+        if world.bound("v").total() < 4:
+            schedule_one(raw)
+
+    world._schedule_one = schedule_four  # type: ignore[method-assign]
+    world.settle(seconds=5)
+    (late,) = (pod for pod in world.pods("v") if not pod["spec"].get("nodeName"))
+    assert not is_gated(late)
+    world.create(ray_cluster("p", head=template(priority=10), labels=labels))
+    leader = world.leader
+    for _ in range(200):
+        world.kuberay()
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert ending(world, "v")
+    if replicas > 1:
+        leader.resign()
+        leader = world.elect(1)
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert leader.state.views[key("v")].reservation.reserved.slots.total() == 1
+    assert world.gated("p") == 1
+    world._schedule_one = schedule_one  # type: ignore[method-assign]
+    if binds:
+        schedule_one(late)
+    else:
+        world.delete("pods", late["metadata"]["name"])
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 3, 2)
+    assert ending(world, "v") == []
+
+
+def test_surplus_that_ends_before_it_was_bound_is_not_released_again() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(elastic(2, 1))
+    world.kuberay()
+    late, schedule_one = workers_of(world, "v")[1], world._schedule_one
+    world._schedule_one = (  # type: ignore[method-assign]
+        lambda raw: None if raw["metadata"]["name"] == late else schedule_one(raw)
+    )
+    world.settle(seconds=10)
+    assert (world.bound("v").total(), world.gated("v")) == (2, 0)
+    world.create(urgent("p", 0))
+    world.settle(seconds=10)
+    surplus = parts(world, "v")[1]
+    assert surplus.replica == f"workers/{late}"
+    choose(world, "p", surplus)
+    while not ending(world, "v"):
+        world.leader.act()
+        world.leader.hear_all()
+    world.delete("pods", late)
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 2, 1)
 
 
 def test_all_pods_of_a_replica_of_several_hosts_end_together() -> None:
@@ -307,6 +442,42 @@ def refused_halfway(world: World) -> str:
     protected = workers_of(world, "v")[1]
     world.api.budgets[protected] = PDB
     return protected
+
+
+def test_pods_that_do_not_end_are_not_waited_for_and_another_victim_is_chosen() -> None:
+    world = World(
+        node("n1", cpu=4),
+        node("n2", cpu=4),
+        queue("team", preemption={"withinQueue": "LowerPriority"}),
+    )
+    world.create(gang_in("team", "other", 3))
+    world.settle(seconds=5)
+    world.create(gang_in("team", "v", 1))
+    world.settle(seconds=5)
+    stay(world, "v-")
+    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    world.settle(seconds=40)
+    assert terminating(world, "v") == ["headgroup", "workers"]
+    assert (world.status("p")["reason"], world.bound("other")) == ("Preempting", {"n1": 4})
+    world.settle(seconds=60)
+    assert (world.status("p")["phase"], world.gated("other")) == ("Running", 4)
+    assert "60 s after their grace" in parts(world, "v")[-1].kept_because
+    assert sum(pod.holds != "" for pod in members(world, "v")) == 2, "their room is not given out"
+
+
+def stay(world: World, prefix: str) -> None:
+    """Have pods that are deleted stay, as on a node that does not answer."""
+    remove = world.api.remove
+
+    def remove_others(key: Key) -> None:
+        if key.plural != "pods" or not key.name.startswith(prefix):
+            remove(key)
+
+    world.api.remove = remove_others  # type: ignore[method-assign]
+
+
+def members(world: World, name: str) -> list[ObservedPod]:
+    return list(world.leader.state.cache.pods_of(key(name)))
 
 
 def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> None:
@@ -506,6 +677,27 @@ def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
         (4, 0),
     ]
     assert states == ["Queued", "Running"] or not (written or begun)
+
+
+def test_a_new_leader_finishes_an_end_of_which_no_room_is_left_to_be_given_back() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(gang_of("v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3))
+    world.settle(seconds=10)
+    refused_halfway(world)
+    world.settle(seconds=30)
+    assert world.gated("v") == 2
+    assert "placement" not in world.status("v")
+    world.leader.resign()
+    for pod in world.pods("v"):
+        world.delete("pods", pod["metadata"]["name"])
+    world.controllers()
+    assert world.gated("v") == 4
+    world.elect(1)
+    world.settle(seconds=120)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
 
 
 def test_a_new_leader_goes_on_with_surplus_that_ends() -> None:

@@ -148,6 +148,24 @@ def test_a_rayjob_that_a_user_resumes_loses_the_note() -> None:
     assert state_of(world) == "Suspended"
 
 
+def test_a_rayjob_that_others_resume_before_kuberay_acts_is_suspended_again() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    for _ in range(200):
+        if note_on(world) is not None:
+            set_spec(world, suspend=False)
+        leader.hear_all()
+        leader.act_all()
+        world.api.now += 1
+        leader.tick()
+    assert 4 < sent(world, SuspendRayJob) < 12  # the pause doubles up to a minute
+    assert world.status("p")["phase"] == "Queued"
+    world.settle(seconds=90)
+    assert world.status("p")["phase"] == "Running"
+    assert (state_of(world), note_on(world)) == ("Initializing", None)
+
+
 def test_a_resumption_that_fails_is_tried_again() -> None:
     world = with_job(**SHUTDOWN)
     leader = world.leader
@@ -212,6 +230,17 @@ def test_a_retry_does_not_save_a_rayjob_in_http_mode() -> None:
     world = with_job(backoffLimit=1, submissionMode="HTTPMode")
     said = parts(world, "job-1")[0].kept_because
     assert said.startswith("RayJob job would be lost: in HTTPMode (spec.submissionMode) it is not")
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
+
+
+def test_a_raycluster_whose_rayjob_is_not_known_yet_is_no_victim() -> None:
+    world = with_job(backoffLimit=1)
+    assert parts(world, "job-1")[0].kept_because == ""
+    uid = job_of(world.api, "job")["metadata"]["uid"]
+    world.leader.state.cache.owners.drop(uid)
+    assert parts(world, "job-1")[0].kept_because.startswith("RayJob job is not known to Muster")
     choose_whole(world, "p", "job-1")
     world.settle(seconds=10)
     assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
