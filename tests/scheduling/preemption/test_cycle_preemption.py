@@ -13,7 +13,7 @@ from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
-from scheduling.preemption import preempting
+from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS
 from scheduling.preemption.preempting import LISTING
 from scheduling.preemption.search import QUESTION, Search
@@ -653,13 +653,12 @@ def many_that_find_nothing(last: Spec) -> Cluster:
 
 def test_looking_at_parts_costs_steps_and_ends_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    choose = preempting.candidates
 
     def counted(*of: Any) -> Any:
         asked.append("again")
-        return choose(*of)
+        return candidates(*of)
 
-    monkeypatch.setattr(preempting, "candidates", counted)
+    monkeypatch.setattr("scheduling.preemption.preempting.candidates", counted)
     many_that_find_nothing(Spec("last", "c", 8, priority=1)).cycle()
     assert 0 < len(asked) <= 8
 
@@ -674,3 +673,39 @@ def test_gangs_that_find_nothing_keep_no_other_from_its_turn() -> None:
         assert cluster.memory is not None
         assert cluster.memory.asks_again_in == SOON
     assert cluster.says("last").startswith("Preempting")
+
+
+@pytest.mark.parametrize(("victim", "asked", "quota", "starts"), [
+    (4, 4, 6, True), (4, 4, 5, False), (2, 4, 6, True), (2, 4, 5, False),
+])  # fmt: skip
+def test_quota_of_victims_that_end_is_not_counted_beside_what_is_promised_for_it(
+    victim: int, asked: int, quota: int, *, starts: bool
+) -> None:
+    """`third`, on a node of its own, needs 2: beside the victim now, and the other gang later."""
+    queue = Queue("a", quota={GPU: quota}, within_queue=LOWER)
+    high = Spec("high", "a", 1, priority=1, each=asked)
+    low, foreign = part("low", {"n1": victim}), {"n1": 4 - max(victim, asked)}
+    cluster = Cluster([queue], {"n1": 4, "n2": 2}, [high], [low], foreign=foreign)
+    cluster.stop(cluster.cycle())
+    cluster.gangs = [high, Spec("third", "a", 1, each=2)]
+    cluster.cycle()
+    assert (cluster.runs("third") == 2) is starts
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == asked
+
+
+def test_quota_that_ends_is_set_against_one_promise_only() -> None:
+    """`one` gets the quota of `ends`, `two` what is left of it: none is left for `third`."""
+    queues = [
+        Queue("company", quota={GPU: 4}),
+        Queue("a", "company", quota={GPU: 8}, borrowing_limit={GPU: 0}, reclaim=Reclaim.ANY),
+        Queue("b", "company"),
+    ]
+    parts = [part("ends", {"n1": 4}, ending=True), part("lent", {"n2": 4}, "b")]
+    gangs = [Spec("one", "a", 1, each=4), Spec("two", "a", 1, each=4, created=1)]
+    cluster = Cluster(queues, {"n1": 4, "n2": 4, "n3": 2}, gangs, parts)
+    assert taken(cluster) == {"one": ["ends"], "two": ["lent"]}
+    cluster.gangs = [*gangs, Spec("third", "a", 1, each=2, priority=9)]
+    cluster.cycle()
+    assert cluster.runs("third") == 0
