@@ -163,6 +163,7 @@ class _Cycle:
             min(self._asks_again_in, self._blocking.asks_again_in),
             self._holds.preemptions(),
             self._preempting.in_vain(),
+            self._preempting.turns.done(),
         )
         return tuple(decisions), found
 
@@ -173,8 +174,8 @@ class _Cycle:
         held = self._holds.held(queues.held)
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
         self._blocking = Blocking(queues, self._order, nodes, self._constraints, self._left)
-        in_vain = memory.in_vain if memory else None
-        self._preempting = Preempting(queues, nodes, self._holds, in_vain)
+        in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
+        self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 
     @property
     def _constraints(self) -> ExistingPods | None:

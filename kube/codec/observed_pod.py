@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kube.codec.fields import InvalidObject
+from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, pod_shape, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
@@ -106,6 +106,7 @@ class ObservedPod:
     `nominated` is its priority where a pod of higher priority may take that room; None where no pod
     may. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
     is the controller that messages name as the holder of its room; `mounts` are its claims.
+    `ends_by` is when its grace is over, in seconds since 1970; 0 where it is not being deleted.
     """
 
     namespace: str
@@ -126,6 +127,7 @@ class ObservedPod:
     member: Membership | None
     raw: Pod | None
     nominated: int | None = None
+    ends_by: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -206,6 +208,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         member=member,
         raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
+        ends_by=moment_of(pod.metadata.deletion_timestamp),
     )
 
 

@@ -36,6 +36,15 @@ def is_the(owner: RayOwner, reference: OwnerReference) -> bool:
     return same and isinstance(owner, _KINDS[reference.kind])
 
 
+def named_clusters(owner: RayOwner) -> set[str]:
+    """Return the RayClusters that an owner itself calls its own; KubeRay writes that."""
+    if isinstance(owner, RayJob):
+        return {owner.status.ray_cluster_name} - {""}
+    status = owner.status
+    versions = (status.active_service_status, status.pending_service_status)
+    return {each.ray_cluster_name for each in versions} - {""}
+
+
 def is_suspended_by_muster(job: RayJob) -> bool:
     """Say whether Muster suspended a RayJob, and is to resume it."""
     return names.SUSPENDED_FOR in job.metadata.annotations

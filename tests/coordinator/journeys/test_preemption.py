@@ -19,6 +19,7 @@ from coordinator.queues.asking import line_up
 from coordinator.queues.parts import parts_of
 from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
+from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import (
@@ -32,7 +33,15 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
-from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
+from tests.coordinator.stopping import (
+    choose,
+    choose_whole,
+    condition,
+    ending,
+    names_of,
+    parts,
+    terminating,
+)
 from tests.coordinator.world import Replica, World, is_gated, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
@@ -442,6 +451,42 @@ def refused_halfway(world: World) -> str:
     protected = workers_of(world, "v")[1]
     world.api.budgets[protected] = PDB
     return protected
+
+
+def test_pods_that_do_not_end_are_not_waited_for_and_another_victim_is_chosen() -> None:
+    world = World(
+        node("n1", cpu=4),
+        node("n2", cpu=4),
+        queue("team", preemption={"withinQueue": "LowerPriority"}),
+    )
+    world.create(gang_in("team", "other", 3))
+    world.settle(seconds=5)
+    world.create(gang_in("team", "v", 1))
+    world.settle(seconds=5)
+    stay(world, "v-")
+    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    world.settle(seconds=40)
+    assert terminating(world, "v") == ["headgroup", "workers"]
+    assert (world.status("p")["reason"], world.bound("other")) == ("Preempting", {"n1": 4})
+    world.settle(seconds=60)
+    assert (world.status("p")["phase"], world.gated("other")) == ("Running", 4)
+    assert "60 s after their grace" in parts(world, "v")[-1].kept_because
+    assert sum(pod.holds != "" for pod in members(world, "v")) == 2, "their room is not given out"
+
+
+def stay(world: World, prefix: str) -> None:
+    """Have pods that are deleted stay, as on a node that does not answer."""
+    remove = world.api.remove
+
+    def remove_others(key: Key) -> None:
+        if key.plural != "pods" or not key.name.startswith(prefix):
+            remove(key)
+
+    world.api.remove = remove_others  # type: ignore[method-assign]
+
+
+def members(world: World, name: str) -> list[ObservedPod]:
+    return list(world.leader.state.cache.pods_of(key(name)))
 
 
 def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> None:
@@ -1006,3 +1051,33 @@ def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -
     assert world.status("q")["reason"] == "InsufficientResources"
     assert world.status("p")["reason"] == "QuotaExceeded"
     assert "team/v cannot be stopped for it" in world.status("p")["message"]
+
+
+def test_the_room_is_held_when_a_device_class_changes_while_the_victim_ends() -> None:
+    """`other`, of another queue, waits for longer: it would get the room that comes free."""
+    team, plain = ({**OPTED_IN, names.QUEUE: each} for each in ("team", "plain"))
+    within = {"withinQueue": "LowerPriority"}
+    nodes = node("n1", cpu=4), node("n2", cpu=4)
+    world = World(*nodes, queue("team", preemption=within), queue("plain"))
+    for name in ("v1", "v2"):
+        world.create(gang_of(name, 3, labels=team))
+        world.settle(seconds=5)
+    world.create(urgent("other", 3, labels=plain))
+    world.settle(seconds=5)
+    world.create(urgent("p", 3, labels=team))
+    for _ in range(400):
+        world.controllers()
+        world.leader.hear_all()
+        if not world.bound("v2"):
+            break
+        world.leader.tick()
+        world.leader.cycle()
+        if world.leader.todo:
+            world.leader.act()
+    assert not world.bound("v2")
+    assert not world.bound("p")
+    world.create({"kind": "DeviceClass", "metadata": {"name": "any.example.com"}, "spec": {}})
+    world.settle(seconds=60)
+    assert world.bound("p") == {"n2": 4}
+    assert world.bound("v1") == {"n1": 4}
+    assert not world.bound("other")

@@ -235,6 +235,17 @@ def test_a_retry_does_not_save_a_rayjob_in_http_mode() -> None:
     assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
 
 
+def test_a_raycluster_whose_rayjob_is_not_known_yet_is_no_victim() -> None:
+    world = with_job(backoffLimit=1)
+    assert parts(world, "job-1")[0].kept_because == ""
+    uid = job_of(world.api, "job")["metadata"]["uid"]
+    world.leader.state.cache.owners.drop(uid)
+    assert parts(world, "job-1")[0].kept_because.startswith("RayJob job is not known to Muster")
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
+
+
 def test_a_queue_may_allow_that_a_rayjob_is_lost() -> None:
     world = with_job(rules={"jobsMayBeLost": True})
     assert parts(world, "job-1")[0].kept_because == ""
