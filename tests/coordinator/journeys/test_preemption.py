@@ -45,6 +45,8 @@ from tests.coordinator.stopping import (
 from tests.coordinator.world import Replica, World, is_gated, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+IN_TEAM = {**OPTED_IN, names.QUEUE: "team"}
+LOWER = {"withinQueue": "LowerPriority"}
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
 
 
@@ -54,9 +56,9 @@ def urgent(name: str, workers: int, **more: Any) -> Json:
     return ray_cluster(name, workers_of_it, head=template(priority=10), **more)
 
 
-def two_gangs(cpu: int = 4, workers: int = 3, **more: Any) -> World:
+def two_gangs(cpu: int = 4, workers: int = 3, replicas: int = 1, **more: Any) -> World:
     """Gang v has all of the room, and p waits."""
-    world = World(node("n1", cpu=cpu))
+    world = World(node("n1", cpu=cpu), replicas=replicas)
     world.create(gang_of("v", workers, **more))
     world.settle(seconds=10)
     world.create(urgent("p", cpu - 1))
@@ -182,7 +184,7 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
 
 def release_of_unknown_outcome() -> World:
     """Gang v is released in part; nobody knows what became of the release of one worker."""
-    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    rules = queue("team", preemption=LOWER)
     world = World(node("n1", cpu=4), rules, replicas=2)
     world.create(gang_in("team", "v", 3))
     world.kuberay()
@@ -196,8 +198,7 @@ def release_of_unknown_outcome() -> World:
     leader.act()  # the head is released
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, ReleasePod))
     leader.act(at, Outcome.HELD, reads_fail=True)
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     return world
 
 
@@ -280,13 +281,12 @@ def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
     world = World(
         node("n1", cpu=3),
         node("n2", cpu=2),
-        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        queue("team", preemption=LOWER),
         replicas=replicas,
     )
-    labels = {**OPTED_IN, names.QUEUE: "team"}
     surplus = {names.MIN_REPLICAS: "workers=1"}
     workers = group("workers", 2, hosts=2)
-    world.create(ray_cluster("v", workers, labels=labels, annotations=surplus))
+    world.create(ray_cluster("v", workers, labels=IN_TEAM, annotations=surplus))
     schedule_one = world._schedule_one
 
     def schedule_four(raw: Json) -> None:
@@ -297,7 +297,7 @@ def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
     world.settle(seconds=5)
     (late,) = (pod for pod in world.pods("v") if not pod["spec"].get("nodeName"))
     assert not is_gated(late)
-    world.create(ray_cluster("p", head=template(priority=10), labels=labels))
+    world.create(ray_cluster("p", head=template(priority=10), labels=IN_TEAM))
     leader = world.leader
     for _ in range(200):
         world.kuberay()
@@ -457,14 +457,14 @@ def test_pods_that_do_not_end_are_not_waited_for_and_another_victim_is_chosen() 
     world = World(
         node("n1", cpu=4),
         node("n2", cpu=4),
-        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        queue("team", preemption=LOWER),
     )
     world.create(gang_in("team", "other", 3))
     world.settle(seconds=5)
     world.create(gang_in("team", "v", 1))
     world.settle(seconds=5)
     stay(world, "v-")
-    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=40)
     assert terminating(world, "v") == ["headgroup", "workers"]
     assert (world.status("p")["reason"], world.bound("other")) == ("Preempting", {"n1": 4})
@@ -582,11 +582,11 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
 
 
 def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
-    rules = queue("team", preemption={"withinQueue": "LowerPriority"})
+    rules = queue("team", preemption=LOWER)
     world = World(node("n1", cpu=4), rules)
     world.create(gang_in("team", "v", 3))
     world.settle(seconds=10)
-    world.create(urgent("p", 3, labels={**OPTED_IN, names.QUEUE: "team"}))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     leader = world.leader
     while len(evicted(world)) < 2:
         world.kuberay()
@@ -617,11 +617,7 @@ def test_a_gang_goes_on_where_the_one_that_it_was_to_end_for_may_ask_no_more(lab
 
 
 def test_a_new_leader_stops_no_gang_of_which_nothing_is_gone_for_one_that_is_gone() -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
     while not ending(world, "v"):
@@ -654,11 +650,7 @@ def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() ->
 
 
 def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
     while not evicted(world):
@@ -678,12 +670,11 @@ def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
 
 
 def test_a_trial_ends_where_the_queue_allows_no_preemption_any_more() -> None:
-    world = World(node("n1", cpu=4), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world.create(gang_of("v", 3, labels=labels))
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     leader = world.leader
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     while not leader.state.term.trials:
         world.kuberay()
         leader.hear_all()
@@ -719,11 +710,7 @@ def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> Non
 
 @pytest.mark.parametrize("acts", range(22))
 def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
     for _ in range(acts):
@@ -746,11 +733,7 @@ def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
 
 
 def test_a_new_leader_finishes_an_end_of_which_no_room_is_left_to_be_given_back() -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     refused_halfway(world)
     world.settle(seconds=30)
     assert world.gated("v") == 2
@@ -849,18 +832,17 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
 
 
 def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
     annotations = {names.MIN_REPLICAS: "workers=1"}
-    world.create(gang_of("low", 3, labels=labels, annotations=annotations))
-    world.create(gang_of("w", 3, labels=labels))
+    world.create(gang_of("low", 3, labels=IN_TEAM, annotations=annotations))
+    world.create(gang_of("w", 3, labels=IN_TEAM))
     world.settle(seconds=10)
-    world.create(urgent("p", 1, labels=labels))
+    world.create(urgent("p", 1, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.status("p")["phase"] == "Running"
     assert (world.bound("low").total(), world.gated("low")) == (2, 2)
     assert world.bound("w").total() == 4
-    world.create(urgent("q", 3, labels=labels))
+    world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.status("q")["phase"] == "Running"
     assert [world.bound(each).total() for each in ("low", "w")] in ([2, 0], [0, 4])
@@ -872,20 +854,19 @@ def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -
 
 
 def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world.create(gang_of("v", 3, labels=labels), gang_of("w", 3, labels=labels))
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM), gang_of("w", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     world.api.budgets[workers_of(world, "w")[0]] = PDB
     world.api.budgets[head_of(world, "w")] = PDB
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
         "Queued",
         "Running",
         "Running",
     ]
-    world.create(urgent("q", 3, labels=labels))
+    world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert world.status("q")["phase"] == "Queued"
     assert "team/w" in world.status("q")["message"]
@@ -896,8 +877,7 @@ def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
 
 
 def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_found_anew() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
     annotations = {names.MIN_REPLICAS: "workers=1", names.EXPECTED_DURATION: "20s"}
     leader, compared = world.leader, Counter[bool]()
 
@@ -910,12 +890,12 @@ def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_fou
         assert kept == list(parts_of(leader.state, leader._moment()))
         compared[any(part.outlived for part in kept)] += bool(kept)
 
-    world.create(gang_of("low", 4, labels=labels, annotations=annotations))
+    world.create(gang_of("low", 4, labels=IN_TEAM, annotations=annotations))
     for moment in range(120):
         if moment == 30:
-            world.create(urgent("p", 3, labels=labels))
+            world.create(urgent("p", 3, labels=IN_TEAM))
         if moment == 60:
-            world.create(urgent("q", 2, labels=labels))
+            world.create(urgent("q", 2, labels=IN_TEAM))
         if moment == 90:
             world.delete("rayclusters", "p")
         world.api.now += 1
@@ -953,13 +933,12 @@ def crowd() -> World:
         queue("team", preemption={"withinQueue": "LowerPriority", "deleteAfterSeconds": 300}),
         replicas=2,
     )
-    labels = {**OPTED_IN, names.QUEUE: "team"}
     elastic = {names.MIN_REPLICAS: "workers=2"}
-    world.create(gang_of("a", 4, labels=labels, annotations=elastic))
-    world.create(gang_of("b", 4, labels=labels))
+    world.create(gang_of("a", 4, labels=IN_TEAM, annotations=elastic))
+    world.create(gang_of("b", 4, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.gated() == 0
-    world.create(urgent("p", 1, labels=labels), urgent("q", 3, labels=labels))
+    world.create(urgent("p", 1, labels=IN_TEAM), urgent("q", 3, labels=IN_TEAM))
     return world
 
 
@@ -1017,15 +996,15 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
     world = World(
         node("n1", cpu=5, labels={"zone": "a"}),
         node("n2", cpu=1),
-        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        queue("team", preemption=LOWER),
     )
-    labels, here = {**OPTED_IN, names.QUEUE: "team"}, {"zone": "a"}
+    here = {"zone": "a"}
     low = group("workers", 3, nodeSelector=here)
     elastic = {names.MIN_REPLICAS: "workers=1"}
     head = template(nodeSelector=here)
-    world.create(ray_cluster("v", low, head=head, labels=labels, annotations=elastic))
+    world.create(ray_cluster("v", low, head=head, labels=IN_TEAM, annotations=elastic))
     workers, head = group("workers", 1, priority=10), template(priority=10, nodeSelector=here)
-    world.create(ray_cluster("p", workers, head=head, labels=labels))
+    world.create(ray_cluster("p", workers, head=head, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.bound("p") == {"n1": 1, "n2": 1}
     world.delete("nodes", "n2")
@@ -1037,16 +1016,13 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
 
 def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -> None:
     """The only victim is protected, so what was held for the urgent gang is given back."""
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world = World(
-        node("n1", cpu=4), queue("team", cpu=6, preemption={"withinQueue": "LowerPriority"})
-    )
-    world.create(gang_of("v", 3, labels=labels))
+    world = World(node("n1", cpu=4), queue("team", cpu=6, preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM))
     world.settle(seconds=10)
-    world.create(gang_of("q", 1, labels=labels))
+    world.create(gang_of("q", 1, labels=IN_TEAM))
     world.settle(seconds=10)
     world.api.budgets.update({workers_of(world, "v")[0]: PDB})
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=600)
     assert world.status("q")["reason"] == "InsufficientResources"
     assert world.status("p")["reason"] == "QuotaExceeded"
