@@ -34,6 +34,7 @@ from tests.coordinator.builders import (
 )
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.stopping import (
+    act_until,
     choose,
     choose_whole,
     condition,
@@ -143,9 +144,7 @@ def test_the_record_names_the_pods_that_are_left() -> None:
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     world.api.now += 30
     leader.tick()
     leader.act_all()
@@ -164,9 +163,7 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
     leader.hear_all()
     leader.act_all()
     leader.cycle()
-    while not world.status("v").get("placement"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: world.status("v").get("placement"))
     leader.act()  # the head is released, the workers are not
     world.create(urgent("p", 3))
     world.kuberay()
@@ -192,9 +189,7 @@ def release_of_unknown_outcome() -> World:
     leader.hear_all()
     leader.act_all()
     leader.cycle()
-    while not world.status("v").get("placement"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: world.status("v").get("placement"))
     leader.act()  # the head is released
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, ReleasePod))
     leader.act(at, Outcome.HELD, reads_fail=True)
@@ -337,9 +332,7 @@ def test_surplus_that_ends_before_it_was_bound_is_not_released_again() -> None:
     surplus = parts(world, "v")[1]
     assert surplus.replica == f"workers/{late}"
     choose(world, "p", surplus)
-    while not ending(world, "v"):
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: ending(world, "v"))
     world.delete("pods", late)
     world.settle(seconds=30)
     assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 2, 1)
@@ -379,11 +372,8 @@ def test_surplus_that_ends_for_one_gang_and_then_the_whole_gang_for_another() ->
     world.settle(seconds=10)
     world.create(urgent("p", 1), urgent("q", 2))
     world.settle(seconds=10)
-    leader = world.leader
     choose(world, "p", *parts(world, "v")[1:3])
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     choose_whole(world, "q", "v")
     world.settle(seconds=20)
     assert world.gated("v") == 5
@@ -445,9 +435,7 @@ def refused_halfway(world: World) -> str:
     """Stop gang v; after the dry runs a budget comes to protect one worker."""
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not any(isinstance(each, EvictPod) for each in leader.todo):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     protected = workers_of(world, "v")[1]
     world.api.budgets[protected] = PDB
     return protected
@@ -510,9 +498,7 @@ def test_a_gang_of_which_no_eviction_is_accepted_goes_on_and_is_kept_for_a_time(
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not any(isinstance(each, EvictPod) for each in leader.todo):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     world.api.budgets.update(dict.fromkeys(names_of(world.pods("v")), PDB))
     world.settle(seconds=20)
     assert world.bound("v") == {"n1": 4}
@@ -569,9 +555,7 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, EvictPod))
     leader.act(at)
     before = set(names_of(world.pods("v")))
@@ -620,9 +604,7 @@ def test_a_new_leader_stops_no_gang_of_which_nothing_is_gone_for_one_that_is_gon
     world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not ending(world, "v"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: ending(world, "v"))
     before = names_of(world.pods("v"))
     leader.resign()
     world.delete("rayclusters", "p")
@@ -653,9 +635,7 @@ def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
     world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     before = set(names_of(world.pods("v")))
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, EvictPod))
     leader.act(at)
@@ -757,9 +737,7 @@ def test_a_new_leader_goes_on_with_surplus_that_ends() -> None:
     world.settle(seconds=10)
     leader = world.leader
     choose(world, "p", *parts(world, "v")[1:3])
-    while not ending(world, "v"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: ending(world, "v"))
     leader.resign()
     world.elect(1)
     world.settle(seconds=20)

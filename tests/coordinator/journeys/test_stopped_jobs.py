@@ -20,7 +20,7 @@ from tests.coordinator.builders import (
 )
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.ray_jobs import job_of, ray_job
-from tests.coordinator.stopping import choose_whole, ending, parts
+from tests.coordinator.stopping import act_until, choose_whole, ending, parts
 from tests.coordinator.world import World
 
 SHUTDOWN = {"shutdownAfterJobFinishes": True}
@@ -149,9 +149,7 @@ def test_a_rayjob_with_the_note_of_another_one_is_left_alone() -> None:
 def test_a_rayjob_whose_user_takes_the_note_off_stays_suspended() -> None:
     world = with_job(**SHUTDOWN)
     choose_whole(world, "p", "job-1")
-    while note_on(world) is None:
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: note_on(world) is not None)
     world.api.change(
         job_of(world.api, "job"),
         lambda obj: obj["metadata"]["annotations"].pop(names.SUSPENDED_FOR),
@@ -163,9 +161,7 @@ def test_a_rayjob_whose_user_takes_the_note_off_stays_suspended() -> None:
 def test_a_rayjob_that_a_user_resumes_loses_the_note() -> None:
     world = with_job(**SHUTDOWN)
     choose_whole(world, "p", "job-1")
-    while note_on(world) is None:
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: note_on(world) is not None)
     set_spec(world, suspend=False)
     world.settle(seconds=30)
     assert note_on(world) is None
@@ -222,9 +218,7 @@ def test_a_rayjob_that_changes_meanwhile_is_suspended_in_its_new_version() -> No
     choose_whole(world, "p", "job-1")
     say(world, failed=0)
     world.leader.act()
-    while not any(isinstance(each, SuspendRayJob) for each in world.leader.todo):
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, SuspendRayJob) for each in world.leader.todo))
     say(world, failed=1)
     world.settle(seconds=60)
     assert sent(world, SuspendRayJob) == 2

@@ -420,7 +420,8 @@ def test_a_gang_of_which_a_part_was_lost_is_judged_with_what_it_still_holds() ->
         assert taken(cluster) == found
 
 
-def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def count_questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that grows with each question whether a gang might fit."""
     asked: list[str] = []
     fits = Search.might_fit
 
@@ -429,6 +430,11 @@ def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyP
         return fits(search, gone)
 
     monkeypatch.setattr(Search, "might_fit", counted)
+    return asked
+
+
+def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = count_questions(monkeypatch)
     parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
     cluster = Cluster(
         [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], parts
@@ -512,14 +518,7 @@ def test_refusals_are_kept_while_room_is_held() -> None:
 
 
 def test_equal_gangs_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    fits = Search.might_fit
-
-    def counted(search: Search, gone: set[int]) -> bool:
-        asked.append("again")
-        return fits(search, gone)
-
-    monkeypatch.setattr(Search, "might_fit", counted)
+    asked = count_questions(monkeypatch)
     parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
     gangs = [Spec(f"g{at}", "a", 8, priority=1) for at in range(50)]
     cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
