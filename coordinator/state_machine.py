@@ -42,7 +42,8 @@ from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
-from kube.ray.ray_cluster import Answer
+from kube.ray.held_start import is_held
+from kube.ray.ray_cluster import Answer, is_of_kuberay
 from reservation.release_order import is_ordered
 from reservation.slots import Reserved, is_released
 from scheduling.model.gang import GangKey
@@ -50,7 +51,6 @@ from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
-KUBERAY = "ray.io/kuberay-operator"  # a RayCluster managed by another controller has no pods here
 
 
 class CoordinatorState(Known):
@@ -129,6 +129,7 @@ class CoordinatorState(Known):
             allowed=self.allowed,
             window=self.term.window,
             queues=self.queues,
+            foresee=self.foresee,
             lines=self.agenda.lines,
             views=self.views,
         )
@@ -281,14 +282,15 @@ class CoordinatorState(Known):
 
     def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:
         if opt_in_of(cluster, self.cache).answer is not Answer.NO:
-            return (cluster.spec.managed_by or KUBERAY) == KUBERAY
+            return is_of_kuberay(cluster)
         ours = self.cache.members(key, cluster.metadata.uid)
-        return key in self.cache.gangs or any(pod.gated for pod in ours)
+        return is_held(cluster) or key in self.cache.gangs or any(pod.gated for pod in ours)
 
     def _drop(self, view: GangView) -> None:
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]
+        self.cache.foresee(view.key, ())
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
 

@@ -52,6 +52,7 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
+        self._foreseen: dict[GangKey, tuple[bool, bool]] = {}
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 
@@ -158,15 +159,24 @@ class ClusterCache:
         """Whether our gate is on any of them."""
         return any(pod.gated for pod in self._members.get(key, {}).values())
 
+    def foresee(self, key: GangKey, pods: Collection[ObservedPod]) -> None:
+        """Note what the pods bring that a gang is to have; none of them counts as a pod."""
+        constrained = any(_has_constraints(pod) for pod in pods)
+        mounting = any(pod.mounts for pod in pods)
+        if constrained or mounting:
+            self._foreseen[key] = constrained, mounting
+        else:
+            self._foreseen.pop(key, None)
+
     @property
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
-        return bool(self._constrained)
+        return bool(self._constrained) or any(each[0] for each in self._foreseen.values())
 
     @property
     def is_mounting(self) -> bool:
         """Whether any pod that waits mounts a volume of a claim."""
-        return bool(self._mounting)
+        return bool(self._mounting) or any(each[1] for each in self._foreseen.values())
 
     # --- nodes and reservations -------------------------------------------------------------
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.gang.adoption import Rounds
+from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
+from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
@@ -27,25 +29,6 @@ from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
-
-FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others, settled at once
-LAST_RETRY = 15.0
-
-
-@dataclass(slots=True)
-class Attempts:
-    """Failed tries at one thing, and when the next may be made."""
-
-    failures: int = 0
-    not_before: float = 0.0
-    refusal: str = ""
-
-    def failed(self, now: float, refusal: str) -> None:
-        """Double the wait; `refusal` is what the API server said against the very change."""
-        self.not_before = now + min(LAST_RETRY, FIRST_RETRY * 2**self.failures)
-        self.failures = min(self.failures + 1, 16)
-        self.refusal = refusal
-
 
 @dataclass(slots=True)
 class Understood:
@@ -229,6 +212,7 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. `out_since` is when an opt-out was first seen. `late` counts the starts in
     a row that were not ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
+    `not_held` says why it is not held though it is to be; written by `reconcile.holding`.
     """
 
     key: GangKey
@@ -243,6 +227,8 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    held: HeldStart = field(default_factory=HeldStart)
+    not_held: str = ""
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)
@@ -259,6 +245,12 @@ class GangView:
         settled = any(pod_set.settled for pod_set in self.survey.standing)
         writes = self.pod_writes
         return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
+
+    @property
+    def expects_pods(self) -> bool:
+        """Whether the RayCluster was resumed and the pods of the minimum are still to come."""
+        missing = any(each.exist < each.terms.minimum for each in self.survey.standing)
+        return self.held.phase is Phase.RESUMED and missing and not self.released_any
 
     @property
     def waits_for_room(self) -> bool:

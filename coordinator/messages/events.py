@@ -286,6 +286,19 @@ class RayJobWriteEnded:
     unknown: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RayClusterWriteEnded:
+    """A held RayCluster was resumed or suspended; None: done, else what the API server said.
+
+    `refused`: it judged the change of the very object that was read, and said no.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    refused: bool = False
+
+
 Event = (
     PodSeen
     | PodGone
@@ -320,4 +333,5 @@ Event = (
     | PodPatchEnded
     | EvictionTried
     | RayJobWriteEnded
+    | RayClusterWriteEnded
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.demand import NotReady
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -22,6 +23,10 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
+
+
+Foresee = Callable[[RayCluster], tuple[ObservedPod, ...] | NotReady]
+"""From a RayCluster to all its pods, gated, or to why they cannot be created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Scene:
     queues: QueueRegistry
     lines: WriteLines
     """The gangs whose status waits for its turn to be written."""
+    foresee: Foresee
+    """Works out the pods of a RayCluster before they exist."""
     views: Mapping[GangKey, GangView]
     """The views of all gangs, of which a step reads whether another gang waits."""
 

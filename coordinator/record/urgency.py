@@ -85,6 +85,8 @@ class Urgency:
             return 0.0  # also one that is given up: others may get its room in the next cycle
         if status.get("evictions") != written.get("evictions"):
             return 0.0  # nothing is stopped before it is written
+        if written and status.get("held") != written.get("held"):
+            return 0.0  # nothing is suspended again before it is written
         if status["reason"] in COMING:
             return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):

@@ -33,6 +33,7 @@ from coordinator.messages.events import (
     QueueGone,
     QueueSeen,
     QueueWriteEnded,
+    RayClusterWriteEnded,
     RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
@@ -118,6 +119,14 @@ def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) 
         view.eviction.sent.discard(event.uid)
         view.eviction.refused(moment.now, event.error if event.refused else "")
     known.agenda.dirty.add(event.gang)
+
+
+def _ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: Moment) -> None:
+    view = known.views.get(event.gang)
+    if view is not None and view.cluster_uid == event.uid:
+        refusal = (event.error or "") if event.refused else ""
+        view.held.ended(moment.now, event.error, refusal)
+        known.agenda.dirty.add(event.gang)
 
 
 def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
@@ -261,6 +270,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodPatchEnded: pod_intake.patch_ended,
     EvictionTried: pod_intake.eviction_tried,
     RayJobWriteEnded: _ray_job_write_ended,
+    RayClusterWriteEnded: _ray_cluster_write_ended,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
-from coordinator.gang.view import Attempts, GangView
+from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
@@ -97,6 +98,7 @@ class Known:
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
     came_at: float = float("-inf")
+    foresee: Foresee = not_foreseen
     room: ReservedRoom = field(init=False)
 
     def __post_init__(self) -> None:

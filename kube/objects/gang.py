@@ -19,6 +19,7 @@ PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format":
 
 Count = Annotated[int, Allows(**COUNT)]
 
+HELD_PHASES = ("Waiting", "Resumed", "Suspending")
 PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed")
 
 _MINIMUM_RULE = (
@@ -202,6 +203,23 @@ class GangLateStarts(Slim, frozen=True):
     retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
 
 
+class GangHeld(Slim, frozen=True):
+    """How Muster holds the RayCluster back, so that its pods are created when it is admitted."""
+
+    phase: Annotated[
+        str,
+        Allows(
+            "Waiting: suspended by Muster. Resumed: for its placement. Suspending: to be suspended "
+            "again, for its pods could not all be placed.",
+            required=True,
+            enum=list(HELD_PHASES),
+        ),
+    ] = ""
+    generation: Annotated[
+        int, Allows("That of the RayCluster in which this was seen last.", **COUNT)
+    ] = 0
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -235,6 +253,7 @@ class GangStatus(Part, frozen=True):
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),
     ] = ()
     late_starts: GangLateStarts | None = None
+    held: GangHeld | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -17,6 +17,10 @@ REPLICA_TOPOLOGY_REQUIRED = "muster.dev/replica-topology-required"
 EXPECTED_DURATION = "muster.dev/expected-duration"
 RETRY = "muster.dev/retry"  # another value: a gang that was given up is started again
 QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue: its gangs may hold room
+CREATE_PODS = "muster.dev/create-pods"  # on a RayCluster: when its pods are created
+CREATE_ALWAYS = "always"
+CREATE_WHEN_ADMITTED = "when-admitted"
+HELD = "muster.dev/held"  # on a RayCluster: Muster suspended it
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 

@@ -58,6 +58,8 @@ class RayJobSpec(Part, frozen=True):
     cluster_selector: OrNull[Labels] = {}
     backoff_limit: int | None = None
     submission_mode: str | None = None
+    active_deadline_seconds: int | None = None
+    pre_running_deadline_seconds: int | None = None
 
 
 class RayJobStatus(Slim, frozen=True):

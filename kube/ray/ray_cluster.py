@@ -17,6 +17,7 @@ _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 # policies and webhooks say "forbidden" or "denied the request", and may say otherwise tomorrow.
 _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
 
+_KUBERAY = "ray.io/kuberay-operator"
 _PROVISIONED = "RayClusterProvisioned"
 _READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
 
@@ -97,6 +98,11 @@ def replica_of(labels: Labels) -> str:
     return labels.get(names.RAY_REPLICA_NAME, "")
 
 
+def is_of_kuberay(cluster: RayCluster) -> bool:
+    """Say whether KubeRay makes the pods of a RayCluster; another controller may manage it."""
+    return (cluster.spec.managed_by or _KUBERAY) == _KUBERAY
+
+
 def refused_pods(cluster: RayCluster) -> str:
     """Say why KubeRay could not create a pod when it last tried; empty where it could.
 
@@ -133,6 +139,11 @@ def provisioned_since(cluster: RayCluster) -> str:
     """Give the time (RFC 3339) since which KubeRay calls it provisioned; empty where unknown."""
     times = {each.type: each.last_transition_time for each in cluster.status.conditions}
     return times.get(_PROVISIONED) or ""
+
+
+def resumed(cluster: RayCluster) -> RayCluster:
+    """Return a RayCluster as it is when it is suspended no longer."""
+    return replace(cluster, spec=replace(cluster.spec, suspend=False))
 
 
 def is_terminating(cluster: RayCluster) -> bool:

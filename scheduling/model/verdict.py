@@ -39,6 +39,8 @@ class Reason(StrEnum):
     NOT_RELEASED_BY_MUSTER = "NotReleasedByMuster"
     TERMINATING = "Terminating"
     PENDING = "Pending"
+    HELD = "Held"
+    NOT_HELD = "NotHeld"
     ADMITTED = "Admitted"
     RELEASE_REFUSED = "ReleaseRefused"
     BIND_REFUSED = "BindRefused"

@@ -1,0 +1,328 @@
+"""Brings a gang forward whose RayCluster Muster suspended: no pod of it exists while it waits.
+
+It is decided on the pods that its templates tell of, which stand for its pods in a look; nothing is
+ever written to them. Once its placement is written, the RayCluster is resumed: KubeRay makes the
+pods, gated, and the usual steps match them with their slots and release them. Where they do not
+come, or otherwise than foreseen so that they do not fit, it is suspended again, whole.
+"""
+
+from collections.abc import Iterator
+
+from coordinator.gang.demand import NotReady
+from coordinator.gang.held_start import (
+    Doubt,
+    Phase,
+    difference,
+    exist_in_words,
+    is_foreseen,
+    seen_shapes,
+    with_learned,
+)
+from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
+from coordinator.reconcile.asking import ask, ask_for_nothing
+from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.recording import sync_record, write_record
+from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.understanding import expect_deletions, understand
+from kube.objects import names
+from kube.objects.ray import RayCluster
+from kube.ray.held_start import asks_to_be_held, is_held, never_held
+from kube.ray.ray_cluster import refused_pods, resumed
+from scheduling.model.verdict import Reason
+
+UNFIT_PATIENCE = 5.0
+"""Seconds until a gang is suspended again whose pods exist and cannot be placed."""
+
+LATE, REFUSED, UNFIT = "late", "refused", "unfit"
+"""Why a gang may have to be suspended again."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+"""Seconds until a gang asks for room again that was suspended again in vain."""
+
+STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
+"""Reasons to wait that ask somebody to act on pods or RayCluster as they are."""
+
+
+def notice(look: Look) -> None:
+    """Bring the phase in line with what the RayCluster says; others may have changed it."""
+    held, cluster = look.view.held, look.cluster
+    generation, suspended = cluster.metadata.generation, bool(cluster.spec.suspend)
+    if held.phase is not Phase.WAITING or not suspended:
+        look.scene.cache.foresee(look.view.key, ())
+    match held.phase:
+        case Phase.WAITING if not suspended:
+            placed = look.view.reservation.placement is not None
+            held.become(Phase.RESUMED if placed else Phase.NONE, generation)
+        case Phase.RESUMED if suspended:
+            held.become(Phase.NONE, generation)  # by others: it is theirs to resume
+        case Phase.SUSPENDING if suspended:
+            held.become(Phase.WAITING, generation)
+        case _:
+            return
+
+
+def hold(look: Look) -> None:
+    """Bring a gang forward that is held, or is to be suspended again."""
+    waits = look.view.held.phase is Phase.WAITING
+    look.cluster = resumed(look.cluster) if waits else look.cluster
+    run(WAIT if waits else SUSPEND, look)
+
+
+def let_go(look: Look) -> bool:
+    """Resume the RayCluster of a gang that is opted out; say whether that is over."""
+    held = look.view.held
+    ours = held.holds or is_held(look.cluster)
+    if held.is_behind(look.cluster) or held.writing:
+        return False
+    if ours and look.cluster.spec.suspend:
+        look.actions += _asked(look, ResumeRayCluster)
+        return False
+    held.become(Phase.NONE, look.cluster.metadata.generation)
+    return True
+
+
+# --- a gang that waits ----------------------------------------------------------------------------
+
+
+def foresee(look: Look) -> Done:
+    """Have the pods that the templates tell of stand for those of the gang."""
+    held = look.view.held
+    found = look.scene.foresee(look.cluster)
+    held.problem = found if isinstance(found, NotReady) else None
+    held.foreseen = () if isinstance(found, NotReady) else found
+    look.pods = list(with_learned(held, look.cluster))
+    look.scene.cache.foresee(look.view.key, look.pods)
+    return NOTHING_DONE
+
+
+def end_at_once(look: Look) -> Done:
+    """Stop a gang that has a placement and no pods, where it is to be stopped."""
+    view = look.view
+    if view.eviction.endings and not _is_being_resumed(look):
+        view.reservation.placement = None
+        view.eviction.finish()
+    return SURVEY_AGAIN
+
+
+def give_up(look: Look) -> Done:
+    """Give the placement up that cannot be had any more, unless pods may come for it already."""
+    if _is_being_resumed(look):
+        return NOTHING_DONE
+    if _is_never_resumed(look):
+        look.view.reservation.placement = None
+        refusal = look.view.held.attempts.refusal or "the API server does not answer"
+        _pause(look, NotReady(Reason.HELD, f"it could not be resumed: {refusal}"))
+        return SURVEY_AGAIN
+    done = drop_lost_slots(look)
+    if done.resurvey:
+        run((expect_deletions,), look)
+    return drop_void_placement(look)
+
+
+def ask_ahead(look: Look) -> Done:
+    """Ask for room for the pods that are to come, unless something is known to stop them."""
+    done, view = ask(look), look.view
+    hindrance = _hindrance(look)
+    if hindrance is not None and view.reservation.placement is None:
+        view.queueing.asked, view.queueing.refusal = hindrance, None
+    return done
+
+
+def _hindrance(look: Look) -> NotReady | None:
+    left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
+    if left:
+        some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
+        return NotReady(Reason.HELD, f"the RayCluster is suspended again; {some} left to be deleted")
+    paused = look.view.held.paused if look.now < look.view.held.paused_until else None
+    return look.view.held.problem or paused
+
+
+def tell_without_pods(look: Look) -> Done:
+    """Tell the user; there is no head pod to tell it on."""
+    look.pods = [pod for pod in look.pods if not is_foreseen(pod)]
+    return tell_user(look)
+
+
+def resume(look: Look) -> Done:
+    """Resume the RayCluster once the placement is written, or when its user says so."""
+    view, scene = look.view, look.scene
+    always = look.cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
+    if not scene.sighted or not (view.survey.durable or always):
+        return NOTHING_DONE
+    return Done(_asked(look, ResumeRayCluster))
+
+
+WAIT: tuple[Step, ...] = (
+    sync_record,
+    foresee,
+    understand,
+    expect_deletions,
+    end_at_once,
+    give_up,
+    ask_ahead,
+    write_record,
+    tell_without_pods,
+    resume,
+)
+
+
+# --- a gang that was resumed ----------------------------------------------------------------------
+
+
+def suspend_again(look: Look) -> Done:
+    """Have a gang that was resumed suspended again where it cannot start; all or nothing exists."""
+    view, held = look.view, look.view.held
+    view.not_held = _not_held(look)
+    doubt = _doubt(look)
+    if view.released_any:
+        held.returns = held.pauses = 0
+    if doubt is None or held.doubt is None or held.doubt.kind != doubt:
+        held.doubt = Doubt(doubt, look.now) if doubt is not None else None
+    if held.doubt is None or look.now < _due(look, held.doubt):
+        return NOTHING_DONE
+    return _return(look, held.doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
+
+
+def next_at(look: Look) -> Iterator[float]:
+    """Yield when time alone has a RayCluster resumed, suspended again, or asked once more."""
+    held = look.view.held
+    yield held.attempts.not_before
+    yield held.paused_until
+    if held.refused_since is not None:
+        yield held.refused_since + look.scene.patience.torn
+    if held.doubt is not None:
+        yield _due(look, held.doubt)
+
+
+def _doubt(look: Look) -> str | None:
+    """Say of a gang of which nothing started why it may have to be suspended again."""
+    view, asked = look.view, look.view.queueing.asked
+    if view.held.phase is not Phase.RESUMED or view.released_any or not look.scene.sighted:
+        return None
+    if view.understood.terms is None or any(pod.node for pod in look.pods):
+        return None
+    if view.expects_pods:
+        return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
+    waits = view.queueing.refusal is not None
+    if isinstance(asked, NotReady):
+        waits = asked.reason not in STAYS
+    return UNFIT if waits and view.reservation.placement is None else None
+
+
+def _due(look: Look, doubt: Doubt) -> float:
+    patience = look.scene.patience
+    seconds = {REFUSED: patience.bind, UNFIT: UNFIT_PATIENCE}.get(doubt.kind, patience.torn)
+    return doubt.since + seconds
+
+
+def _return(look: Look, doubt: Doubt) -> Done:
+    """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
+    view, held = look.view, look.view.held
+    pods = [pod for pod in look.pods if pod.alive]
+    why = f"it was suspended again: {_why(look, doubt, difference(held.foreseen, pods))}"
+    if pods and doubt.kind == UNFIT:
+        held.learned, held.learned_of = seen_shapes(pods), None
+    view.reservation.placement = None
+    held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
+    if doubt.kind != UNFIT or held.returns:
+        reason = Reason.PODS_REFUSED if doubt.kind == REFUSED else Reason.HELD
+        _pause(look, NotReady(reason, why))
+    held.returns, held.text = held.returns + 1, why
+    return SURVEY_AGAIN
+
+
+def _why(look: Look, doubt: Doubt, differs: str) -> str:
+    view, refused = look.view, refused_pods(look.cluster)
+    if doubt.kind == UNFIT:
+        return differs or "its pods exist and could not be placed"
+    exist = exist_in_words(view.survey.standing)
+    if refused:
+        return f"{exist}; KubeRay could not create more: {refused}"
+    return f"{exist}, and none came within {look.scene.patience.torn:.0f} s (is KubeRay running?)"
+
+
+def _pause(look: Look, why: NotReady) -> None:
+    """Have the gang ask for nothing for a time, which doubles."""
+    held = look.view.held
+    seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(held.pauses, 16))
+    held.pauses += 1
+    held.paused, held.paused_until = why, look.now + seconds
+
+
+def _not_held(look: Look) -> str:
+    """Say why a gang is not held though it is asked for; empty where it is, or was."""
+    view, terms = look.view, look.view.understood.terms
+    if terms is None or view.held.phase is not Phase.NONE:
+        return ""
+    queue_holds = look.scene.queues.holds(terms.queue)
+    if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
+        return ""
+    because = never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
+    return because or "that is decided when a RayCluster is created, or it was resumed by others"
+
+
+# --- a gang that is to be suspended again ---------------------------------------------------------
+
+
+def say_suspending(look: Look) -> Done:
+    """Have the gang wait until it is suspended."""
+    look.view.queueing.asked = NotReady(Reason.HELD, "the RayCluster is being suspended")
+    return NOTHING_DONE
+
+
+def suspend(look: Look) -> Done:
+    """Suspend the RayCluster once the record says so."""
+    view = look.view
+    written = view.record.written.get("held", {}).get("phase") == Phase.SUSPENDING
+    if not written or view.record.replacing or not look.scene.sighted:
+        return NOTHING_DONE
+    return Done(_asked(look, SuspendRayCluster))
+
+
+SUSPEND: tuple[Step, ...] = (
+    sync_record,
+    understand,
+    expect_deletions,
+    ask_for_nothing,
+    say_suspending,
+    write_record,
+    tell_user,
+    fence_gated_pods,
+    suspend,
+)
+
+
+# --- writes to the RayCluster ---------------------------------------------------------------------
+
+
+def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:
+    """Ask for a write once for each generation of the RayCluster, again where it failed."""
+    held, cluster = look.view.held, _as_it_is(look)
+    generation = cluster.metadata.generation
+    if held.writing or held.asked == generation or look.now < held.attempts.not_before:
+        return []
+    held.writing, held.asked = True, generation
+    return [what(look.view.key, cluster)]
+
+
+def _as_it_is(look: Look) -> RayCluster:
+    return look.scene.cache.clusters[look.view.key]
+
+
+def _is_being_resumed(look: Look) -> bool:
+    """Say whether the RayCluster was asked to be resumed, so that pods may come any time."""
+    held = look.view.held
+    return held.writing or held.asked == look.cluster.metadata.generation
+
+
+def _is_never_resumed(look: Look) -> bool:
+    """Say whether the resumption fails for so long that others should have the room."""
+    view, held = look.view, look.view.held
+    if view.reservation.placement is None or not held.attempts.failures:
+        held.refused_since = None
+        return False
+    if held.refused_since is None:
+        held.refused_since = look.now
+    return look.now >= held.refused_since + look.scene.patience.torn
