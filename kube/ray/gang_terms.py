@@ -145,7 +145,12 @@ def queue_asked(
 
 def pods_wanted(cluster: RayCluster) -> int:
     """Count the pods that a RayCluster asks for, also where its annotations cannot be used."""
-    return sum(each.count for each in _pod_sets(cluster, {}))
+    return sum(each.count for each in pod_sets_wanted(cluster))
+
+
+def pod_sets_wanted(cluster: RayCluster) -> tuple[PodSetTerms, ...]:
+    """List the pod sets that KubeRay makes for a RayCluster, whatever its annotations say."""
+    return _pod_sets(cluster, {})
 
 
 def bad_priority_class(

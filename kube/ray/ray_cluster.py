@@ -10,6 +10,7 @@ from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.known_keys import keys_of_use
+from kube.ray.pod_templates import with_templates, without_templates
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
@@ -51,11 +52,14 @@ def essential(cluster: RayCluster) -> RayCluster:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
     A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
-    that are too many only their number is kept.
+    that are too many only their number is kept. Of a suspended one what its pods are made of stays:
+    there are no pods to read.
     """
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
-    return replace(cluster, metadata=replace(meta, **kept), spec=_bounded(cluster.spec))
+    spec = _bounded(cluster.spec)
+    spec = with_templates(spec) if spec.suspend else without_templates(spec)
+    return replace(cluster, metadata=replace(meta, **kept), spec=spec)
 
 
 def _ours(written: Labels) -> Labels:
