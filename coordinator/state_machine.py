@@ -130,6 +130,7 @@ class CoordinatorState(Known):
             window=self.term.window,
             queues=self.queues,
             foresee=self.foresee,
+            profiles=self.profiles,
             lines=self.agenda.lines,
             views=self.views,
         )
@@ -290,7 +291,7 @@ class CoordinatorState(Known):
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]
-        self.cache.foresee(view.key, ())
+        self.cache.foreseen.pop(view.key, None)
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
 

@@ -124,8 +124,8 @@ class HoldWebhook:
         decision = await self._decided(review)
         self._metrics.reviews["held" if isinstance(decision, Hold) else "untouched"].inc()
         patch = decision.patch
-        body = patched(review.uid, patch) if patch else untouched(review.uid)
-        return web.Response(body=body, content_type=JSON)
+        answered = patched(review.uid, patch) if patch else untouched(review.uid)
+        return web.Response(body=answered, content_type=JSON)
 
     async def _decided(self, review: HoldReview) -> Hold | Leave:
         try:

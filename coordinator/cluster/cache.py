@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
 
+from coordinator.cluster.admission_rules import AdmissionRules
 from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
@@ -52,7 +53,9 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
-        self._foreseen: dict[GangKey, tuple[bool, bool]] = {}
+        self.admission = AdmissionRules()
+        self.foreseen: dict[GangKey, tuple[bool, bool]] = {}
+        """The gangs whose pods do not exist yet: whether these have constraints, or mount claims."""
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 
@@ -162,21 +165,19 @@ class ClusterCache:
     def foresee(self, key: GangKey, pods: Collection[ObservedPod]) -> None:
         """Note what the pods bring that a gang is to have; none of them counts as a pod."""
         constrained = any(_has_constraints(pod) for pod in pods)
-        mounting = any(pod.mounts for pod in pods)
-        if constrained or mounting:
-            self._foreseen[key] = constrained, mounting
-        else:
-            self._foreseen.pop(key, None)
+        self.foreseen[key] = constrained, any(pod.mounts for pod in pods)
 
     @property
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
-        return bool(self._constrained) or any(each[0] for each in self._foreseen.values())
+        return bool(self._constrained) or any(
+            constrained for constrained, _ in self.foreseen.values()
+        )
 
     @property
     def is_mounting(self) -> bool:
         """Whether any pod that waits mounts a volume of a claim."""
-        return bool(self._mounting) or any(each[1] for each in self._foreseen.values())
+        return bool(self._mounting) or any(mounting for _, mounting in self.foreseen.values())
 
     # --- nodes and reservations -------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Keeps how far the held start of a gang has come: its RayCluster is suspended until it is admitted.
+"""Keeps how far the held start of a gang has come: its RayCluster is suspended until admission.
 
 What the phase is stands in the Gang; all else is lost with the term, and found out again. A
 RayCluster that is suspended while its phase says Resumed, or has none, was suspended by others.
@@ -11,6 +11,7 @@ from typing import Any
 
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import NotReady
+from coordinator.gang.foresight import NOTHING_FORESEEN, Foresight
 from coordinator.gang.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import GangHeld
@@ -18,9 +19,6 @@ from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.ray_cluster import resumed
 from scheduling.diagnosis.wording import written
 from scheduling.model.pod import PodShape
-
-FORESEEN = "foreseen/"
-"""How the uids begin of pods that do not exist yet; no object has such a uid."""
 
 SETS_NAMED = 3
 RESOURCES_NAMED = 3
@@ -49,12 +47,15 @@ class HeldStart:
 
     `phase` and `generation` (of the RayCluster, when the phase began) are those of the record.
     `asked` is the generation in which the RayCluster was last asked to be resumed or suspended, 0
-    where that failed, and `writing` says that it is under way. `foreseen` are the pods that the
-    templates tell of, `learned` those that came otherwise, by pod set, of the templates `learned_of`.
-    `problem` says why the pods cannot be created, as far as that can be foreseen. `returns` counts
-    how often in a row it was suspended again, and `text` says why the last time. It fails to be
-    resumed since `refused_since`. Until `paused_until` it asks for nothing, for the reason `paused`;
-    `pauses` counts those in a row.
+    where that failed; `writing` says that it is under way.
+
+    `foresight` is what the templates tell of the pods, worked out of `foresight_of` (RayCluster,
+    edition of the rules). `learned` are pods that came otherwise, by pod set, of the templates
+    `learned_of`. `problem` says why the pods cannot be created, as far as that can be foreseen.
+
+    `returns` counts how often in a row it was suspended again, and `text` says why the last time.
+    It fails to be resumed since `refused_since`. Until `paused_until` it asks for nothing, for the
+    reason `paused`; `pauses` counts those in a row.
     """
 
     phase: Phase = Phase.NONE
@@ -62,7 +63,8 @@ class HeldStart:
     asked: int = 0
     writing: bool = False
     attempts: Attempts = field(default_factory=Attempts)
-    foreseen: tuple[ObservedPod, ...] = ()
+    foresight: Foresight = NOTHING_FORESEEN
+    foresight_of: tuple[RayCluster, int] | None = None
     learned: Mapping[str, tuple[ObservedPod, ...]] = field(default_factory=dict)
     learned_of: RayClusterSpec | None = None
     problem: NotReady | None = None
@@ -114,18 +116,13 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     return HeldStart(known[written.phase], written.generation)
 
 
-def is_foreseen(pod: ObservedPod) -> bool:
-    """Say whether a pod does not exist yet: nothing is ever written to it."""
-    return pod.uid.startswith(FORESEEN)
-
-
 def with_learned(held: HeldStart, cluster: RayCluster) -> tuple[ObservedPod, ...]:
     """Return the foreseen pods in the shapes in which they came, if they came before."""
     if held.learned and held.learned_of is None:
         held.learned_of = resumed(cluster).spec
     if held.learned_of != resumed(cluster).spec:
         held.learned, held.learned_of = {}, None
-    return tuple(_as_learned(held.foreseen, held.learned))
+    return tuple(_as_learned(held.foresight.pods, held.learned))
 
 
 def _as_learned(
@@ -188,8 +185,7 @@ def _fields(told: PodShape, came: PodShape) -> str:
     before, now = dict(told.own_requests), dict(came.own_requests)
     moved = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
     amounts = [
-        f"{_amount(name, now.get(name, 0))} {name} instead of "
-        f"{_amount(name, before.get(name, 0))}"
+        f"{_amount(name, now.get(name, 0))} {name} instead of {_amount(name, before.get(name, 0))}"
         for name in moved[:RESOURCES_NAMED]
     ]
     return ", ".join(amounts) or f"another {_other_field(told, came)}"

@@ -30,6 +30,7 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
+
 @dataclass(slots=True)
 class Understood:
     """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.

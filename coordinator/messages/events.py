@@ -7,6 +7,7 @@ and time. A failed write is an event like any other, never an exception that cro
 from dataclasses import dataclass
 from enum import IntFlag
 
+from coordinator.cluster.admission_rules import AdmissionRule
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -287,6 +288,27 @@ class RayJobWriteEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionRuleSeen:
+    """A LimitRange, ResourceQuota or RuntimeClass was added or changed."""
+
+    rule: AdmissionRule
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRuleGone:
+    """A LimitRange, ResourceQuota or RuntimeClass was removed."""
+
+    rule: AdmissionRule
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRulesListed:
+    """All rules of a kind were told of."""
+
+    kind: type[AdmissionRule]
+
+
+@dataclass(frozen=True, slots=True)
 class RayClusterWriteEnded:
     """A held RayCluster was resumed or suspended; None: done, else what the API server said.
 
@@ -334,4 +356,7 @@ Event = (
     | EvictionTried
     | RayJobWriteEnded
     | RayClusterWriteEnded
+    | AdmissionRuleSeen
+    | AdmissionRuleGone
+    | AdmissionRulesListed
 )

@@ -9,15 +9,16 @@ come, or otherwise than foreseen so that they do not fit, it is suspended again,
 from collections.abc import Iterator
 
 from coordinator.gang.demand import NotReady
+from coordinator.gang.foresight import foresight_of, quota_refusal
 from coordinator.gang.held_start import (
     Doubt,
     Phase,
     difference,
     exist_in_words,
-    is_foreseen,
     seen_shapes,
     with_learned,
 )
+from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
@@ -49,8 +50,6 @@ def notice(look: Look) -> None:
     """Bring the phase in line with what the RayCluster says; others may have changed it."""
     held, cluster = look.view.held, look.cluster
     generation, suspended = cluster.metadata.generation, bool(cluster.spec.suspend)
-    if held.phase is not Phase.WAITING or not suspended:
-        look.scene.cache.foresee(look.view.key, ())
     match held.phase:
         case Phase.WAITING if not suspended:
             placed = look.view.reservation.placement is not None
@@ -60,7 +59,9 @@ def notice(look: Look) -> None:
         case Phase.SUSPENDING if suspended:
             held.become(Phase.WAITING, generation)
         case _:
-            return
+            pass
+    if held.phase is not Phase.WAITING and not look.view.expects_pods:
+        look.scene.cache.foreseen.pop(look.view.key, None)
 
 
 def hold(look: Look) -> None:
@@ -88,10 +89,16 @@ def let_go(look: Look) -> bool:
 
 def foresee(look: Look) -> Done:
     """Have the pods that the templates tell of stand for those of the gang."""
-    held = look.view.held
-    found = look.scene.foresee(look.cluster)
-    held.problem = found if isinstance(found, NotReady) else None
-    held.foreseen = () if isinstance(found, NotReady) else found
+    held, cluster = look.view.held, _as_it_is(look)
+    rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
+    read = cluster, rules.edition
+    if (
+        held.foresight_of is None
+        or held.foresight_of[0] is not cluster
+        or held.foresight_of != read
+    ):
+        outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
+        held.foresight, held.foresight_of = foresight_of(outlook, look.scene.profiles), read
     look.pods = list(with_learned(held, look.cluster))
     look.scene.cache.foresee(look.view.key, look.pods)
     return NOTHING_DONE
@@ -110,9 +117,14 @@ def give_up(look: Look) -> Done:
     """Give the placement up that cannot be had any more, unless pods may come for it already."""
     if _is_being_resumed(look):
         return NOTHING_DONE
+    view = look.view
+    view.held.problem = _problem(look)
+    if view.held.problem is not None:
+        view.reservation.placement = None
+        return SURVEY_AGAIN
     if _is_never_resumed(look):
-        look.view.reservation.placement = None
-        refusal = look.view.held.attempts.refusal or "the API server does not answer"
+        view.reservation.placement = None
+        refusal = view.held.attempts.refusal or "the API server does not answer"
         _pause(look, NotReady(Reason.HELD, f"it could not be resumed: {refusal}"))
         return SURVEY_AGAIN
     done = drop_lost_slots(look)
@@ -134,14 +146,45 @@ def _hindrance(look: Look) -> NotReady | None:
     left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
     if left:
         some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
-        return NotReady(Reason.HELD, f"the RayCluster is suspended again; {some} left to be deleted")
+        return NotReady(
+            Reason.HELD, f"the RayCluster is suspended again; {some} left to be deleted"
+        )
+    held = look.view.held
+    if held.foresight.unforeseeable:
+        return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
     paused = look.view.held.paused if look.now < look.view.held.paused_until else None
     return look.view.held.problem or paused
 
 
+def _problem(look: Look) -> NotReady | None:
+    """Say why the pods could not be created, as far as that is known."""
+    rules, held = look.scene.cache.admission, look.view.held
+    if rules.unlisted:
+        kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
+        return NotReady(Reason.PENDING, f"waiting for the list of all {kinds} objects")
+    if held.foresight.refused:
+        return NotReady(Reason.PODS_REFUSED, held.foresight.refused)
+    others = [view.held.foresight for view in _created_before(look)]
+    short = quota_refusal(held.foresight, others, rules.quotas(look.view.key.namespace))
+    return NotReady(Reason.PODS_REFUSED, short) if short else None
+
+
+def _created_before(look: Look) -> Iterator[GangView]:
+    """Yield the gangs of the namespace whose pods are to be created before those of this one."""
+    mine = look.view.reservation
+    for key in look.scene.cache.foreseen:
+        view = look.scene.views.get(key)
+        if view is None or view is look.view or key.namespace != look.view.key.namespace:
+            continue
+        placed = view.reservation
+        earlier = mine.placement is None or placed.admitted_as < mine.admitted_as
+        if placed.placement is not None and earlier:
+            yield view
+
+
 def tell_without_pods(look: Look) -> Done:
     """Tell the user; there is no head pod to tell it on."""
-    look.pods = [pod for pod in look.pods if not is_foreseen(pod)]
+    look.pods = []
     return tell_user(look)
 
 
@@ -149,7 +192,8 @@ def resume(look: Look) -> Done:
     """Resume the RayCluster once the placement is written, or when its user says so."""
     view, scene = look.view, look.scene
     always = look.cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
-    if not scene.sighted or not (view.survey.durable or always):
+    unforeseeable = bool(view.held.foresight.unforeseeable)
+    if not scene.sighted or not (view.survey.durable or always or unforeseeable):
         return NOTHING_DONE
     return Done(_asked(look, ResumeRayCluster))
 
@@ -221,7 +265,7 @@ def _return(look: Look, doubt: Doubt) -> Done:
     """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
     view, held = look.view, look.view.held
     pods = [pod for pod in look.pods if pod.alive]
-    why = f"it was suspended again: {_why(look, doubt, difference(held.foreseen, pods))}"
+    why = f"it was suspended again: {_why(look, doubt, difference(held.foresight.pods, pods))}"
     if pods and doubt.kind == UNFIT:
         held.learned, held.learned_of = seen_shapes(pods), None
     view.reservation.placement = None
@@ -260,6 +304,7 @@ def _not_held(look: Look) -> str:
     if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
         return ""
     because = never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
+    because = because or view.held.foresight.unforeseeable
     return because or "that is decided when a RayCluster is created, or it was resumed by others"
 
 

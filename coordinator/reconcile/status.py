@@ -11,7 +11,7 @@ from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
-from coordinator.gang.held_start import Phase, exist_in_words, held_json, is_foreseen
+from coordinator.gang.held_start import Phase, exist_in_words, held_json
 from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
@@ -28,6 +28,7 @@ from coordinator.record.urgency import (
     Status,
 )
 from kube.codec.placement import placement_to_status, shortage_to_status
+from kube.foreseen.gang import is_foreseen
 from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
 from reservation.slots import is_released
@@ -63,7 +64,12 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
     past = () if over else (view.retreat.text, view.repairs.bind_refusal)
     stopped = _stopped_before(view) if _stopped_before(view) != said.message else ""
-    past = (*past, _of_held_start(view, said), view.eviction.text if said.phase != PREEMPTING else "", stopped)
+    past = (
+        *past,
+        _of_held_start(view, said),
+        view.eviction.text if said.phase != PREEMPTING else "",
+        stopped,
+    )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     also = [
         each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
@@ -243,7 +249,13 @@ def _fit_text(fit: int, wanted: int) -> str:
 
 def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
     before = {c.get("type"): c for c in view.record.written.get("conditions", ())}
-    wanted = [*_usual(view, said), *_surplus(view, said), *_evicted(view, said), *_hold(view), *_keys(view)]
+    wanted = [
+        *_usual(view, said),
+        *_surplus(view, said),
+        *_evicted(view, said),
+        *_hold(view),
+        *_keys(view),
+    ]
     return [_condition(each, before.get(each.kind), stamp) for each in wanted]
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
+from coordinator.cluster.admission_rules import AdmissionRule
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
@@ -22,7 +23,7 @@ from coordinator.settings import Settings
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
-from kube.api.client import Client
+from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
 from kube.api.reflector import Reflector, Selection
@@ -30,6 +31,7 @@ from kube.api.resources import (
     DEVICE_CLASSES,
     GANG_QUEUES,
     GANGS,
+    LIMIT_RANGES,
     NAMESPACES,
     NODES,
     PODS,
@@ -37,6 +39,8 @@ from kube.api.resources import (
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
 )
 from kube.api.watch_events import (
     Blind,
@@ -53,6 +57,7 @@ from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.scheduler_profiles import profiles_of
 from kube.codec.storage import WATCHES, ObservedFact
+from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
@@ -71,6 +76,11 @@ T = TypeVar("T", bound=Watched)
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
+ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
+    LimitRange: LIMIT_RANGES,
+    ResourceQuota: RESOURCE_QUOTAS,
+    RuntimeClass: RUNTIME_CLASSES,
+}
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -92,7 +102,7 @@ class Coordinator:
         )
         allowed = AllowedClasses(settings.priority_classes)
         limit = WaitingLimit(settings.waiting_per_namespace)
-        state = CoordinatorState(patience, allowed, waiting_limit=limit)
+        state = CoordinatorState(patience, allowed, waiting_limit=limit, profiles=self._profiles)
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
@@ -108,6 +118,11 @@ class Coordinator:
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
             **self._ray_owners(),
+        }
+        # Without these only held gangs wait, and what is out of date does no harm.
+        self.admission: dict[str, Reflector[Any]] = {
+            kind.__name__: Reflector(client, resource, kind, _admission_sink(feed, kind))
+            for kind, resource in ADMISSION_RULES.items()
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
@@ -212,7 +227,8 @@ class Coordinator:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
-            for reflector in (*self.reflectors.values(), *self.storage.values()):
+            others = (*self.storage.values(), *self.admission.values())
+            for reflector in (*self.reflectors.values(), *others):
                 tasks.create_task(reflector.run())
             tasks.create_task(self._contend())
 
@@ -302,6 +318,28 @@ def _sink(
         feed([event for told in batch if (event := event_of(told)) is not None])
 
     return sink
+
+
+def _admission_sink(
+    feed: Callable[[Iterable[Event]], None], kind: type[AdmissionRule]
+) -> Sink[Any]:
+    def sink(batch: list[WatchEvent[Any]]) -> None:
+        events = (_admission_event(told, kind) for told in batch)
+        feed([event for event in events if event is not None])
+
+    return sink
+
+
+def _admission_event(told: WatchEvent[Any], kind: type[AdmissionRule]) -> Event | None:
+    match told:
+        case Changed(obj=rule):
+            return happened.AdmissionRuleSeen(rule)
+        case Deleted(obj=rule):
+            return happened.AdmissionRuleGone(rule)
+        case Synced():
+            return happened.AdmissionRulesListed(kind)
+        case _:
+            return None
 
 
 def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:

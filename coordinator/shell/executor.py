@@ -414,7 +414,7 @@ class Executor:
         )
 
     async def _write_ray_cluster(
-        self, gang: GangKey, cluster: RayCluster, what: str, request: Awaitable[RayCluster]
+        self, gang: GangKey, cluster: RayCluster, what: str, request: Awaitable[None]
     ) -> list[Event]:
         """Patch a RayCluster; what became of it is told by its watch alone."""
         uid = cluster.metadata.uid

@@ -6,6 +6,7 @@ from kube.api.client import Client
 from kube.api.resources import PODS, RAY_CLUSTERS, RAY_JOBS
 from kube.codec.pod_patches import Operation
 from kube.objects import names
+from kube.objects.base import Present
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.ray_owner import suspension_note
 
@@ -45,27 +46,27 @@ class Stopper:
         changes = {"metadata": _noted(job, None), "spec": {"suspend": False}}
         return await self._client.merge_patch(_path(job), changes, as_=RayJob)
 
-    async def resume_cluster(self, cluster: RayCluster) -> RayCluster:
+    async def resume_cluster(self, cluster: RayCluster) -> None:
         """Resume a RayCluster as it was read, and take Muster's note off it.
 
         Only an explicit false wakes one that KubeRay has suspended.
         """
         noted = names.HELD in cluster.metadata.annotations
         note: list[Operation] = [{"op": "remove", "path": _HELD}] if noted else []
-        operations = [*_with_suspend(cluster, False), *note]
-        return await self._client.json_patch(_cluster_path(cluster), operations, as_=RayCluster)
+        operations = [*_with_suspend(cluster, value=False), *note]
+        await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
 
-    async def suspend_cluster(self, cluster: RayCluster) -> RayCluster:
+    async def suspend_cluster(self, cluster: RayCluster) -> None:
         """Suspend a RayCluster as it was read."""
-        operations = _with_suspend(cluster, True)
-        return await self._client.json_patch(_cluster_path(cluster), operations, as_=RayCluster)
+        operations = _with_suspend(cluster, value=True)
+        await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
 
 
 def _cluster_path(cluster: RayCluster) -> str:
     return RAY_CLUSTERS.path(cluster.metadata.namespace, cluster.metadata.name)
 
 
-def _with_suspend(cluster: RayCluster, value: object) -> list[Operation]:
+def _with_suspend(cluster: RayCluster, *, value: bool) -> list[Operation]:
     """Set the field, unless the spec changed: then it is decided again what to do.
 
     A late suspension would end a gang that runs.

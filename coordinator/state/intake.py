@@ -6,8 +6,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.cluster.admission_rules import AdmissionRule
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    AdmissionRuleGone,
+    AdmissionRuleSeen,
+    AdmissionRulesListed,
     ClusterGone,
     ClusterSeen,
     CycleDue,
@@ -46,6 +50,7 @@ from coordinator.messages.events import (
 )
 from coordinator.state import pod_intake, resuming, terms
 from coordinator.state.known import Known
+from kube.objects.admission import ResourceQuota
 from kube.ray.ray_cluster import is_terminating, says_the_same
 from scheduling.model.gang import GangKey
 
@@ -177,11 +182,13 @@ def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:
 
 def _priority_class_seen(event: PriorityClassSeen, known: Known, moment: Moment) -> None:
     known.cache.priority_classes[event.priority_class.metadata.name] = event.priority_class
+    known.cache.admission.edition += 1
     known.agenda.dirty |= set(known.views)
 
 
 def _priority_class_gone(event: PriorityClassGone, known: Known, moment: Moment) -> None:
     known.cache.priority_classes.pop(event.name, None)
+    known.cache.admission.edition += 1
     known.agenda.dirty |= set(known.views)
 
 
@@ -223,6 +230,35 @@ def _decide_anew(known: Known) -> None:
     memory = known.cycles.memory
     known.cycles.memory = memory.only_promises() if memory else None
     known.agenda.cycle_wanted = True
+
+
+# --- how pods are admitted ----------------------------------------------------------------------
+
+
+def _admission_rule_seen(event: AdmissionRuleSeen, known: Known, moment: Moment) -> None:
+    known.cache.admission.put(event.rule)
+    _admitted_otherwise(known, event.rule)
+
+
+def _admission_rule_gone(event: AdmissionRuleGone, known: Known, moment: Moment) -> None:
+    known.cache.admission.drop(event.rule)
+    _admitted_otherwise(known, event.rule)
+
+
+def _admission_rules_listed(event: AdmissionRulesListed, known: Known, moment: Moment) -> None:
+    known.cache.admission.unlisted.discard(event.kind)
+    known.agenda.dirty |= known.cache.foreseen.keys()
+
+
+def _admitted_otherwise(known: Known, rule: AdmissionRule) -> None:
+    """Look at held gangs again; of a quota, which moves with each pod, only those that it stops."""
+    namespace = rule.metadata.namespace
+    for key in known.cache.foreseen:
+        view = known.views.get(key)
+        stopped = view is not None and view.held.problem is not None
+        concerned = stopped or not isinstance(rule, ResourceQuota)
+        if namespace in ("", key.namespace) and concerned:
+            known.agenda.dirty.add(key)
 
 
 # --- volumes ------------------------------------------------------------------------------------
@@ -271,6 +307,9 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     EvictionTried: pod_intake.eviction_tried,
     RayJobWriteEnded: _ray_job_write_ended,
     RayClusterWriteEnded: _ray_cluster_write_ended,
+    AdmissionRuleSeen: _admission_rule_seen,
+    AdmissionRuleGone: _admission_rule_gone,
+    AdmissionRulesListed: _admission_rules_listed,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

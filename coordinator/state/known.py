@@ -7,6 +7,7 @@ from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
+from coordinator.gang.foresight import Foresee
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -21,6 +22,8 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
+from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.foreseen.gang import foreseen_gang
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
@@ -98,7 +101,8 @@ class Known:
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
     came_at: float = float("-inf")
-    foresee: Foresee = not_foreseen
+    foresee: Foresee = foreseen_gang
+    profiles: Profiles = field(default_factory=lambda: STOCK)
     room: ReservedRoom = field(init=False)
 
     def __post_init__(self) -> None:
