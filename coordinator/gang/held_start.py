@@ -87,6 +87,12 @@ class HeldStart:
         if phase is Phase.RESUMED or phase is Phase.NONE:
             self.text = ""
 
+    def forget_tries(self) -> None:
+        """Drop what is of use only until the gang starts."""
+        self.returns = self.pauses = 0
+        self.foresight, self.foresight_of = NOTHING_FORESEEN, None
+        self.learned, self.learned_of = {}, None
+
     def is_behind(self, cluster: RayCluster) -> bool:
         """Say whether the RayCluster that was seen is older than the one of the phase."""
         return self.phase is not Phase.NONE and cluster.metadata.generation < self.generation

@@ -250,8 +250,9 @@ class GangView:
     @property
     def expects_pods(self) -> bool:
         """Whether the RayCluster was resumed and the pods of the minimum are still to come."""
-        missing = any(each.exist < each.terms.minimum for each in self.survey.standing)
-        return self.held.phase is Phase.RESUMED and missing and not self.released_any
+        if self.held.phase is not Phase.RESUMED or self.released_any:
+            return False
+        return any(each.exist < each.terms.minimum for each in self.survey.standing)
 
     @property
     def waits_for_room(self) -> bool:

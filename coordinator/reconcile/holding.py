@@ -221,7 +221,7 @@ def suspend_again(look: Look) -> Done:
     view.not_held = _not_held(look)
     doubt = _doubt(look)
     if view.released_any:
-        held.returns = held.pauses = 0
+        held.forget_tries()
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:
         held.doubt = Doubt(doubt, look.now) if doubt is not None else None
     if held.doubt is None or look.now < _due(look, held.doubt):

@@ -1,0 +1,360 @@
+"""Held gangs: their RayCluster is suspended until they are admitted, and no pod exists before."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator.messages.actions import (
+    DeletePod,
+    EvictPod,
+    FencePod,
+    ReleasePod,
+    ResumeRayCluster,
+    SuspendRayCluster,
+    WriteGangStatus,
+)
+from kube.foreseen.gang import is_foreseen
+from kube.objects import names
+from tests.coordinator.api import Outcome
+from tests.coordinator.builders import TEAM, Json, gang_of, node
+from tests.coordinator.deeds import opt
+from tests.coordinator.held import cluster_of, had_pods, held_gang, is_suspended
+from tests.coordinator.world import World, key
+
+
+def phase_of(world: World, name: str = "a") -> str:
+    """The phase of the held start as the record has it."""
+    said: dict[str, Any] = world.status(name).get("held", {})
+    return str(said.get("phase", ""))
+
+
+def sent(world: World, kind: type) -> int:
+    return sum(isinstance(each, kind) for replica in world.replicas for each in replica.log)
+
+
+def set_suspend(world: World, value: bool, name: str = "a") -> None:
+    """Have a person set the field."""
+    world.edit(name, suspend=value)
+
+
+def crowded(*clusters: Json, cpu: int = 4, replicas: int = 1) -> World:
+    """A world whose one node is full of gang b, which holds 4 CPUs."""
+    world = World(node("n1", cpu=cpu), replicas=replicas)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=30)
+    world.create(*clusters)
+    world.settle(seconds=30)
+    return world
+
+
+def test_a_held_gang_that_fits_not_has_no_pods_and_runs_whole_once_there_is_room() -> None:
+    world = crowded(held_gang("a", 3))
+    assert not had_pods(world.api, "a")
+    status = world.status("a")
+    assert (status["phase"], status["reason"]) == ("Queued", "InsufficientResources")
+    assert status["position"] == 1
+    assert phase_of(world) == "Waiting"
+    assert all("gated" not in each for each in status["podSets"])
+
+    world.delete("rayclusters", "b")
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+    assert world.status("a")["phase"] == "Running"
+    assert phase_of(world) == "Resumed"
+    assert names.HELD not in cluster_of(world.api, "a")["metadata"]["annotations"]
+
+
+def test_it_is_resumed_only_after_its_placement_is_written() -> None:
+    world = World(node("n1"))
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()  # the Gang
+    leader.cycle()
+    assert [type(each) for each in leader.todo] == [WriteGangStatus]
+    leader.act(outcome=Outcome.UNSENT)
+    assert not any(isinstance(each, ResumeRayCluster) for each in leader.todo)
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+    assert (sent(world, ResumeRayCluster), sent(world, SuspendRayCluster)) == (1, 0)
+
+
+def test_nothing_is_ever_written_to_a_foreseen_pod() -> None:
+    world = crowded(held_gang("a", 3), held_gang("c", 1), replicas=2)
+    world.elect(1)
+    world.settle(seconds=30)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    pods = [
+        each.pod.metadata.name if isinstance(each, ReleasePod | FencePod) else each.name
+        for replica in world.replicas
+        for each in replica.log
+        if isinstance(each, ReleasePod | FencePod | DeletePod | EvictPod)
+    ]
+    assert pods
+    assert not [name for name in pods if "~" in name]
+    heads = [each for replica in world.replicas for each in replica.echoed if each.regarding]
+    assert not [each for each in heads if each.regarding and "~" in each.regarding.name]
+
+
+def test_a_gang_whose_placement_is_written_keeps_its_room_until_its_pods_come() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act_all()
+    leader.hear_all()  # resumed; KubeRay is slow
+    assert not is_suspended(world.api, "a")
+    world.create(gang_of("b", 0))
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all()
+    assert phase_of(world) == "Resumed"
+    assert "0 of 4 pods exist" in world.status("a")["message"]
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+    assert world.status("b")["phase"] == "Queued"
+
+
+def test_pods_that_come_one_by_one_are_released_together() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act_all()
+    leader.hear_all()
+    world.kuberay()
+    for _ in range(3):
+        leader.hear("pods", 1)
+        leader.act_all()
+        leader.cycle()
+        assert not leader.releases()
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def stopped_kuberay(world: World) -> None:
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+
+
+def test_where_no_pods_come_it_is_suspended_again_and_others_get_the_room() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    stopped_kuberay(world)
+    world.settle(seconds=20)
+    assert phase_of(world) == "Resumed"
+    world.settle(seconds=290)
+    assert sent(world, SuspendRayCluster) == 1
+    assert "placement" not in world.status("a")
+    assert "is KubeRay running?" in world.status("a")["message"]
+
+
+def test_a_new_leader_goes_on_in_every_state() -> None:
+    """At each point of the way another replica takes over, and the gang runs whole."""
+    for steps in range(14):
+        world = World(node("n1", cpu=4), replicas=2)
+        world.create(held_gang("a", 3))
+        leader = world.replicas[0]
+        for _ in range(steps):
+            if leader.todo:
+                leader.act()
+            elif leader.watch.waiting():
+                leader.hear_all()
+            elif leader.state.cycle_wanted:
+                leader.cycle()
+            else:
+                world.controllers()
+        leader.restart()
+        world.elect(1)
+        world.settle(seconds=60)
+        assert world.bound("a") == {"n1": 4}, steps
+        assert phase_of(world) == "Resumed", steps
+        assert sent(world, SuspendRayCluster) == 0, steps
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_person_who_resumes_it_has_its_pods_gated_and_decided_as_ever(replicas: int) -> None:
+    world = crowded(held_gang("a", 3), replicas=replicas)
+    set_suspend(world, False)
+    world.settle(seconds=30)
+    assert (world.gated("a"), phase_of(world)) == (4, "")
+    if replicas > 1:
+        world.elect(1)
+        world.settle(seconds=30)
+    assert world.gated("a") == 4
+    world.delete("rayclusters", "b")
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_person_who_suspends_it_while_it_runs_keeps_it_suspended(replicas: int) -> None:
+    world = World(node("n1", cpu=4), replicas=replicas)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    set_suspend(world, True)
+    world.settle(seconds=30)
+    if replicas > 1:
+        world.elect(1)
+        world.settle(seconds=30)
+    assert is_suspended(world.api, "a")
+    assert (world.status("a")["reason"], phase_of(world)) == ("Suspended", "")
+    set_suspend(world, False)
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_a_persons_own_suspension_is_left_alone() -> None:
+    world = World(node("n1", cpu=4))
+    cluster = gang_of("a", 3, annotations={names.CREATE_PODS: names.CREATE_WHEN_ADMITTED})
+    cluster["spec"]["suspend"] = True
+    world.create(cluster)
+    world.settle(seconds=60)
+    assert is_suspended(world.api, "a")
+    assert world.status("a")["reason"] == "Suspended"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_opt_out_resumes_it_and_leaves_nothing(replicas: int) -> None:
+    world = crowded(held_gang("a", 3), replicas=replicas)
+    opt(world, "false")
+    if replicas > 1:
+        world.elect(1)
+    world.settle(seconds=30)
+    assert not is_suspended(world.api, "a")
+    assert len(world.pods("a")) == 4
+    assert world.gated("a") == 0
+    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
+
+
+def test_an_opt_out_before_the_first_look_resumes_it_too() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3, labels={names.OPT_IN: "false"}))
+    world.settle(seconds=30)
+    assert not is_suspended(world.api, "a")
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_when_it_is_deleted_its_gang_goes_and_nothing_is_kept() -> None:
+    world = crowded(held_gang("a", 3))
+    world.delete("rayclusters", "a")
+    world.settle(seconds=30)
+    assert [each["metadata"]["name"] for each in world.api.all("gangs")] == ["b"]
+
+
+def test_an_edited_template_is_decided_anew() -> None:
+    world = crowded(held_gang("a", 3))
+    groups = msgspec.to_builtins(cluster_of(world.api, "a")["spec"]["workerGroupSpecs"])
+    groups[0]["replicas"] = 0
+    world.edit("a", workerGroupSpecs=groups)
+    world.scale("b", 2)
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 1}
+
+
+def test_create_pods_always_resumes_it_at_once() -> None:
+    world = crowded(held_gang("a", 3))
+    cluster = cluster_of(world.api, "a")
+    world.api.change(
+        cluster, lambda obj: obj["metadata"]["annotations"].update({names.CREATE_PODS: "always"})
+    )
+    world.settle(seconds=30)
+    assert (world.gated("a"), phase_of(world)) == (4, "")
+
+
+def with_injected(world: World, extra: int) -> None:
+    """Have a foreign webhook add a container of so many CPUs to every pod of a."""
+    made = world._make_pod
+
+    def make_pod(cluster: Json, pod_set: Json, replica: str) -> None:
+        side_car = {"name": "proxy", "resources": {"requests": {"cpu": str(extra)}}}
+        template = msgspec.to_builtins(pod_set["template"])
+        template["spec"]["containers"] = [*template["spec"]["containers"], side_car]
+        made(cluster, {**pod_set, "template": template}, replica)
+
+    world._make_pod = make_pod  # type: ignore[method-assign]
+
+
+def test_pods_that_come_larger_and_fit_are_decided_again() -> None:
+    world = World(node("n1", cpu=8))
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 4}
+    assert sent(world, SuspendRayCluster) == 0
+
+
+def test_pods_that_come_larger_and_do_not_fit_are_suspended_again_and_it_learns() -> None:
+    world = World(node("n1", cpu=6))
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=60)
+    assert is_suspended(world.api, "a")
+    assert not world.pods("a")
+    status = world.status("a")
+    assert (status["reason"], phase_of(world)) == ("NeverFits", "Waiting")
+    assert "came with 2 cpu instead of 1" in status["message"]
+    resumed = sent(world, ResumeRayCluster)
+    world.settle(seconds=600)
+    assert sent(world, ResumeRayCluster) == resumed  # it knows by now
+
+    world.create(node("n2", cpu=6))
+    world.settle(seconds=60)
+    assert sum(world.bound("a").values()) == 4
+
+
+def test_a_node_that_is_lost_between_placement_and_pods_has_it_placed_elsewhere() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act_all()
+    world.delete("nodes", "n1")
+    world.create(node("n2", cpu=4))
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n2": 4}
+
+
+def quota(pods: int, used: int = 0) -> Json:
+    return {
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": TEAM},
+        "spec": {"hard": {"pods": str(pods)}},
+        "status": {"hard": {"pods": str(pods)}, "used": {"pods": str(used)}},
+    }
+
+
+def test_a_quota_of_the_namespace_keeps_it_waiting_and_nothing_is_created() -> None:
+    world = World(node("n1", cpu=4), quota(3))
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    assert not had_pods(world.api, "a")
+    status = world.status("a")
+    assert status["reason"] == "PodsRefused"
+    assert "ResourceQuota few: the gang needs 4 of pods; 3 of 3 are left" in status["message"]
+
+    raised = next(world.api.all("resourcequotas"))
+    world.api.change(raised, lambda obj: obj.update(quota(4) | {"metadata": obj["metadata"]}))
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_a_quota_is_not_given_out_twice() -> None:
+    world = World(node("n1", cpu=8), quota(4))
+    world.create(held_gang("a", 3), held_gang("b", 3))
+    world.settle(seconds=30)
+    assert sum(had_pods(world.api, name) for name in "ab") == 1
+
+
+def test_queues_count_it_and_evictions_of_it_need_no_pods() -> None:
+    world = crowded(held_gang("a", 3))
+    assert world.leader.state.reports.census.pending["default"] == 1
+    assert is_foreseen(world.leader.state.views[key("a")].held.foresight.pods[0])
