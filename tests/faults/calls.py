@@ -27,6 +27,11 @@ def is_placement(call: Call) -> bool:
     return any("placement" in (operation.get("value") or ()) for operation in call.content)
 
 
+def is_resumption(call: Call) -> bool:
+    """Whether the request resumes a held RayCluster."""
+    return call.method == "PATCH" and "/rayclusters/" in call.path
+
+
 def of_other_pods(call: Call) -> bool:
     """Whether the request lists or watches the pods that are not of Ray clusters."""
     return "/pods?" in call.path and "notin" in call.path
