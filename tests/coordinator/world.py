@@ -62,6 +62,7 @@ from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
+from tests.kube.ray.clusters import read_cluster
 from tests.oracle.ingredients.pod_affinity import PodAffinity
 from tests.oracle.model import Scene
 
@@ -89,7 +90,10 @@ _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WAT
 def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
-    obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
+    content = change.new if change.new is not None else change.old
+    obj = (
+        read_cluster(content) if kind is ray_objects.RayCluster else msgspec.convert(content, kind)
+    )
     projected = {
         **_PROJECTED,
         "pods": reduce,
