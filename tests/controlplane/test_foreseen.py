@@ -7,9 +7,11 @@ in a namespace whose LimitRange, PriorityClass and RuntimeClass change the pods.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,11 +22,13 @@ import yaml
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, Outlook, foreseen_gang, observed_pods
+from kube.foreseen.namespace_quota import QuotaShortage, namespace_quota
 from kube.objects import names
-from kube.objects.admission import LimitRange, RuntimeClass
+from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.core import Pod, PriorityClass
 from kube.objects.ray import RayCluster
 from kube.ray.ray_cluster import essential
+from scheduling.model.quantity import request_amount
 from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
@@ -56,11 +60,32 @@ SANDBOX = {
 }
 _SMALL = {"name": "small", "image": "none", "resources": {"requests": {"cpu": "0"}}}
 TOO_SMALL = {"metadata": {"name": "small"}, "spec": {"containers": [_SMALL]}}
+SIDES = ("", "requests.", "limits.")
+COMPUTE = ("pods", *(f"{side}{name}" for side in SIDES for name in ("cpu", "memory")))
+OTHERS = (  # no scope goes with these
+    *(f"{side}ephemeral-storage" for side in SIDES),
+    *("count/pods", "requests.nvidia.com/gpu", "requests.google.com/tpu"),
+)
+SCOPES: dict[str, Json] = {
+    "all": {},
+    "terminating": {"scopes": ["Terminating"]},
+    "not-terminating": {"scopes": ["NotTerminating"]},
+    "best-effort": {"scopes": ["BestEffort"]},
+    "not-best-effort": {"scopes": ["NotBestEffort"]},
+    "any-class": {"scopes": ["PriorityClass"]},
+    "no-such-class": {
+        "scopeSelector": {
+            "matchExpressions": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": ["other"]}
+            ]
+        }
+    },
+}
 T = TypeVar("T")
 
 
 def awkward() -> Json:
-    """A RayCluster with what samples do not have."""
+    """A gang with what samples do not have: a deadline, side-cars, label keys, host ports."""
     own = {names.RAY_GROUP: "odd", "team": "a"}
     terms = [{"topologyKey": "rack", "labelSelector": {}, "matchLabelKeys": ["team"]}]
     nearest = [{**terms[0], "mismatchLabelKeys": [names.RAY_CLUSTER], "matchLabelKeys": []}]
@@ -68,6 +93,7 @@ def awkward() -> Json:
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     odd = {
         "hostNetwork": True,
+        "activeDeadlineSeconds": 3600,
         "runtimeClassName": RUNTIME,
         "tolerations": [
             {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
@@ -249,8 +275,41 @@ def judge(plot: Plot) -> None:
 
     wait_until(lambda: not missing(), "all pods to be there", every=1, seen=missing)
     there = pods_made(plot)
+    judge_quotas(plot, [each for each in foreseen.values() if isinstance(each, Foreseen)])
     wrong = {files[n]: differences(ours[n], there[cluster]) for cluster, n in full.items()}
     assert {file: said for file, said in wrong.items() if said} == {}
+
+
+def judge_quotas(plot: Plot, foreseen: list[Foreseen]) -> None:
+    """Compare what quotas would be charged with what the quota controller counts of real pods.
+
+    Nothing is admitted under these quotas: they come after the pods.
+    """
+    for name, scope in SCOPES.items():
+        counted = ("pods",) if name == "best-effort" else (*COMPUTE, *([] if scope else OTHERS))
+        spec = {"hard": dict.fromkeys(counted, "0"), **scope}
+        plot.create({"kind": "ResourceQuota", "metadata": {"name": name}, "spec": spec})
+    plot.wait(lambda: all(map(is_counted, plot.all("ResourceQuota"))), "the quotas to be counted")
+    for each in plot.all("ResourceQuota"):
+        used = {key: amount(key, text) for key, text in each["status"]["used"].items()}
+        free = {**each, "status": {**each["status"], "used": dict.fromkeys(used, "0")}}
+        quota = read(free, ResourceQuota)
+        needed: Counter[str] = Counter()
+        for short in chain.from_iterable(namespace_quota(one, [quota]) for one in foreseen):
+            if isinstance(short, QuotaShortage):
+                needed[short.resource] += short.needed
+        assert needed == {key: n for key, n in used.items() if n}, each["metadata"]["name"]
+
+
+def is_counted(quota: Json) -> bool:
+    """Whether the quota controller has looked at a quota."""
+    used = quota.get("status", {}).get("used", {})
+    return bool(used.keys() == quota["spec"]["hard"].keys())
+
+
+def amount(resource: str, text: str) -> int:
+    """Read an amount of a quota into whole numbers."""
+    return request_amount(resource.removeprefix("requests.").removeprefix("limits."), text)
 
 
 def create_all(plot: Plot) -> dict[str, str]:
@@ -274,7 +333,8 @@ def test_pods_of_all_samples_are_foreseen(muster: Muster) -> None:
 @pytest.mark.parametrize("version", [each for each in KUBERAY if each != DEFAULT_KUBERAY])
 def test_pods_of_the_samples_of_other_versions_are_foreseen(tmp_path: Path, version: str) -> None:
     """The same with the operators and samples of the other versions of KubeRay."""
-    options = with_muster(Options(kuberay_version=version))
+    gates = ("--feature-gates=RayJobDeletionPolicy=true",)  # on by default since 1.6
+    options = with_muster(Options(kuberay_version=version, kuberay_args=gates))
     with Cluster.start(tmp_path / "root", options) as cluster:
         start_muster(cluster)
         with changing_namespace(cluster, "foreseen") as plot:

@@ -62,7 +62,6 @@ from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
-from tests.kube.ray.clusters import read_cluster
 from tests.oracle.ingredients.pod_affinity import PodAffinity
 from tests.oracle.model import Scene
 
@@ -90,10 +89,8 @@ _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WAT
 def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
-    content = change.new if change.new is not None else change.old
-    obj = (
-        read_cluster(content) if kind is ray_objects.RayCluster else msgspec.convert(content, kind)
-    )
+    content = change.new or change.old or {}
+    obj = msgspec.json.decode(msgspec.json.encode(content), type=kind)
     projected = {
         **_PROJECTED,
         "pods": reduce,

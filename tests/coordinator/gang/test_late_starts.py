@@ -1,5 +1,6 @@
 """How often a gang is started again that is never ready, and after which pauses."""
 
+import msgspec
 import pytest
 
 from coordinator.gang.late_starts import (

@@ -145,7 +145,7 @@ def test_templates_that_are_not_kept_are_unforeseeable() -> None:
     for each in (cluster(suspend=False), cluster(group(made_of=large))):
         found = foreseen_gang(each, Admission())
         assert isinstance(found, Unforeseeable)
-        assert "have more than 262144 bytes" in found.message
+        assert "have more than 65536 bytes" in found.message
 
 
 def test_a_gang_is_foreseen_alike_each_time() -> None:

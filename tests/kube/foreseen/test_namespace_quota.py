@@ -31,9 +31,9 @@ def quota(hard: Json, used: Json | None = None, name: str = "q", **spec: Any) ->
     return read(raw, ResourceQuota)
 
 
-def gang(replicas: int = 4, resources: Json = BOTH, **spec: Any) -> Foreseen:
+def gang(replicas: int = 4, asked: Json = BOTH, **spec: Any) -> Foreseen:
     """A head and workers that all ask for the same."""
-    made = template(container(resources), **spec)
+    made = template(container(asked), **spec)
     return foreseen(group(replicas, made), head=made)
 
 
