@@ -43,7 +43,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 """Seconds until a gang asks for room again that was suspended again in vain."""
 
 STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
-"""Reasons to wait that ask somebody to act on pods or RayCluster as they are."""
+"""Reasons to wait for which pods or RayCluster are to be changed as they are."""
 
 
 def notice(look: Look) -> None:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from kube.codec.fields import ByResource, InvalidObject, quantity, read_amounts
-from kube.foreseen.amounts import container_total, limits, pod_total, requests
+from kube.foreseen.amounts import (
+    Side,
+    all_containers,
+    container_amounts,
+    container_total,
+    pod_total,
+)
 from kube.foreseen.limit_ranges import refusal, with_defaults
 from kube.objects import names
 from kube.objects.admission import LimitRange, RuntimeClass, RuntimeScheduling
@@ -90,7 +96,7 @@ def _pod_level(spec: TemplateSpec, whole: TemplateResources) -> TemplateResource
     """Fill in the pod's own requests where it has limits: from its containers, else from those."""
     if not whole.limits:
         return whole
-    sums = container_total(spec, requests).items()
+    sums = container_total(spec, Side.REQUESTS).items()
     asked = {name: quantity(name, n) for name, n in sums if name in (CPU, MEMORY)}
     of_limits = {name: n for name, n in whole.limits.items() if _is_pod_level(name)}
     return replace(whole, requests={**of_limits, **asked, **whole.requests})
@@ -230,11 +236,12 @@ def _term(found: TemplateAffinityTerm, labels: Labels) -> TemplateAffinityTerm:
 
 def _check_limits(spec: TemplateSpec) -> None:
     """Refuse amounts that are none, and requests above a limit, also one of a LimitRange."""
-    pod_total(spec, requests), pod_total(spec, limits)
-    for each in (*spec.containers, *spec.init_containers):
-        where = f"{each.name}.resources"
-        most = read_amounts(each.resources.limits, f"{where}.limits")
-        for name, asked in read_amounts(each.resources.requests, f"{where}.requests").items():
+    for side in Side:
+        pod_total(spec, side)
+    for each, where in all_containers(spec):
+        most = container_amounts(each, Side.LIMITS, where)
+        for name, asked in container_amounts(each, Side.REQUESTS, where).items():
             if asked > most.get(name, asked):
+                named = f"{where}[{each.name}].resources.requests[{name}]"
                 limit = f"at most {quantity(name, most[name])}, the limit"
-                raise InvalidObject(f"{where}.requests[{name}]", quantity(name, asked), limit)
+                raise InvalidObject(named, quantity(name, asked), limit)

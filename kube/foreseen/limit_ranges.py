@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kube.codec.fields import ByResource, quantity, read_amounts
-from kube.foreseen.amounts import limits, pod_total, requests
+from kube.codec.fields import ByResource, quantity
+from kube.foreseen.amounts import Side, all_containers, container_amounts, pod_total
 from kube.objects.admission import LimitRange, LimitRangeItem
-from kube.objects.base import Quantities
+from kube.objects.base import Quantities, Quantity
 from kube.objects.pod_templates import TemplateContainer, TemplateResources, TemplateSpec
 from scheduling.model.amounts import CPU
-from scheduling.model.quantity import request_amount
+from scheduling.model.quantity import MAX_AMOUNT, BadQuantity, request_amount
 
 
 def with_defaults(spec: TemplateSpec, found: Iterable[LimitRange]) -> TemplateSpec:
@@ -52,34 +52,45 @@ def _filled(container: TemplateContainer, usual: TemplateResources) -> TemplateC
 def _faults(spec: TemplateSpec, found: LimitRange) -> Iterator[str]:
     for item in found.spec.limits:
         if item.type == "Container":
-            for each in (*spec.containers, *spec.init_containers):
-                asked = read_amounts(each.resources.requests, f"{each.name}.resources.requests")
-                most = read_amounts(each.resources.limits, f"{each.name}.resources.limits")
+            for each, where in all_containers(spec):
+                asked = container_amounts(each, Side.REQUESTS, where)
+                most = container_amounts(each, Side.LIMITS, where)
                 yield from _breaches(item, asked, most, f"container {each.name}")
         elif item.type == "Pod":
-            yield from _breaches(
-                item, pod_total(spec, requests), pod_total(spec, limits), "the pod"
-            )
+            asked, most = pod_total(spec, Side.REQUESTS), pod_total(spec, Side.LIMITS)
+            yield from _breaches(item, asked, most, "the pod")
 
 
 def _breaches(item: LimitRangeItem, asked: ByResource, most: ByResource, of: str) -> Iterator[str]:
     """Name the bounds of one entry that requests or limits break."""
-    for name, least in read_amounts(item.min, "min").items():
+    for name, least in _bounds(item.min).items():
         for what, found in (("request", asked.get(name)), ("limit", most.get(name, least))):
             if found is None or found < least:
                 yield _said(f"{what} of {of}", name, found, f"at least {quantity(name, least)}")
-    for name, largest in read_amounts(item.max, "max").items():
+    for name, largest in _bounds(item.max).items():
         for what, found in (("limit", most.get(name)), ("request", asked.get(name, largest))):
             if found is None or found > largest:
                 yield _said(f"{what} of {of}", name, found, f"at most {quantity(name, largest)}")
     yield from _ratios(item.max_limit_request_ratio, asked, most, of)
 
 
+def _bounds(found: Quantities) -> ByResource:
+    return {name: _bound(name, text) for name, text in found.items()}
+
+
+def _bound(name: str, text: Quantity) -> int:
+    """Read a bound; one beyond 64 bits is as large as any amount can be."""
+    try:
+        return request_amount(name, str(text))
+    except BadQuantity:
+        return MAX_AMOUNT
+
+
 def _ratios(ratios: Quantities, asked: ByResource, most: ByResource, of: str) -> Iterator[str]:
     for name, text in ratios.items():
         request, limit = asked.get(name, 0), most.get(name, 0)
         allowed = f"at most {text} times the request"
-        if not request or not limit or limit * 1000 > request * request_amount(CPU, str(text)):
+        if not request or not limit or limit * 1000 > request * _bound(CPU, text):
             yield _said(f"limit of {of}", name, limit or None, allowed)
 
 

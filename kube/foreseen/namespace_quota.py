@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kube.codec.fields import ByResource, quantity, read_amounts
-from kube.foreseen.amounts import limits, pod_total, requests
+from kube.foreseen.amounts import Side, all_containers, pod_total
 from kube.foreseen.gang import Foreseen, ForeseenPodSet
 from kube.objects.admission import ResourceQuota, ScopeRequirement
 from kube.objects.base import Quantities
@@ -101,7 +101,7 @@ def _needed(pod_sets: Iterable[ForeseenPodSet]) -> Counter[str]:
 def _charged(spec: TemplateSpec) -> ByResource:
     """Return what a pod is charged with, by the names that quotas use."""
     overhead = read_amounts(spec.overhead, "spec.overhead")
-    asked, most = Counter(pod_total(spec, requests)), Counter(pod_total(spec, limits))
+    asked, most = Counter(pod_total(spec, Side.REQUESTS)), Counter(pod_total(spec, Side.LIMITS))
     asked.update(overhead)
     most.update({name: amount for name, amount in overhead.items() if most[name]})
     charged = {f"{_REQUESTS}{name}": amount for name, amount in asked.items()}
@@ -120,7 +120,7 @@ def _silent(pod_set: ForeseenPodSet, bounded: Iterable[str]) -> Iterator[str]:
     if spec.resources is not None and (spec.resources.requests or spec.resources.limits):
         return
     for resource in sorted({*bounded} & {*_TO_BE_SAID}):
-        for each in (*spec.containers, *spec.init_containers):
+        for each, _field in all_containers(spec):
             if _base(resource) not in _said(each, resource):
                 container = f"container {each.name} of {pod_set.name}"
                 yield f"{container} must say {resource}, which the quota counts"
@@ -195,7 +195,7 @@ def _holds(scope: ScopeRequirement, spec: TemplateSpec) -> bool:
 def _holds_of_class(scope: ScopeRequirement, name: str) -> bool:
     match scope.operator:
         case "In":
-            return name in scope.values
+            return bool(name) and name in scope.values
         case "NotIn":
             return name not in scope.values
         case "Exists":
@@ -207,7 +207,7 @@ def _holds_of_class(scope: ScopeRequirement, name: str) -> bool:
 
 def _is_best_effort(spec: TemplateSpec) -> bool:
     """Say whether neither a container nor the pod says anything about CPU and memory."""
-    said = (each.resources for each in (*spec.containers, *spec.init_containers))
+    said = (each.resources for each, _field in all_containers(spec))
     return not any(_says(each) for each in (*said, *((spec.resources,) if spec.resources else ())))
 
 

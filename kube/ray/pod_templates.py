@@ -10,8 +10,8 @@ from kube.objects.base import Labels
 from kube.objects.pod_templates import AutoscalerOptions, GroupTemplate, PodTemplate
 from kube.objects.ray import ABSENT, RayClusterSpec, WorkerGroup
 
-MOST_BYTES = 256 * 1024
-"""Templates of one RayCluster, reduced to the fields that are read; a usual one has 1 to 2 KiB."""
+MOST_BYTES = 64 * 1024
+"""Templates of one RayCluster, reduced to the fields that are read; a usual one has 1 KiB."""
 
 T = TypeVar("T")
 _Change: TypeAlias = Callable[[msgspec.Raw, Any], msgspec.Raw]

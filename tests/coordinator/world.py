@@ -97,8 +97,8 @@ _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WAT
 def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
-    sent = change.new if change.new is not None else change.old
-    obj = msgspec.json.decode(msgspec.json.encode(sent), type=kind)
+    content = change.new or change.old or {}
+    obj = msgspec.json.decode(msgspec.json.encode(content), type=kind)
     projected = {
         **_PROJECTED,
         "pods": reduce,
