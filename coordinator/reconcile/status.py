@@ -31,7 +31,7 @@ from kube.codec.placement import placement_to_status, shortage_to_status
 from kube.foreseen.gang import is_foreseen
 from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
-from reservation.slots import is_released
+from reservation.slots import is_released, slots_of
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
@@ -158,6 +158,9 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
     placement = view.reservation.placement
+    if view.expects_pods and placement is not None:
+        nodes = {slot.node for slot in slots_of(placement)}
+        plural = "" if len(nodes) == 1 else "s"
     order = order_in_words(placement) if placement is not None else ""
     said = f"{pods} pods placed on {len(nodes)} node{plural}{order}"
     return Explained(phase, Reason.ADMITTED, said)
