@@ -55,7 +55,7 @@ class ClusterCache:
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
         self.foreseen: dict[GangKey, tuple[bool, bool]] = {}
-        """The gangs whose pods do not exist yet: whether these have constraints, or mount claims."""
+        """Gangs whose pods do not exist yet: whether these have constraints, or mount claims."""
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 

@@ -124,7 +124,9 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
 
 def with_learned(held: HeldStart, cluster: RayCluster) -> tuple[ObservedPod, ...]:
     """Return the foreseen pods in the shapes in which they came, if they came before."""
-    if held.learned and held.learned_of is None:
+    if not held.learned:
+        return held.foresight.pods
+    if held.learned_of is None:
         held.learned_of = resumed(cluster).spec
     if held.learned_of != resumed(cluster).spec:
         held.learned, held.learned_of = {}, None

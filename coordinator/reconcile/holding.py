@@ -42,6 +42,9 @@ LATE, REFUSED, UNFIT = "late", "refused", "unfit"
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 """Seconds until a gang asks for room again that was suspended again in vain."""
 
+TEXT_LIMIT = 600
+"""Characters of what is said of the last try, beside why the gang waits now."""
+
 STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
 """Reasons to wait for which pods or RayCluster are to be changed as they are."""
 
@@ -91,14 +94,11 @@ def foresee(look: Look) -> Done:
     """Have the pods that the templates tell of stand for those of the gang."""
     held, cluster = look.view.held, _as_it_is(look)
     rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
-    read = cluster, rules.edition
-    if (
-        held.foresight_of is None
-        or held.foresight_of[0] is not cluster
-        or held.foresight_of != read
-    ):
+    known = held.foresight_of
+    if known is None or known[0] is not cluster or known[1] != rules.edition:
         outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
-        held.foresight, held.foresight_of = foresight_of(outlook, look.scene.profiles), read
+        held.foresight = foresight_of(outlook, look.scene.profiles)
+        held.foresight_of = cluster, rules.edition
     look.pods = list(with_learned(held, look.cluster))
     look.scene.cache.foresee(look.view.key, look.pods)
     return NOTHING_DONE
@@ -107,9 +107,10 @@ def foresee(look: Look) -> Done:
 def end_at_once(look: Look) -> Done:
     """Stop a gang that has a placement and no pods, where it is to be stopped."""
     view = look.view
-    if view.eviction.endings and not _is_being_resumed(look):
-        view.reservation.placement = None
-        view.eviction.finish()
+    if not view.eviction.endings or _is_being_resumed(look):
+        return NOTHING_DONE
+    view.reservation.placement = None
+    view.eviction.finish()
     return SURVEY_AGAIN
 
 
@@ -125,7 +126,8 @@ def give_up(look: Look) -> Done:
     if _is_never_resumed(look):
         view.reservation.placement = None
         refusal = view.held.attempts.refusal or "the API server does not answer"
-        _pause(look, NotReady(Reason.HELD, f"it could not be resumed: {refusal}"))
+        view.held.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
+        _pause(look, NotReady(Reason.HELD, view.held.text))
         return SURVEY_AGAIN
     done = drop_lost_slots(look)
     if done.resurvey:
@@ -136,7 +138,7 @@ def give_up(look: Look) -> Done:
 def ask_ahead(look: Look) -> Done:
     """Ask for room for the pods that are to come, unless something is known to stop them."""
     done, view = ask(look), look.view
-    hindrance = _hindrance(look)
+    hindrance = _hindrance(look) if view.understood.terms is not None else None
     if hindrance is not None and view.reservation.placement is None:
         view.queueing.asked, view.queueing.refusal = hindrance, None
     return done
@@ -146,14 +148,12 @@ def _hindrance(look: Look) -> NotReady | None:
     left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
     if left:
         some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
-        return NotReady(
-            Reason.HELD, f"the RayCluster is suspended again; {some} left to be deleted"
-        )
+        said = f"the RayCluster is suspended again; {some} left to be deleted"
+        return NotReady(Reason.HELD, said)
     held = look.view.held
     if held.foresight.unforeseeable:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
-    paused = look.view.held.paused if look.now < look.view.held.paused_until else None
-    return look.view.held.problem or paused
+    return held.problem or (held.paused if look.now < held.paused_until else None)
 
 
 def _problem(look: Look) -> NotReady | None:
@@ -245,7 +245,7 @@ def _doubt(look: Look) -> str | None:
     view, asked = look.view, look.view.queueing.asked
     if view.held.phase is not Phase.RESUMED or view.released_any or not look.scene.sighted:
         return None
-    if view.understood.terms is None or any(pod.node for pod in look.pods):
+    if view.understood.terms is None or not all(pod.gated for pod in look.pods):
         return None
     if view.expects_pods:
         return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
@@ -273,7 +273,7 @@ def _return(look: Look, doubt: Doubt) -> Done:
     if doubt.kind != UNFIT or held.returns:
         reason = Reason.PODS_REFUSED if doubt.kind == REFUSED else Reason.HELD
         _pause(look, NotReady(reason, why))
-    held.returns, held.text = held.returns + 1, why
+    held.returns, held.text = held.returns + 1, why[:TEXT_LIMIT]
     return SURVEY_AGAIN
 
 

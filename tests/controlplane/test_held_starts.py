@@ -1,6 +1,7 @@
 """Held gangs on the real control plane: no pod exists until the whole gang has its place."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, ray
 WHEN_ADMITTED = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED}
 
 
-def held(name: str, workers: int = 2, **more: object) -> Json:
+def held(name: str, workers: int = 2, **more: Any) -> Json:
     """A gang of so many workers and a head that is to be held."""
     cluster = gang(name, group(replicas=workers), **more)
     cluster["metadata"]["annotations"] = dict(WHEN_ADMITTED)

@@ -51,11 +51,11 @@ from kube.codec.pod_requests import pod_used
 from kube.codec.scheduler_profiles import STOCK, Profiles
 from kube.codec.storage import WATCHES
 from kube.objects import core as core_objects
-from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
+from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
 from scheduling.filters.feasibility import feasible

@@ -106,7 +106,7 @@ def stored(review: Json, decision: Hold | Leave) -> Json:
 def is_held(review: Json, *args: Any, **kwargs: Any) -> bool:
     """Whether it is suspended afterwards by Muster, as both say or none does."""
     after = stored(review, decided(review, *args, **kwargs))
-    noted = after["metadata"].get("annotations", {}).get(names.HELD) == "true"
+    noted = bool(after["metadata"].get("annotations", {}).get(names.HELD) == "true")
     suspended = bool(after["spec"].get("suspend"))
     assert noted == (suspended and not review["request"]["object"]["spec"].get("suspend"))
     return noted

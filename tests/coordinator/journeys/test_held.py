@@ -14,12 +14,24 @@ from coordinator.messages.actions import (
     SuspendRayCluster,
     WriteGangStatus,
 )
-from kube.foreseen.gang import is_foreseen
+from kube.api.errors import Forbidden
+from kube.foreseen.gang import NeverAdmitted, Unforeseeable, is_foreseen
 from kube.objects import names
-from tests.coordinator.api import Outcome
-from tests.coordinator.builders import TEAM, Json, gang_of, node
+from tests.coordinator.api import Key, Outcome
+from tests.coordinator.builders import (
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.deeds import opt
-from tests.coordinator.held import cluster_of, had_pods, held_gang, is_suspended
+from tests.coordinator.held import cluster_of, had_pods, held, held_gang, is_suspended
+from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.stopping import choose_whole, condition
 from tests.coordinator.world import World, key
 
 
@@ -358,3 +370,202 @@ def test_queues_count_it_and_evictions_of_it_need_no_pods() -> None:
     world = crowded(held_gang("a", 3))
     assert world.leader.state.reports.census.pending["default"] == 1
     assert is_foreseen(world.leader.state.views[key("a")].held.foresight.pods[0])
+
+
+LOWER = {"withinQueue": "LowerPriority"}
+IN_TEAM = {names.OPT_IN: "true", names.QUEUE: "team"}
+
+
+def urgent(name: str, workers: int) -> Json:
+    """A Ray cluster of priority 10 in the queue team."""
+    workers_of_it = group("workers", workers, priority=10)
+    return ray_cluster(name, workers_of_it, head=template(priority=10), labels=IN_TEAM)
+
+
+def test_a_held_gang_may_stop_others_and_starts_in_their_room() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(gang_of("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    world.create(held(urgent("p", 3)))
+    world.settle(seconds=60)
+    assert world.bound("p") == {"n1": 4}
+    assert world.status("low")["phase"] == "Queued"
+
+
+def test_a_held_gang_that_is_stopped_for_another_is_suspended_again_and_comes_back() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(held_gang("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    world.create(urgent("p", 3))
+    world.settle(seconds=60)
+    assert world.bound("p") == {"n1": 4}
+    assert (is_suspended(world.api, "low"), world.pods("low")) == (True, [])
+    assert phase_of(world, "low") == "Waiting"
+    assert world.status("low")["phase"] == "Queued"
+
+    world.delete("rayclusters", "p")
+    world.settle(seconds=60)
+    assert world.bound("low") == {"n1": 4}
+
+
+def test_a_held_gang_that_has_a_placement_and_no_pods_is_stopped_at_once() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(held_gang("low", 3, labels=IN_TEAM))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act(outcome=Outcome.DONE)  # the placement
+    leader.todo.clear()  # the resumption is never sent
+    leader.state.views[key("low")].held.ended(0.0, "not sent", "")
+    world.create(urgent("p", 3))
+    world.kuberay()
+    leader.hear_all()
+    leader.act_all_but(ResumeRayCluster)
+    choose_whole(world, "p", "low")
+    leader.act_all_but(ResumeRayCluster)
+    assert "placement" not in world.status("low")
+    assert not had_pods(world.api, "low")
+
+
+def test_what_can_only_be_known_of_pods_that_exist_is_not_held() -> None:
+    world = crowded(held_gang("c", 0))
+    leader = world.leader
+    leader.state.foresee = lambda *_: Unforeseeable("headGroupSpec.template: spec.nodeName")
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    assert (world.gated("a"), phase_of(world)) == (4, "")
+    told = condition(world, "a", "StartHeld")
+    assert (told["status"], told["reason"]) == ("False", "NotHeld")
+    assert "spec.nodeName" in told["message"]
+
+
+def test_pods_that_nothing_would_admit_are_not_created() -> None:
+    world = World(node("n1", cpu=4))
+    world.leader.state.foresee = lambda *_: NeverAdmitted("LimitRange small: at most 1 cpu")
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    assert not had_pods(world.api, "a")
+    status = world.status("a")
+    assert (status["reason"], status["message"]) == (
+        "PodsRefused",
+        "LimitRange small: at most 1 cpu",
+    )
+
+
+def test_one_that_cannot_be_resumed_says_why_and_gives_its_room_to_others() -> None:
+    world = World(node("n1", cpu=4))
+    refusal = Forbidden(403, "Forbidden", "rayclusters is forbidden")
+    patch = world.api.patch
+
+    def refused(where: Key, operations: list[Json], subresource: str = "") -> Json:
+        if where.plural == "rayclusters":
+            raise refusal
+        return patch(where, operations, subresource)
+
+    world.api.patch = refused  # type: ignore[method-assign, assignment]
+    world.create(held_gang("a", 3))
+    world.settle(seconds=60)
+    assert "placement" in world.status("a")
+    world.create(gang_of("b", 3))
+    world.settle(seconds=300)
+    assert "it could not be resumed: 403" in world.status("a")["message"]
+    assert world.bound("b") == {"n1": 4}
+
+
+def test_a_hundred_pods_of_which_eighty_would_fit_are_not_created() -> None:
+    world = World(*(node(f"n{at:02}", cpu=8, gpu=8) for at in range(13)))
+    world.create(*(foreign_pod(f"p{at}", f"n{at:02}", gpu=8) for at in range(3)))
+    world.create(held(ray_cluster("a", group("workers", 100, cpu=0, gpu=1))))
+    world.settle(seconds=30)
+    assert not had_pods(world.api, "a")
+    assert "80 of 100 workers fit" in world.status("a")["message"]
+
+
+def test_with_hosts_the_replicas_that_come_take_the_slots_of_those_foreseen() -> None:
+    world = World(node("n1", cpu=4), node("n2", cpu=4))
+    world.create(held(ray_cluster("a", group("workers", 3, hosts=2))))
+    world.settle(seconds=30)
+    assert sum(world.bound("a").values()) == 7
+    assert world.status("a")["decided"] == 1  # nothing was decided again
+
+
+def test_a_new_leader_does_not_judge_an_older_raycluster_by_a_newer_phase() -> None:
+    """Its watch of RayClusters is behind: it looks as if others had suspended a resumed one."""
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(held_gang("a", 3))
+    world.replicas[1].hear_all()
+    world._work(world.replicas[0])
+    world._work(world.replicas[0])
+    world._work(world.replicas[0])
+    assert phase_of(world) == "Resumed"
+    world.replicas[0].restart()
+    follower = world.elect(1, hear="gangs")
+    follower.act_all()
+    follower.cycle()
+    follower.act_all()
+    assert phase_of(world) == "Resumed"
+    assert "placement" in world.status("a")
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_one_that_others_resumed_and_suspended_is_theirs_also_for_a_new_leader() -> None:
+    """Muster's note stays on the RayCluster where others resume it."""
+    world = crowded(held_gang("a", 3), replicas=2)
+    set_suspend(world, False)
+    world.settle(seconds=30)
+    set_suspend(world, True)
+    world.settle(seconds=30)
+    assert cluster_of(world.api, "a")["metadata"]["annotations"][names.HELD] == "true"
+    world.elect(1)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=30)
+    assert is_suspended(world.api, "a")
+    assert world.status("a")["reason"] == "Suspended"
+
+
+def test_a_suspension_that_arrives_late_does_not_end_a_gang_that_runs() -> None:
+    world = World(node("n1", cpu=6), replicas=2)
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    first = world.replicas[0]
+    while not any(isinstance(each, SuspendRayCluster) for each in first.todo):
+        world.api.now += 1.0
+        world.controllers()
+        first.hear_all()
+        first.tick()
+        first.cycle()
+        first.act_all_but(SuspendRayCluster)
+    first.act(outcome=Outcome.HELD)
+    first.restart()
+    world.elect(1)
+    world.settle(seconds=30)
+    assert phase_of(world) == "Waiting"
+    world.create(node("n2", cpu=6))
+    world.settle(seconds=60)
+    assert world.status("a")["phase"] == "Running"
+    assert first.client.let_go() is not None  # refused
+    world.settle(seconds=30)
+    assert world.status("a")["phase"] == "Running"
+
+
+def test_room_is_kept_while_pods_come_of_which_the_first_are_not_as_foreseen() -> None:
+    """Until all have come it is not known what they need."""
+    world = World(node("n1", cpu=8))
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act_all()
+    leader.hear_all()
+    world.kuberay()
+    for _ in range(2):
+        leader.hear("pods", 1)
+        world.api.now += 1.0
+        leader.tick()
+        assert leader.state.views[key("a")].reservation.reserved.slots.total() == 4
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
