@@ -127,6 +127,7 @@ def test_a_gang_whose_placement_is_written_keeps_its_room_until_its_pods_come() 
         leader.act_all()
     assert phase_of(world) == "Resumed"
     assert "0 of 4 pods exist" in world.status("a")["message"]
+    assert "lost pod" not in world.status("a")["message"]
     world.settle(seconds=30)
     assert world.bound("a") == {"n1": 4}
     assert world.status("b")["phase"] == "Queued"
@@ -412,17 +413,19 @@ def test_a_held_gang_that_has_a_placement_and_no_pods_is_stopped_at_once() -> No
     world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
     world.create(held_gang("low", 3, labels=IN_TEAM))
     leader = world.leader
-    leader.hear_all()
-    leader.act()
-    leader.cycle()
-    leader.act(outcome=Outcome.DONE)  # the placement
-    leader.todo.clear()  # the resumption is never sent
-    leader.state.views[key("low")].held.ended(0.0, "not sent", "")
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all_but(ResumeRayCluster)
+    while any(isinstance(each, ResumeRayCluster) for each in leader.todo):
+        leader.act(outcome=Outcome.UNSENT)
+    assert "placement" in world.status("low")
     world.create(urgent("p", 3))
     world.kuberay()
     leader.hear_all()
     leader.act_all_but(ResumeRayCluster)
     choose_whole(world, "p", "low")
+    assert leader.state.views[key("low")].eviction.last is not None
     leader.act_all_but(ResumeRayCluster)
     assert "placement" not in world.status("low")
     assert not had_pods(world.api, "low")
@@ -530,7 +533,9 @@ def test_a_suspension_that_arrives_late_does_not_end_a_gang_that_runs() -> None:
     with_injected(world, 1)
     world.create(held_gang("a", 3))
     first = world.replicas[0]
-    while not any(isinstance(each, SuspendRayCluster) for each in first.todo):
+    for _ in range(60):
+        if any(isinstance(each, SuspendRayCluster) for each in first.todo):
+            break
         world.api.now += 1.0
         world.controllers()
         first.hear_all()
