@@ -121,7 +121,7 @@ class Coordinator:
         }
         # Without these only held gangs wait, and what is out of date does no harm.
         self.admission: dict[str, Reflector[Any]] = {
-            kind.__name__: Reflector(client, resource, kind, _admission_sink(feed, kind))
+            resource.plural: Reflector(client, resource, kind, _admission_sink(feed, kind))
             for kind, resource in ADMISSION_RULES.items()
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
@@ -219,6 +219,11 @@ class Coordinator:
         return observe(pod, self._profiles)
 
     @property
+    def watches(self) -> dict[str, Reflector[Any]]:
+        """All watches by resource."""
+        return {**self.reflectors, **self.storage, **self.admission}
+
+    @property
     def synced(self) -> bool:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
@@ -227,8 +232,7 @@ class Coordinator:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
-            others = (*self.storage.values(), *self.admission.values())
-            for reflector in (*self.reflectors.values(), *others):
+            for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
             tasks.create_task(self._contend())
 

@@ -14,9 +14,11 @@ from coordinator.messages.actions import (
     SuspendRayCluster,
     WriteGangStatus,
 )
+from coordinator.messages.events import AdmissionRulesListed
 from kube.api.errors import Forbidden
 from kube.foreseen.gang import NeverAdmitted, Unforeseeable, is_foreseen
 from kube.objects import names
+from kube.objects.admission import LimitRange
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import (
     TEAM,
@@ -572,5 +574,17 @@ def test_room_is_kept_while_pods_come_of_which_the_first_are_not_as_foreseen() -
         world.api.now += 1.0
         leader.tick()
         assert leader.state.views[key("a")].reservation.reserved.slots.total() == 4
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_nothing_is_foreseen_before_all_rules_of_admission_are_known() -> None:
+    world = World(node("n1", cpu=4))
+    world.leader.state.cache.admission.unlisted.add(LimitRange)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    assert not had_pods(world.api, "a")
+    assert "waiting for the list of all LimitRange objects" in world.status("a")["message"]
+    world.leader.handle([AdmissionRulesListed(LimitRange)])
     world.settle(seconds=30)
     assert world.bound("a") == {"n1": 4}
