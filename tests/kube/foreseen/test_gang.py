@@ -103,6 +103,19 @@ def test_an_amount_that_cannot_be_read_is_named(amount: str) -> None:
     assert found.message.startswith(f'{said}: "{amount}" is not valid; allowed:')
 
 
+@pytest.mark.parametrize(
+    ("made_of", "said"),
+    [
+        (template(*(container({"limits": {"memory": "5E"}}, n) for n in "ab")), "spec.containers"),
+        (template(resources={"limits": {"cpu": "x"}}), "spec.resources.limits[cpu]"),
+    ],
+)
+def test_amounts_of_the_whole_pod_are_checked_too(made_of: Json, said: str) -> None:
+    found = foreseen_gang(cluster(head=made_of), Admission())
+    assert isinstance(found, NeverAdmitted)
+    assert found.message.startswith(f"headGroupSpec.template: {said}: ")
+
+
 def test_a_field_of_another_type_is_named() -> None:
     found = foreseen_gang(cluster(head=template(tolerations=7)), Admission())
     assert isinstance(found, NeverAdmitted)
