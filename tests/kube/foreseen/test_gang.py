@@ -77,6 +77,12 @@ def test_pods_are_gated_and_of_the_ray_cluster() -> None:
     assert not is_foreseen(observe(msgspec.convert({"metadata": {"name": "rc-head-x"}}, Pod)))
 
 
+def test_a_template_with_our_gate_is_gated_once() -> None:
+    (pod,) = observed_pods(foreseen(head=template(schedulingGates=[{"name": GATE}])))
+    assert pod.member is not None
+    assert pod.member.gates == (GATE,)
+
+
 def test_too_many_pods_are_refused_without_counting_them_one_by_one() -> None:
     said = f"workerGroupSpecs: {10**9 + 1} pods are too many; allowed: {MOST_PODS}"
     assert foreseen_gang(cluster(group(10**9)), Admission()) == NeverAdmitted(said)
