@@ -196,6 +196,8 @@ def _same_values(wide: TemplateToleration, narrow: TemplateToleration) -> bool:
 
 
 def _gated(spec: TemplateSpec) -> TemplateSpec:
+    if any(gate.name == names.GATE for gate in spec.scheduling_gates):
+        return spec
     return replace(spec, scheduling_gates=(*spec.scheduling_gates, SchedulingGate(names.GATE)))
 
 

@@ -142,7 +142,8 @@ def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
     if spec.node_name:
         yield "spec.nodeName binds the pod as it is created"
     for gate in spec.scheduling_gates:
-        yield f"spec.schedulingGates: {gate.name} is taken off a pod that exists, by others"
+        if gate.name != names.GATE:
+            yield f"spec.schedulingGates: {gate.name} is taken off a pod that exists, by others"
     for volume in spec.volumes:
         if EPHEMERAL in volume:
             yield f"spec.volumes: the claim of {volume.get('name')} is made for a pod that exists"

@@ -275,9 +275,9 @@ def judge(plot: Plot) -> None:
 
     wait_until(lambda: not missing(), "all pods to be there", every=1, seen=missing)
     there = pods_made(plot)
-    judge_quotas(plot, [each for each in foreseen.values() if isinstance(each, Foreseen)])
     wrong = {files[n]: differences(ours[n], there[cluster]) for cluster, n in full.items()}
     assert {file: said for file, said in wrong.items() if said} == {}
+    judge_quotas(plot, [each for each in foreseen.values() if isinstance(each, Foreseen)])
 
 
 def judge_quotas(plot: Plot, foreseen: list[Foreseen]) -> None:

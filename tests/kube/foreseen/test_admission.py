@@ -11,6 +11,7 @@ from kube.codec.pod import pod_shape
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, foreseen_gang
 from kube.objects.core import Pod
+from kube.objects.pod_templates import TemplateToleration
 from tests.kube.foreseen.clusters import (
     Json,
     cluster,
@@ -146,32 +147,41 @@ def test_pods_tolerate_a_node_that_is_lost_unless_they_say_otherwise(own: Json, 
 ALL, KEY = {"operator": "Exists"}, {"key": "k", "operator": "Exists"}
 SHORT = {**KEY, "effect": "NoExecute", "tolerationSeconds": 5}
 LONG = {**SHORT, "tolerationSeconds": 50}
+EVER = {**KEY, "effect": "NoExecute"}
+OTHER = {"key": "other", "operator": "Exists"}
+PLAIN, EQUAL = {"key": "k", "value": "v"}, {"key": "k", "operator": "Equal", "value": "v"}
+LATER = {**KEY, "effect": "NoSchedule"}
 
 
 @pytest.mark.parametrize(
     ("own", "added", "kept"),
     [
-        (KEY, KEY, 1),
-        (ALL, KEY, 1),
-        (KEY, ALL, 1),
-        (SHORT, LONG, 1),
-        (LONG, SHORT, 1),
-        (KEY, {"key": "other", "operator": "Exists"}, 2),
-        ({"key": "k", "value": "v"}, {"key": "k", "operator": "Equal", "value": "v"}, 1),
-        ({"key": "k", "operator": "Equal", "value": "v"}, {"key": "k", "value": "v"}, 1),
-        ({"key": "k", "value": "v"}, KEY, 1),
-        ({**KEY, "effect": "NoSchedule"}, SHORT, 2),
+        (KEY, KEY, [KEY]),
+        (ALL, KEY, [ALL]),
+        (KEY, ALL, [ALL]),
+        (SHORT, LONG, [LONG]),
+        (LONG, SHORT, [LONG]),
+        (SHORT, EVER, [EVER]),
+        (EVER, SHORT, [EVER]),
+        (KEY, OTHER, [KEY, OTHER]),
+        (PLAIN, EQUAL, [PLAIN]),
+        (EQUAL, PLAIN, [PLAIN]),
+        (PLAIN, KEY, [KEY]),
+        (KEY, PLAIN, [KEY]),
+        ({**PLAIN, "value": "w"}, EQUAL, [{**PLAIN, "value": "w"}, EQUAL]),
+        (LATER, SHORT, [LATER, SHORT]),
     ],
 )
 def test_tolerations_of_a_runtime_that_are_covered_are_left_out(
-    own: Json, added: Json, kept: int
+    own: Json, added: Json, kept: list[Json]
 ) -> None:
-    classes = runtime(scheduling={"tolerations": [added]})
+    """The wider of two stays; an empty operator means Equal, and only on its own side is wider."""
+    by = Admission(runtime_classes=runtime(scheduling={"tolerations": [added]}))
     lost = [{"key": key, "effect": "NoExecute"} for key in (NOT_READY, UNREACHABLE)]
     made = template(runtimeClassName="sandbox", tolerations=[own, *lost])
-    found = worker(made, Admission(runtime_classes=classes)).tolerations
-    others = [each for each in found if each.key not in (NOT_READY, UNREACHABLE)]
-    assert len(others) == kept
+    spec = pod_set("headgroup", foreseen(head=made, by=by)).pod.spec
+    others = [each for each in spec.tolerations if each.key not in (NOT_READY, UNREACHABLE)]
+    assert others == msgspec.convert(kept, list[TemplateToleration])
 
 
 # ---- keys to match

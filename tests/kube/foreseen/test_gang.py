@@ -77,6 +77,12 @@ def test_pods_are_gated_and_of_the_ray_cluster() -> None:
     assert not is_foreseen(observe(msgspec.convert({"metadata": {"name": "rc-head-x"}}, Pod)))
 
 
+def test_a_template_with_our_gate_is_gated_once() -> None:
+    (pod,) = observed_pods(foreseen(head=template(schedulingGates=[{"name": GATE}])))
+    assert pod.member is not None
+    assert pod.member.gates == (GATE,)
+
+
 def test_too_many_pods_are_refused_without_counting_them_one_by_one() -> None:
     said = f"workerGroupSpecs: {10**9 + 1} pods are too many; allowed: {MOST_PODS}"
     assert foreseen_gang(cluster(group(10**9)), Admission()) == NeverAdmitted(said)
@@ -101,6 +107,19 @@ def test_an_amount_that_cannot_be_read_is_named(amount: str) -> None:
     assert isinstance(found, NeverAdmitted)
     said = "workerGroupSpecs[workers].template: spec.containers[ray].resources.requests[memory]"
     assert found.message.startswith(f'{said}: "{amount}" is not valid; allowed:')
+
+
+@pytest.mark.parametrize(
+    ("made_of", "said"),
+    [
+        (template(*(container({"limits": {"memory": "5E"}}, n) for n in "ab")), "spec.containers"),
+        (template(resources={"limits": {"cpu": "x"}}), "spec.resources.limits[cpu]"),
+    ],
+)
+def test_amounts_of_the_whole_pod_are_checked_too(made_of: Json, said: str) -> None:
+    found = foreseen_gang(cluster(head=made_of), Admission())
+    assert isinstance(found, NeverAdmitted)
+    assert found.message.startswith(f"headGroupSpec.template: {said}: ")
 
 
 def test_a_field_of_another_type_is_named() -> None:
