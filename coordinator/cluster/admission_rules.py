@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from kube.foreseen.admission import Admission
-from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.core import PriorityClass
 
-AdmissionRule = LimitRange | ResourceQuota | RuntimeClass
 KINDS: tuple[type[AdmissionRule], ...] = (LimitRange, ResourceQuota, RuntimeClass)
 
 

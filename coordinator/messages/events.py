@@ -7,8 +7,8 @@ and time. A failed write is an event like any other, never an exception that cro
 from dataclasses import dataclass
 from enum import IntFlag
 
-from coordinator.cluster.admission_rules import AdmissionRule
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue

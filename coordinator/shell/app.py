@@ -13,7 +13,6 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
-from coordinator.cluster.admission_rules import AdmissionRule
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
@@ -57,7 +56,7 @@ from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.scheduler_profiles import profiles_of
 from kube.codec.storage import WATCHES, ObservedFact
-from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES

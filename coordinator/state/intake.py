@@ -6,7 +6,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.cluster.admission_rules import AdmissionRule
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     AdmissionRuleGone,
@@ -50,7 +49,7 @@ from coordinator.messages.events import (
 )
 from coordinator.state import pod_intake, resuming, terms
 from coordinator.state.known import Known
-from kube.objects.admission import ResourceQuota
+from kube.objects.admission import AdmissionRule, ResourceQuota
 from kube.ray.ray_cluster import is_terminating, says_the_same
 from scheduling.model.gang import GangKey
 

@@ -84,3 +84,6 @@ class ResourceQuota(Slim, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+AdmissionRule = LimitRange | ResourceQuota | RuntimeClass
