@@ -25,11 +25,18 @@ def foresee_in(api: Api) -> Any:
 
     def foresee(cluster: RayCluster, _: Admission) -> Outlook:
         meta = cluster.metadata
-        made = api.get(Key("rayclusters", meta.namespace, meta.name))
+        made = _version(api, meta.uid, meta.generation)
         pod_sets = tuple(_pod_sets(made, pod_sets_wanted(resumed(cluster))))
         return Foreseen(meta.name, meta.uid, pod_sets)
 
     return foresee
+
+
+def _version(api: Api, uid: str, generation: int) -> Json:
+    """A Ray cluster as it was: what watches tell is late."""
+    changes = (change.new for change in reversed(api.history) if change.key.plural == "rayclusters")
+    wanted = {"uid": uid, "generation": generation}
+    return next(obj for obj in changes if obj and wanted.items() <= obj["metadata"].items())
 
 
 def _pod_sets(made: Json, wanted: tuple[PodSetTerms, ...]) -> Iterator[ForeseenPodSet]:
