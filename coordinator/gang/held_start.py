@@ -147,8 +147,8 @@ def _as_learned(
 def _in_shape_of(seen: ObservedPod, pod: ObservedPod) -> ObservedPod:
     """Return a pod that does not exist with what matters to the scheduler of one that did."""
     member, like = pod.member, seen.member
-    assert member is not None
-    assert like is not None
+    if member is None or like is None or member.shape == like.shape:
+        return pod
     return replace(
         pod,
         used=seen.used,

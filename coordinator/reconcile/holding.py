@@ -273,8 +273,9 @@ def _return(look: Look, doubt: Doubt) -> Done:
     """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
     view, held = look.view, look.view.held
     pods = [pod for pod in look.pods if pod.alive]
-    why = f"it was suspended again: {_why(look, doubt, difference(held.foresight.pods, pods))}"
-    if pods and doubt.kind == UNFIT:
+    differs = difference(held.foresight.pods, pods)
+    why = f"it was suspended again: {_why(look, doubt, differs)}"
+    if differs and doubt.kind == UNFIT:
         held.learned, held.learned_of = seen_shapes(pods), None
     view.reservation.placement = None
     held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
