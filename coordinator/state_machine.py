@@ -72,7 +72,7 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
-        settle_trials(self, moment)
+        actions += settle_trials(self, moment)
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)
         actions += report(self, moment)

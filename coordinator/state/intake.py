@@ -8,6 +8,7 @@ from typing import Any
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    BudgetsRead,
     ClusterGone,
     ClusterSeen,
     CycleDue,
@@ -260,6 +261,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
     EvictionTried: pod_intake.eviction_tried,
+    BudgetsRead: pod_intake.budgets_read,
     RayJobWriteEnded: _ray_job_write_ended,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,

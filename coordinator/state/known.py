@@ -20,6 +20,7 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
+from kube.codec.budget import Budget
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
@@ -35,14 +36,27 @@ class Resumption:
     attempts: Attempts = field(default_factory=Attempts)
 
 
+@dataclass(slots=True)
+class Trial:
+    """What is to end for a waiting gang: of each gang the replicas, none where all of it is.
+
+    `asked` are the namespaces whose disruption budgets are being read, or were; `budgets` are
+    those that were read, by namespace, and `unread` says of others why they were not.
+    """
+
+    chosen: Mapping[GangKey, tuple[str, ...]]
+    asked: set[str] = field(default_factory=set)
+    budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Term:
     """What a leader knows beyond what is observed; thrown away when its term ends.
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
-    earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
-    be stopped for, with the replicas that are to end of each. `resumptions` are of the
-    RayJobs, by uid, that Muster suspended.
+    earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
+    to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended.
     """
 
     epoch: int = 0
@@ -51,7 +65,7 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
-    trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
+    trials: dict[GangKey, Trial] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
 
 

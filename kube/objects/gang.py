@@ -183,6 +183,7 @@ class GangEviction(Part, frozen=True):
     preemptor: Annotated[
         str, Allows("The gang that it is stopped for, as namespace/name; absent for other causes.")
     ] = ""
+    preemptor_uid: Annotated[str, Allows("The uid of that gang's RayCluster.")] = ""
     replicas: Annotated[
         OrNull[tuple[str, ...]],
         Allows(

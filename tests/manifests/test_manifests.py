@@ -278,6 +278,8 @@ USED: dict[str, Rights] = {
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
         # coordinator/shell/stopper.py
         ("", "pods/eviction"): {"create"},
+        # coordinator/shell/executor.py
+        ("policy", "poddisruptionbudgets"): {"list"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},

@@ -62,7 +62,7 @@ def part(
     """A part of a running gang with so many GPUs, and pods, on each node."""
     room = tuple((where, ((GPU, count), ("pods", count))) for where, count in gpus.items())
     key = GangKey("team", name)
-    return GangPart(key, replica, queue, priority, admitted, room, outlived, kept, ending)
+    return GangPart(key, replica, queue, priority, admitted, room, outlived, kept, ending, kept)
 
 
 @dataclass
