@@ -47,6 +47,7 @@ from reservation.release_order import is_ordered
 from reservation.slots import Reserved, is_released
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
+from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
@@ -221,9 +222,16 @@ class CoordinatorState(Known):
         return [pod for pod in pods if is_released(pod)] if self._is_out(key) else pods
 
     def _is_out(self, key: GangKey) -> bool:
-        """Whether there is a RayCluster of this name and it is no gang."""
-        cluster = self.cache.clusters.get(key)
-        return cluster is not None and not self._concerns_us(key, cluster)
+        """Whether there is a RayCluster of this name and it is no gang.
+
+        The record of one that was opted out may stay, for the queue that its pods count in.
+        """
+        cluster, gang = self.cache.clusters.get(key), self.cache.gangs.get(key)
+        if cluster is None:
+            return False
+        if gang is not None and gang.status.reason == Reason.OPTED_OUT:
+            return opt_in_of(cluster, self.cache).answer is Answer.NO
+        return not self._concerns_us(key, cluster)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

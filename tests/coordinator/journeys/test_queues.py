@@ -806,29 +806,39 @@ def opt_in(world: World, gang: str, said: str) -> None:
     world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: said}))
 
 
-def test_a_gang_that_was_opted_out_comes_back_into_its_queue() -> None:
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_gang_that_was_opted_out_comes_back_into_its_queue(leader: int) -> None:
     """The queue that it names meanwhile was not asked for what its pods use."""
-    world = World(node("n1", cpu=100), queue("team", cpu=4), queue("other", cpu=100))
+    queues = queue("team", cpu=4), queue("other", cpu=1)
+    world = World(node("n1", cpu=100), *queues, replicas=2)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
     opt_in(world, "a", "false")
     world.settle(seconds=20)
     name_queue(world, "a", "other")
     world.settle(seconds=10)
+    if leader:
+        world.leader.resign()
+        world.elect(leader)
+        world.settle(seconds=20)
     opt_in(world, "a", "true")
     world.settle(seconds=20)
-    assert status_of(world, "team")["summary"] == "cpu 4/4"
+    used = {name: status_of(world, name)["summary"] for name in ("team", "other")}
+    assert used == {"team": "cpu 4/4", "other": "cpu 0/1"}
+    assert world.status("a")["phase"] == "Running"
 
 
 def test_a_gang_that_was_opted_out_holds_quota_while_its_pods_run() -> None:
-    """Also under a leader that has no record of it."""
+    """Its record says in which queue, and goes with them."""
     world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
     opt_in(world, "a", "false")
     world.create(gang_in("team", "b", 3))
     world.settle(seconds=20)
-    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
+    told = world.status("a")
+    assert (told["reason"], "placement" in told) == ("OptedOut", False)
+    assert "counts in queue team" in told["message"]
     assert phases(world, "b") == ["Queued"]
     world.leader.resign()
     world.elect(1)
@@ -836,8 +846,9 @@ def test_a_gang_that_was_opted_out_holds_quota_while_its_pods_run() -> None:
     assert (phases(world, "b"), world.bound("a")) == (["Queued"], {"n1": 4})
     assert status_of(world, "team")["summary"] == "cpu 4/4"
 
-    world.delete("rayclusters", "a")
-    world.settle(seconds=10)
+    world.edit("a", suspend=True)
+    world.settle(seconds=20)
+    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
     assert phases(world, "b") == ["Running"]
 
 
@@ -850,6 +861,7 @@ def test_a_gang_that_was_opted_out_does_not_hold_up_the_deletion_of_its_queue() 
     world.api.delete(Key("gangqueues", "", "team"))
     world.settle(seconds=10)
     assert not list(world.api.all("gangqueues"))
+    assert not list(world.api.all("gangs"))
     assert world.bound("a") == {"n1": 4}
 
 
