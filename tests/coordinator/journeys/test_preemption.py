@@ -23,6 +23,7 @@ from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
+from scheduling.model.preemption import GangPart
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import (
     OPTED_IN,
@@ -669,18 +670,23 @@ def test_budgets_are_read_once_for_all_gangs_of_a_namespace() -> None:
     assert sum(isinstance(each, ReadBudgets) for each in world.leader.log) == 1
 
 
-def test_nothing_of_another_namespace_is_named_to_a_gang_that_waits() -> None:
+def test_of_another_namespace_neither_gangs_nor_budgets_are_named_where_nothing_is_stopped() -> (
+    None
+):
+    """Two equal gangs, of which one is in the namespace of what cannot be stopped."""
     world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
     world.create({"kind": "Namespace", "metadata": {"name": "secret"}})
-    other = gang_of("merger", 3, labels=IN_TEAM, namespace="secret")
-    world.create(other)
+    world.create(gang_of("merger", 3, labels=IN_TEAM, namespace="secret"))
     world.settle(seconds=10)
     world.api.budgets.update(dict.fromkeys(names_of(world.pods("merger")), PDB))
     world.create(urgent("p", 3, labels=IN_TEAM))
+    world.create(urgent("q", 3, labels=IN_TEAM, namespace="secret"))
     world.settle(seconds=20)
-    assert world.status("p")["message"].endswith(
-        "1 gang of another namespace cannot be stopped for it: a PodDisruptionBudget forbids it"
-    )
+    told = [world.status("p"), world.api.get(Key("gangs", "secret", "q"))["status"]]
+    assert [each["message"].partition("secret/merger; ")[2] for each in told] == [
+        "1 gang of another namespace cannot be stopped for it: a PodDisruptionBudget forbids it",
+        f"secret/merger cannot be stopped for it: {PDB}",
+    ]
 
 
 def test_few_evictions_of_a_gang_are_under_way_at_one_time() -> None:
@@ -760,12 +766,12 @@ def test_a_gang_goes_on_where_the_one_that_it_was_to_end_for_may_ask_no_more(lab
     assert world.bound("v") == {"n1": 4}
 
 
-def at_the_write(labels: Json = IN_TEAM) -> World:
+def at_the_write() -> World:
     """The end of gang v for p is written, and no eviction was sent."""
-    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER), replicas=2)
     world.create(gang_in("team", "v", 3))
     world.settle(seconds=10)
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     leader = world.leader
     go_on_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     while sends := [at for at, a in enumerate(leader.todo) if isinstance(a, EvictPod)]:
@@ -784,13 +790,18 @@ def test_a_gang_goes_on_where_the_queue_of_the_other_lets_it_stop_no_more() -> N
     assert ending(world, "v") == []
 
 
-def test_a_gang_goes_on_where_the_other_was_made_anew_under_its_name() -> None:
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_gang_goes_on_where_the_other_was_made_anew_under_its_name(leader: int) -> None:
     """The new one asks for more than there ever was: a priority alone gives no right to v."""
     world = at_the_write()
     before = names_of(world.pods("v"))
     world.delete("rayclusters", "p")
     world.collect_garbage()
     world.create(urgent("p", 30, labels=IN_TEAM))
+    if leader:
+        world.kuberay()
+        world.leader.resign()
+        world.elect(leader)
     world.settle(seconds=30)
     assert names_of(world.pods("v")) == before
     assert world.status("v")["phase"] == "Running"
@@ -972,6 +983,19 @@ def test_a_gang_that_was_stopped_did_not_run_under_its_new_placement() -> None:
 # ---- parts
 
 
+def slow_scheduler(world: World, name: str, bound: int) -> None:
+    """Have kube-scheduler bind so many workers of a gang and no more."""
+    schedule = world._schedule_one
+
+    def schedule_some(raw: Json) -> None:
+        pod = raw["metadata"]["name"]
+        done = [each for each in world.pods(name) if each["spec"].get("nodeName")]
+        if not pod.startswith(f"{name}-workers") or len(done) < 1 + bound:
+            schedule(raw)
+
+    world._schedule_one = schedule_some  # type: ignore[method-assign]
+
+
 def test_the_parts_of_gangs_are_all_that_they_hold() -> None:
     """At each step of an end: what is counted as held is in some part."""
     world = World(node("n1", cpu=5))
@@ -992,6 +1016,27 @@ def test_the_parts_of_gangs_are_all_that_they_hold() -> None:
     assert [len(part.room) for part in marked] == [2]
 
 
+def test_surplus_that_ends_before_it_is_bound_is_in_some_part_at_each_step() -> None:
+    world = World(node("n1", cpu=5))
+    slow_scheduler(world, "v", 1)
+    world.create(elastic(4, 1))
+    world.settle(seconds=5)
+    world.create(urgent("p", 1))
+    world.settle(seconds=5)
+    leader, found = world.leader, list[list[GangPart]]()
+    choose(world, "p", *parts(world, "v")[1:3])
+    for _ in range(30):
+        found.append(parts(world, "v"))
+        held = sum(h.amounts["cpu"] for h in leader.state.quota.of(key("v")).values())
+        room = [dict(each)["cpu"] for part in found[-1] for _, each in part.room]
+        assert sum(room) == held
+        if leader.todo:
+            leader.act()
+        leader.hear_all()
+    ends = [len(part.room) for each in found for part in each if part.is_ending]
+    assert max(ends) == 2
+
+
 def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world = two_gangs()
     cluster = world.api.get(next(k for k in world.api.objects if k.name == "v"))
@@ -1000,19 +1045,6 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world.leader.hear_all()
     (part,) = parts(world, "v")
     assert part.is_ending
-
-
-def slow_scheduler(world: World, name: str, bound: int) -> None:
-    """Have kube-scheduler bind so many workers of a gang and no more."""
-    schedule = world._schedule_one
-
-    def schedule_some(raw: Json) -> None:
-        pod = raw["metadata"]["name"]
-        done = [each for each in world.pods(name) if each["spec"].get("nodeName")]
-        if not pod.startswith(f"{name}-workers") or len(done) < 1 + bound:
-            schedule(raw)
-
-    world._schedule_one = schedule_some  # type: ignore[method-assign]
 
 
 def test_surplus_that_is_released_and_not_bound_is_enough_where_the_room_of_it_is() -> None:
