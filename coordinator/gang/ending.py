@@ -96,8 +96,9 @@ def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
     meta, status = gang.metadata, gang.status
     if status.reason == Reason.OPTED_OUT and status.placement is None:
         return []
+    said = _without_placement(gang, epoch)
     told = {
-        **_without_placement(gang, epoch),
+        **{key: value for key, value in said.items() if key != "evictions"},  # it runs on
         "reason": Reason.OPTED_OUT,
         "message": f"opted out: what its pods use counts in queue {gang.spec.queue} until they end",
     }

@@ -191,7 +191,7 @@ def _may_stop(preemptor: GangView, look: Look) -> bool:
     if not isinstance(asked, PendingGang) or asked.queue not in queues.objects:
         return True
     rules, is_lower = queues.queue(asked.queue), mine.understood.priority < asked.priority
-    if asked.queue == mine.reservation.queue:
+    if mine.understood.terms is not None and asked.queue == mine.understood.terms.queue:
         return is_lower and rules.within_queue is WithinQueue.LOWER_PRIORITY
     if rules.reclaim is Reclaim.LOWER_PRIORITY:
         return is_lower

@@ -731,9 +731,12 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     assert not before & set(names_of(world.pods("v")))
 
 
-def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
-    rules = queue("team", preemption=LOWER)
-    world = World(node("n1", cpu=4), rules)
+@pytest.mark.parametrize("quota", [None, 6])
+def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that(
+    quota: int | None,
+) -> None:
+    """Nor is its end taken up where it is opted in again."""
+    world = World(node("n1", cpu=4), queue("team", quota, preemption=LOWER), replicas=2)
     world.create(gang_in("team", "v", 3))
     world.settle(seconds=10)
     world.create(urgent("p", 3, labels=IN_TEAM))
@@ -751,6 +754,15 @@ def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_
     assert world.bound("v").total() == 4
     assert world.status("p")["reason"] == "InsufficientResources"
     assert "it is opted out" in world.status("p")["message"]
+    left = names_of(world.pods("v"))
+    world.leader.resign()
+    world.elect(1)
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "true"}))
+    world.api.change(
+        world.api.get(Key("gangqueues", "", "team")), lambda o: o["spec"].pop("preemption")
+    )
+    world.settle(seconds=60)
+    assert names_of(world.pods("v")) == left
 
 
 @pytest.mark.parametrize("label", [{names.OPT_IN: "false"}, {names.QUEUE: "nowhere"}])
