@@ -203,6 +203,15 @@ class GangLateStarts(Slim, frozen=True):
     retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
 
 
+class GangRefusedReleases(Slim, frozen=True):
+    """Placements in a row that were given up because the API server refused a release."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -236,6 +245,7 @@ class GangStatus(Part, frozen=True):
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),
     ] = ()
     late_starts: GangLateStarts | None = None
+    refused_releases: GangRefusedReleases | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):
