@@ -3,11 +3,11 @@
 All that a gang holds is in one of its parts, so that what a cycle counts is what is there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
-from coordinator.gang.eviction import spare_replicas
+from coordinator.gang.eviction import covered, spare_replicas
 from coordinator.gang.stopping import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
@@ -104,27 +104,34 @@ def _of_gang(
 
 
 def _of_running(
-    view: GangView, first: GangPart, pods: Iterable[ObservedPod], moment: Moment
+    view: GangView, first: GangPart, pods: Sequence[ObservedPod], moment: Moment
 ) -> Iterator[GangPart]:
     """Share out what a gang holds: replicas beyond the minimum, pods that end, and the rest."""
-    left = {pod.uid: pod for pod in pods}
+    left, ends = {pod.uid: pod for pod in pods}, _ending(view, pods)
     spare = (
         []
         if first.kept_because == OPTED_OUT
-        else sorted(spare_replicas(view.survey.standing).items())
+        else sorted(spare_replicas(view.survey.standing, ends).items())
     )
     found = []
     for name, members in spare:
         mine = [left.pop(pod.uid) for pod in members if pod.uid in left]
         because = view.eviction.kept_because(name, moment.now)
         found.append(replace(first, replica=name, room=_room(mine), kept_because=because))
-    gone = [pod for pod in left.values() if pod.terminating or pod.uid in view.pod_writes.leaving]
+    gone = [pod for pod in left.values() if pod.terminating or pod.uid in ends]
     for pod in gone:
         del left[pod.uid]
     yield replace(first, room=(*_room(left.values()), *_reserved(view)))
     yield from found
     if gone:
         yield replace(first, replica=ENDING, room=_room(gone), kept_because="", is_ending=True)
+
+
+def _ending(view: GangView, pods: Sequence[ObservedPod]) -> set[str]:
+    """Return the uids of the pods that are to end, also where that is not written yet."""
+    endings, terms = view.eviction.endings, view.understood.terms
+    decided = (pod.uid for each in endings for pod in covered(each, terms, pods))
+    return view.pod_writes.leaving.union(decided)
 
 
 def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPart:
