@@ -342,6 +342,16 @@ def test_a_gang_goes_on_where_the_news_of_the_other_comes_with_the_answer_to_the
     assert ending(world, "v") == []
 
 
+def test_nothing_is_decided_to_end_for_a_gang_that_is_gone_when_the_last_dry_run_is_over() -> None:
+    world = two_gangs()
+    choose_whole(world, "p", "v")
+    world.delete("rayclusters", "p")
+    world.leader.hear("rayclusters")
+    world.leader.act_all()
+    assert (in_mind(world), ending(world, "v")) == (0, [])
+    assert not world.leader.state.term.trials
+
+
 def test_no_gang_ends_for_one_that_got_enough_room_as_another_went() -> None:
     """The trial was of two gangs; one of them is deleted meanwhile."""
     world = World(node("n1", cpu=4))
