@@ -12,6 +12,7 @@ from coordinator.messages.actions import (
     ResumeRayJob,
     SuspendRayJob,
     TryEviction,
+    TrySuspension,
     WriteGangStatus,
 )
 from coordinator.reconcile.probing import AT_ONCE
@@ -21,6 +22,7 @@ from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, group, nod
 from tests.coordinator.journeys.test_preemption import (
     IN_TEAM,
     LOWER,
+    PDB,
     evicted,
     two_gangs,
     urgent,
@@ -97,6 +99,40 @@ def slots(world: World) -> Counter[str]:
         for assignment in pod_set["assignments"]:
             found.update(assignment["nodes"])
     return found
+
+
+# ---- what is asked for
+
+
+def test_no_further_dry_run_is_asked_for_after_one_was_refused() -> None:
+    world = in_a_team(gang_of("v", 20, labels=IN_TEAM), cpu=21)
+    world.api.budgets.update(dict.fromkeys(names_of(world.pods("v")), PDB))
+    go_until(world, lambda: asks(world, TryEviction))
+    world.leader.act()
+    assert sent(world, TryEviction) == AT_ONCE
+
+
+def test_a_pod_that_ends_anyway_needs_no_dry_run() -> None:
+    world = two_gangs()
+    world.delete("pods", workers_of(world, "v")[0])
+    world.leader.hear_all()
+    choose_whole(world, "p", "v")
+    assert sent(world, TryEviction) == 3
+
+
+def test_the_suspension_of_a_rayjob_is_tried_once() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    with out_of_sight(world):
+        pass  # all gangs are looked at
+    assert (sent(world, TrySuspension), sent(world, TryEviction)) == (1, 0)
+
+
+def test_nothing_is_tried_of_a_rayjob_that_would_be_lost() -> None:
+    world = with_job()
+    choose_whole(world, "p", "job-1")
+    assert not world.leader.state.term.trials
+    assert (sent(world, TrySuspension), sent(world, TryEviction)) == (0, 0)
 
 
 # ---- a watch is down
