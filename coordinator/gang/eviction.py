@@ -5,7 +5,7 @@ Then it is decided, and written to the Gang. Only what is written is carried out
 the pods that it covers are no members any more. A new leader reads it off the record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -226,21 +226,26 @@ def replicas(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> Mapping[st
     return {pod.uid: replica_of(pod, n) for pod, n in members if n is not None}
 
 
-def spare_replicas(standing: Standing) -> dict[str, tuple[ObservedPod, ...]]:
+def spare_replicas(
+    standing: Standing, ending: Container[str] = ()
+) -> dict[str, tuple[ObservedPod, ...]]:
     """Return the replicas on nodes beyond the minimum, with their pods.
 
     Slots without a pod are no part of them: what runs must not end while the minimum has a slot
-    alone.
+    alone. Nor are pods that end already (`ending`, by uid), also before that is written.
     """
-    return {name: pods for each in standing for name, pods in _spare(each)}
+    return {name: pods for each in standing for name, pods in _spare(each, ending)}
 
 
-def _spare(each: PodSetStanding) -> Iterator[tuple[str, tuple[ObservedPod, ...]]]:
+def _spare(
+    each: PodSetStanding, ending: Container[str]
+) -> Iterator[tuple[str, tuple[ObservedPod, ...]]]:
     """Those that are not ready end first, so that the minimum keeps those that are."""
     hosts = each.terms.hosts
     found: dict[str, list[ObservedPod]] = {}
     for pod in each.settled:
-        found.setdefault(replica_of(pod, hosts), []).append(pod)
+        if pod.uid not in ending:
+            found.setdefault(replica_of(pod, hosts), []).append(pod)
     halves = found.pop("", [])
     whole = {name: pods for name, pods in found.items() if len(pods) == hosts and hosts}
     best = sorted(whole, key=lambda name: (_unfit(whole[name]), name))

@@ -4,11 +4,11 @@ All that a gang holds is in one of its parts, so that what a cycle counts is wha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from coordinator.gang.eviction import spare_replicas
+from coordinator.gang.eviction import covered, spare_replicas
 from coordinator.gang.stopping import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
@@ -106,14 +106,15 @@ def _of_gang(
 
 
 def _of_running(
-    view: GangView, first: GangPart, pods: Iterable[ObservedPod], moment: Moment
+    view: GangView, first: GangPart, pods: Sequence[ObservedPod], moment: Moment
 ) -> Iterator[GangPart]:
     """Share out what a gang holds: replicas beyond the minimum, pods that end, and the rest."""
-    left, slots = {pod.uid: pod for pod in pods}, _Slots(view.reservation.reserved)
+    slots, ends = _Slots(view.reservation.reserved), _ending(view, pods)
+    left = {pod.uid: pod for pod in pods}
     spare = (
         []
         if first.kept_because == OPTED_OUT
-        else sorted(spare_replicas(view.survey.standing).items())
+        else sorted(spare_replicas(view.survey.standing, ends).items())
     )
     found = []
     for name, members in spare:
@@ -122,11 +123,10 @@ def _of_running(
         room = (*_room(mine), *slots.of(members))
         part = replace(first, replica=name, room=room)
         found.append(replace(part, kept_because=kept.because, kept_in_short=kept.in_short))
-    gone = [pod for pod in left.values() if pod.terminating or pod.uid in view.pod_writes.leaving]
+    gone = [pod for pod in left.values() if pod.terminating or pod.uid in ends]
     for pod in gone:
         del left[pod.uid]
-    leaving = view.pod_writes.leaving
-    going = slots.taken(slot for uid, slot in view.eviction.slots.items() if uid in leaving)
+    going = slots.taken(slot for uid, slot in view.eviction.slots.items() if uid in ends)
     yield replace(first, room=(*_room(left.values()), *slots.left()))
     yield from found
     if gone or going:
@@ -160,6 +160,15 @@ class _Slots:
     def left(self) -> Room:
         """Return the room of those that were not taken out."""
         return _multiplied(+self._room)
+
+
+def _ending(view: GangView, pods: Sequence[ObservedPod]) -> set[str]:
+    """Return the uids of the pods that are to end, also where that is not written yet."""
+    endings, terms = view.eviction.endings, view.understood.terms
+    on_their_way = (pod for each in view.survey.standing for pod in each.settled)
+    members = {pod.uid: pod for pod in (*pods, *on_their_way)}.values()
+    decided = (pod.uid for each in endings for pod in covered(each, terms, members))
+    return view.pod_writes.leaving.union(decided)
 
 
 def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPart:

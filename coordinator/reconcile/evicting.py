@@ -4,7 +4,7 @@ Nothing is evicted before the record says so, and from then on the pods are no m
 kept for them, and no pod is released in their place. What was begun of a whole gang is finished.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
@@ -32,8 +32,8 @@ from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import HEAD
 from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import is_suspended_by_muster
-from reservation.edits import without_slots
-from reservation.slots import Slots, slot_of
+from reservation.edits import merged, placement_from_pins, without_slots
+from reservation.slots import Slots, slot_of, taken_slots
 from scheduling.model.gang import PendingGang
 from scheduling.model.queue import Reclaim, WithinQueue
 
@@ -81,9 +81,11 @@ def settle_endings(look: Look) -> Done:
     if eviction.whole is not None:
         return _settle_whole(look, eviction.whole)
     if eviction.endings:
+        before = _ending_pods(look)
         settled = (_settled(look, each) for each in eviction.endings)
         eviction.endings = tuple(each for each in settled if each.replicas)
         eviction.text = "; ".join(each.in_words() for each in eviction.endings)
+        return _return_slots(look, before)
     return NOTHING_DONE
 
 
@@ -150,6 +152,7 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
         eviction.keep("", eviction.refusal, REFUSED, look.now)
     if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
+        _return_slots(look, look.pods)
     elif is_under_way(view) and not left and withdraw(look, gated(look.pods)):
         view.reservation.placement = None
         view.repairs.pod_removed = True
@@ -206,6 +209,23 @@ def _settled(look: Look, ending: Ending) -> Ending:
         pods = [pod for pod in pods if pod.terminating or pod.uid in writes.deleted]
     left = set(replicas(terms, pods).values())
     return replace(ending, replicas=tuple(each for each in ending.replicas if each in left))
+
+
+def _return_slots(look: Look, pods: Iterable[ObservedPod]) -> Done:
+    """Give those of these pods their slots back that stay: these were dropped with the decision.
+
+    A pod without one would take that of the next that is placed there.
+    """
+    placed, ends = look.view.reservation, {pod.uid for pod in _ending_pods(look)}
+    stay = {pod.uid for pod in pods if pod.alive and pod.uid not in ends}
+    if not stay or placed.placement is None:
+        return NOTHING_DONE
+    _, homeless = taken_slots(placed.placement, look.pods)
+    back = placement_from_pins(pod for pod in homeless if pod.uid in stay)
+    if back is None:
+        return NOTHING_DONE
+    placed.placement = merged(placed.placement, back, look.pods)
+    return SURVEY_AGAIN
 
 
 # --- what is written for it -----------------------------------------------------------------------

@@ -5,7 +5,7 @@ from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, head
 
 
-def with_queue(plot: Plot, cpus: int, **rules: object) -> dict[str, str]:
+def with_queue(plot: Plot, cpus: int | str, **rules: object) -> dict[str, str]:
     """A node, and a queue whose gangs may stop those of lower priority; returns a gang's labels."""
     plot.add_node(cpus)
     plot.add_queue("team", preemption={"withinQueue": "LowerPriority", **rules})
