@@ -1,0 +1,162 @@
+"""Every gang that could run is admitted in the end, also while others go on arriving."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from tests.builders import GPU
+from tests.examples import examples
+from tests.scheduling.timeline import Job, Node, Timeline, fits_alone
+
+NAMES = ("q0", "q1", "q2", "q3")
+RULES = (WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL, WhenBlocked.STRICT)
+TOLD = (1.0, 1 / 3, 3.0, inf)
+"""By what factor gangs are wrong about how long they run; infinite where they say nothing."""
+
+
+def limit(amount: int | None) -> dict[str, int]:
+    return {} if amount is None else {GPU: amount}
+
+
+nodes_there_are = st.lists(st.builds(Node, st.integers(0, 4), st.integers(2, 8)), min_size=1, max_size=3)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Queue]:
+    """Up to four queues of any depth, with any rule and order, some of which preempt."""
+    found: list[Queue] = []
+    for name in NAMES[: draw(st.integers(1, len(NAMES)))]:
+        parent = draw(st.sampled_from([*(each.name for each in reversed(found)), ""]))
+        quota = draw(st.integers(0, 8) | st.none())
+        lends = draw(st.none() | st.integers(0, quota)) if parent and quota is not None else None
+        queue = Queue(
+            name,
+            parent,
+            limit(quota),
+            limit(draw(st.none() | st.integers(0, 6)) if parent else None),
+            limit(lends),
+            draw(st.sampled_from(Ordering)),
+            draw(st.sampled_from(RULES)),
+            most_passes=draw(st.sampled_from((1, 3, inf))),
+            longest_wait=draw(st.sampled_from((5.0, 30.0, inf))),
+        )
+        preempts = {
+            "within_queue": draw(st.sampled_from(WithinQueue)),
+            "reclaim": draw(st.sampled_from(Reclaim)),
+        }
+        found.append(replace(queue, **preempts) if draw(st.booleans()) else queue)
+    return found
+
+
+@st.composite
+def jobs(draw: st.DrawFn, at: int, queues: Sequence[Queue]) -> Job:
+    runs = float(draw(st.integers(1, 30)))
+    pods = [(draw(st.integers(1, 3)), draw(st.integers(0, 2)), draw(st.integers(0, 3)))]
+    if draw(st.booleans()):
+        pods.insert(0, (1, 0, draw(st.integers(0, 3))))
+    return Job(
+        f"g{at}",
+        draw(st.sampled_from([each.name for each in queues])),
+        float(draw(st.integers(0, 40))),
+        runs,
+        tuple(pods),
+        draw(st.integers(0, 2)),
+        draw(st.integers(0, 2)),
+        runs * draw(st.sampled_from(TOLD)),
+        draw(st.sampled_from((0, 0, 0, 1, 2))),
+    )
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    queues = draw(trees())
+    found = [draw(jobs(at, queues)) for at in range(draw(st.integers(2, 8)))]
+    return Timeline(queues, draw(nodes_there_are), found)
+
+
+@examples(300)
+@given(timelines())
+def test_every_gang_that_fits_alone_has_run_once_no_more_come(timeline: Timeline) -> None:
+    timeline.run()
+    for job in timeline.jobs.values():
+        fits = fits_alone(timeline.queues, timeline.nodes, job)
+        assert (job.name in timeline.ended) == fits, f"{job.name}\n{timeline.says()}"
+    event(f"{len(timeline.ended)} have run")
+
+
+WAIT = 10.0
+"""Seconds after which gangs of the queues of streams age."""
+
+LONGEST = 6
+"""Seconds that a gang of a stream runs at most."""
+
+ARRIVES = 0.5
+"""When the large gang comes: each stream has brought one gang by then."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Gangs of a kind that come one after the other, for ever."""
+
+    job: Job
+    every: float
+
+    def until(self, end: float) -> list[Job]:
+        times = [self.every * at for at in range(int(end / self.every) + 1)]
+        return [
+            replace(self.job, name=f"{self.job.name}-{at:03}", arrives=arrives)
+            for at, arrives in enumerate(times)
+        ]
+
+
+@st.composite
+def streams(draw: st.DrawFn, name: str, queue: str, priorities: Sequence[int]) -> Stream:
+    runs = draw(st.integers(1, LONGEST))
+    pods = draw(st.sampled_from((((1, 1, 0),), ((1, 1, 1),), ((1, 0, 2),), ((2, 1, 0),))))
+    told = runs * draw(st.sampled_from(TOLD))
+    priority = draw(st.sampled_from(list(priorities)))
+    job = Job(name, queue, 0.0, float(runs), pods, priority=priority, told=told)
+    return Stream(job, draw(st.sampled_from((0.7, 1.3, 2.9))))
+
+
+@st.composite
+def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Stream]]:
+    """A large gang within the quota of its queue, and streams in its queue and in others."""
+    nodes = [Node(draw(st.integers(1, 4)), 8) for _ in range(draw(st.integers(1, 3)))]
+    gpus = sum(each.gpus for each in nodes)
+    quota = draw(st.integers(1, gpus))
+    parent = draw(st.sampled_from(("", "all")))
+    rules = {"longest_wait": WAIT, "most_passes": draw(st.sampled_from((2, inf)))}
+    queues = [
+        Queue("all", quota=limit(draw(st.sampled_from((None, 0, 2))) if parent else None)),
+        Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES)), **rules),
+        Queue("two", parent, limit(gpus), when_blocked=draw(st.sampled_from(RULES)), **rules),
+        Queue("three", parent, limit(0) if parent else {}, **rules),
+    ]
+    each = draw(st.integers(1, quota))
+    pods = ((1, 0, draw(st.integers(0, 4))), (quota // each, each, draw(st.integers(0, 4))))
+    large = Job("large", "own", ARRIVES, 1.0, pods, told=draw(st.sampled_from((1.0, inf))))
+    found = [draw(streams("s0", "own", (-1, 0)))] if draw(st.booleans()) else []
+    for at in range(draw(st.integers(1, 3))):
+        found.append(draw(streams(f"t{at}", draw(st.sampled_from(("two", "three"))), (-1, 0, 1))))
+    return queues, nodes, large, found
+
+
+@examples(60)
+@given(busy_clusters())
+def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
+    cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
+) -> None:
+    queues, nodes, large, some = cluster
+    if not fits_alone(queues, nodes, large):
+        return
+    bound = ARRIVES + WAIT + (2 + len(some)) * LONGEST
+    small = [job for each in some for job in each.until(bound)]
+    timeline = Timeline(queues, nodes, [large, *small])
+    timeline.run(bound)
+    assert timeline.began.get("large", inf) <= bound, timeline.says()
+    event(f"waited {timeline.began['large'] // WAIT}")
