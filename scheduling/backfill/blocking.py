@@ -5,7 +5,8 @@
 - Backfill: others may pass that do not delay its start (`Reservations`).
 
 Whatever the rule, nothing in its queue passes a gang that was passed too often; and nothing at all
-one that has waited too long, but gangs that their own quota covers where it would borrow.
+one that has waited too long, but gangs that their own quota covers where it would borrow. What a
+node has to spare beside such a gang passes all the same.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -27,7 +28,8 @@ from scheduling.diagnosis.never_fits import never
 from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import LIMIT, Mask, Requests
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
@@ -143,7 +145,14 @@ class Blocking:
     def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        return replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
+        borrows, place = self._order.borrows(gang), self._place(gang)
+        return replace(running, borrows=borrows, place=place, is_plain=self._is_plain(gang))
+
+    def _is_plain(self, gang: PendingGang) -> bool:
+        """Say whether a gang takes nothing on its nodes but amounts of what they have."""
+        if self._existing is not None or gang.mounts_volumes:
+            return False
+        return all(name in self._nodes.row for each in gang.groups() for name, _ in each.shape.requests)
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""
@@ -198,7 +207,8 @@ class Blocking:
         """Keep what a gang waits for; of an aged one also what its `fitting` groups have now."""
         if self._kept is None:
             running = [self._running(*each) for each in self._holdings()]
-            self._kept = Reservations(self._queues.now, running + self._started, self._fits)
+            running += self._started
+            self._kept = Reservations(self._queues.now, running, self._fits, self._spares)
         row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
         kept = Reservation(gang, contested, row=row, borrows=borrows, place=self._place(gang))
         if gang.key in self._queues.aged:
@@ -253,6 +263,22 @@ class Blocking:
         outcome = admit(Question(gang, room, self._steps.at_most(STEPS), self._existing))
         self._steps.spend(outcome.steps)
         return isinstance(outcome, Accepted)
+
+    def _spares(self, gang: PendingGang, other: RunningGang, nodes: Mask, free: Amounts) -> bool:
+        """Say whether nodes have what another gang takes to spare, beside all pods of a gang.
+
+        So many of its pods as each node could run if it were empty: what ends there, and when, does
+        not matter then. What the other gang takes none of does not either.
+        """
+        contested = nodes[other.nodes]
+        at, takes = other.nodes[contested], other.room[:, contested]
+        allocatable, row, wanted = self._nodes.allocatable[:, at], self._nodes.row, takes * 0
+        for group in gang.minimum:
+            requests = group.shape.requests
+            pods = np.minimum(pods_per_node(requests, row, allocatable), group.count)
+            for resource, amount in requests if pods.any() else ():
+                wanted[row[resource]] += pods * amount
+        return bool(((takes == 0) | (takes + wanted <= free[:, at])).all())
 
     def _running(
         self, key: GangKey, queue: str, ends: float, room: Iterable[tuple[str, Requests]]

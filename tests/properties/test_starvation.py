@@ -134,7 +134,7 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     queues = [
         Queue("all", quota=limit(draw(st.sampled_from((None, 0, 2))) if parent else None)),
         Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES)), **rules),
-        Queue("two", parent, limit(gpus), when_blocked=draw(st.sampled_from(RULES)), **rules),
+        Queue("two", parent, limit(draw(st.integers(1, gpus))), when_blocked=draw(st.sampled_from(RULES)), **rules),
         Queue("three", parent, limit(0) if parent else {}, **rules),
     ]
     each = draw(st.integers(1, quota))

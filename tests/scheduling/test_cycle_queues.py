@@ -546,6 +546,36 @@ def test_an_aged_gang_keeps_the_room_of_its_pods_that_fit(cpu: int, *, passes: b
         )
 
 
+def hungry(name: str, pods: int) -> PendingGang:
+    """A gang with workers of 2 GPUs and 3 CPU each."""
+    return replace(gang(name, group("workers", pods, shape(gpu=2, cpu=3))), queue="a")
+
+
+@pytest.mark.parametrize(
+    ("workers", "gpus", "cpu", "passes"),
+    [
+        (9, 0, 3, True),  # 12 CPU are kept: n1 could run four workers if it were empty
+        (9, 0, 4, False),
+        (2, 0, 9, True),  # 6 CPU are kept: there are no more than two workers
+        (2, 0, 10, False),
+        (9, 1, 1, False),  # a GPU that is free, of nine that four workers need eight of
+    ],
+)
+def test_what_a_node_has_beyond_all_pods_of_an_aged_gang_that_it_could_run_passes(
+    workers: int, gpus: int, cpu: int, *, passes: bool
+) -> None:
+    """n1 has 15 of 16 CPU free and one GPU, n2 none; the workers need 2 GPUs and 3 CPU each."""
+    nodes = (node("n1", gpu=9, cpu=16, labels={"name": "n1"}), node("n2", gpu=16, cpu=30))
+    busy = (("n1", (("cpu", 1000), (GPU, 8))), ("n2", ((GPU, 16),)))
+    big = replace(gang("big", group("workers", workers, shape(gpu=2, cpu=3))), queue="a")
+    on_n1 = shape(gpu=gpus, cpu=cpu, selector={"name": "n1"})
+    other = replace(gang("other", group("workers", 1, on_n1), created=1), queue="a")
+    running = [Holding(GangKey("team", "old"), "a", busy)]
+    verdicts, _ = decide([team()], big, other, running=running, aged=[big], nodes=nodes)
+    assert said(verdicts["big"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["other"], Admitted) == passes
+
+
 def test_gangs_of_a_queue_that_is_not_active_end_too() -> None:
     """The head starts when the gang of the broken queue has ended, at 100."""
     verdicts, _ = decide(
