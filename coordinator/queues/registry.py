@@ -156,9 +156,17 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     selections = before if same else Selections(MappingProxyType(rules))
     stopped = MappingProxyType({**ending, **broken})
     nodes = node_rules(tree)
-    of_specs = {name: (found.spec.preemption, found.spec.timeouts) for name, found in objects.items()}
+    of_specs = {
+        name: (found.spec.preemption, found.spec.timeouts) for name, found in objects.items()
+    }
     by_queue = {
-        name: (*of_specs[name], stopped.get(name), nodes.get(name), rule.duration, tree.is_limited(name))
+        name: (
+            *of_specs[name],
+            stopped.get(name),
+            nodes.get(name),
+            rule.duration,
+            tree.is_limited(name),
+        )
         for name, rule in rules.items()
     }
     outward = Outward(selections, MappingProxyType(by_queue))

@@ -11,8 +11,8 @@ from scheduling.model.gang import GangKey
 LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
 
 AT_ONCE = 200
-"""So many gangs are looked at in one step where all have to be: some 50 ms. Others may be decided,
-and whatever else happened is taken in, between two steps."""
+"""So many gangs are looked at in one step where all have to be: some 50 ms. Others are decided, and
+what else happened is taken in, between two steps."""
 
 
 @dataclass
@@ -20,10 +20,9 @@ class Agenda:
     """What is to be done next.
 
     `dirty` are the gangs to look at now, `late` those that are looked at in a moment or before the
-    next cycle, `wake_at` when time alone asks for a look, `in_turn` those that are looked at a few at
-    a time, from `turn_at` on. `refresh_at` is when numbers are to be
-    worked out anew, `cycled_at` when the last cycle was. `lines` are the gangs whose status waits
-    for its turn to be written.
+    next cycle, `wake_at` when time alone asks for a look, `in_turn` those looked at a few at a
+    time, from `turn_at` on. `refresh_at` is when numbers are to be worked out anew, `cycled_at`
+    when the last cycle was. `lines` are the gangs whose status waits for its turn to be written.
     """
 
     dirty: set[GangKey] = field(default_factory=set)

@@ -81,7 +81,8 @@ class Cycles:
 class Known:
     """Everything the coordinator knows.
 
-    `followed` is what gangs were last told of the queues. `blind` are the watches that are down. `came_at` is when a gated pod of any gang came last.
+    `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
+    `came_at` is when a gated pod of any gang came last.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -116,7 +117,12 @@ class Known:
     def _ends(self) -> Iterator[float]:
         yield from self.agenda.wake_at.values()
         yield from (at for at in (self.agenda.lines.next_at,) if at is not None)
-        alone = (self.agenda.turn_at, self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
+        alone = (
+            self.agenda.turn_at,
+            self.agenda.refresh_at,
+            self.term.refusals.next_end,
+            self.term.window.next_end,
+        )
         yield from (at for at in alone if at is not None)
         for each in self.term.resumptions.values():
             if each.attempts.not_before > float("-inf"):

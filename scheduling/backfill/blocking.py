@@ -152,7 +152,9 @@ class Blocking:
         """Say whether a gang takes nothing on its nodes but amounts of what they have."""
         if self._existing is not None or gang.mounts_volumes:
             return False
-        return all(name in self._nodes.row for each in gang.groups() for name, _ in each.shape.requests)
+        return all(
+            name in self._nodes.row for each in gang.groups() for name, _ in each.shape.requests
+        )
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""

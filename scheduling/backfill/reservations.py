@@ -69,8 +69,8 @@ Fits = Callable[[PendingGang, Outlook], bool]
 """Whether a gang would be admitted, by the full verdict."""
 
 Spares = Callable[[PendingGang, RunningGang, Mask, Amounts], bool]
-"""Whether some nodes, with so much free, have what the second gang takes of them to spare: beside all
-pods of the first one that they could run if they were empty."""
+"""Whether some nodes, with so much free, have to spare what the second gang takes of them: beside
+all pods of the first one that they could run if they were empty."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -204,7 +204,7 @@ class Reservations:
         return None
 
     def _is_spared(self, kept: Reservation, gang: RunningGang, outlook: Outlook) -> bool:
-        """Say whether a gang takes only what a barred one will not need, whatever ends before it."""
+        """Say whether a gang takes only what a barred one will not need, whatever ends first."""
         contested = kept.contested
         if not gang.is_plain or contested.is_quota_taken_by(gang):
             return False

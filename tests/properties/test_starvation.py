@@ -12,8 +12,10 @@ from tests.builders import GPU
 from tests.examples import examples
 from tests.scheduling.timeline import Job, Node, Timeline, fits_alone
 
-NAMES = ("q0", "q1", "q2", "q3")
+NAMES = ("q0", "q1", "q2")
 RULES = (WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL, WhenBlocked.STRICT)
+WITHIN = (WithinQueue.LOWER_PRIORITY, WithinQueue.LOWER_PRIORITY, WithinQueue.NEVER)
+RECLAIM = (Reclaim.ANY, Reclaim.ANY, Reclaim.LOWER_PRIORITY, Reclaim.NEVER)
 TOLD = (1.0, 1 / 3, 3.0, inf)
 """By what factor gangs are wrong about how long they run; infinite where they say nothing."""
 
@@ -22,7 +24,7 @@ def limit(amount: int | None) -> dict[str, int]:
     return {} if amount is None else {GPU: amount}
 
 
-nodes_there_are = st.lists(st.builds(Node, st.integers(0, 4), st.integers(2, 8)), min_size=1, max_size=3)
+few_nodes = st.lists(st.builds(Node, st.integers(1, 4), st.integers(2, 8)), min_size=1, max_size=2)
 
 
 @st.composite
@@ -31,7 +33,7 @@ def trees(draw: st.DrawFn) -> list[Queue]:
     found: list[Queue] = []
     for name in NAMES[: draw(st.integers(1, len(NAMES)))]:
         parent = draw(st.sampled_from([*(each.name for each in reversed(found)), ""]))
-        quota = draw(st.integers(0, 8) | st.none())
+        quota = draw(st.sampled_from((2, 3, 4, 6, 1, 0, None)))
         lends = draw(st.none() | st.integers(0, quota)) if parent and quota is not None else None
         queue = Queue(
             name,
@@ -44,24 +46,21 @@ def trees(draw: st.DrawFn) -> list[Queue]:
             most_passes=draw(st.sampled_from((1, 3, inf))),
             longest_wait=draw(st.sampled_from((5.0, 30.0, inf))),
         )
-        preempts = {
-            "within_queue": draw(st.sampled_from(WithinQueue)),
-            "reclaim": draw(st.sampled_from(Reclaim)),
-        }
-        found.append(replace(queue, **preempts) if draw(st.booleans()) else queue)
+        within, reclaim = draw(st.sampled_from(WITHIN)), draw(st.sampled_from(RECLAIM))
+        found.append(replace(queue, within_queue=within, reclaim=reclaim))
     return found
 
 
 @st.composite
 def jobs(draw: st.DrawFn, at: int, queues: Sequence[Queue]) -> Job:
-    runs = float(draw(st.integers(1, 30)))
-    pods = [(draw(st.integers(1, 3)), draw(st.integers(0, 2)), draw(st.integers(0, 3)))]
+    runs = float(draw(st.integers(5, 30)))
+    pods = [(draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 2, 0))), draw(st.integers(0, 2)))]
     if draw(st.booleans()):
-        pods.insert(0, (1, 0, draw(st.integers(0, 3))))
+        pods.insert(0, (1, 0, draw(st.integers(0, 2))))
     return Job(
         f"g{at}",
         draw(st.sampled_from([each.name for each in queues])),
-        float(draw(st.integers(0, 40))),
+        float(draw(st.integers(0, 20))),
         runs,
         tuple(pods),
         draw(st.integers(0, 2)),
@@ -75,10 +74,10 @@ def jobs(draw: st.DrawFn, at: int, queues: Sequence[Queue]) -> Job:
 def timelines(draw: st.DrawFn) -> Timeline:
     queues = draw(trees())
     found = [draw(jobs(at, queues)) for at in range(draw(st.integers(2, 8)))]
-    return Timeline(queues, draw(nodes_there_are), found)
+    return Timeline(queues, draw(few_nodes), found)
 
 
-@examples(300)
+@examples(120)
 @given(timelines())
 def test_every_gang_that_fits_alone_has_run_once_no_more_come(timeline: Timeline) -> None:
     timeline.run()
@@ -96,6 +95,9 @@ LONGEST = 6
 
 ARRIVES = 0.5
 """When the large gang comes: each stream has brought one gang by then."""
+
+SET_BACK = 11.0
+"""Seconds from a start that fails until the gang has its place again."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,12 @@ class Stream:
 
 @st.composite
 def streams(draw: st.DrawFn, name: str, queue: str, priorities: Sequence[int]) -> Stream:
-    runs = draw(st.integers(1, LONGEST))
+    runs = draw(st.integers(2, LONGEST))
     pods = draw(st.sampled_from((((1, 1, 0),), ((1, 1, 1),), ((1, 0, 2),), ((2, 1, 0),))))
     told = runs * draw(st.sampled_from(TOLD))
     priority = draw(st.sampled_from(list(priorities)))
     job = Job(name, queue, 0.0, float(runs), pods, priority=priority, told=told)
-    return Stream(job, draw(st.sampled_from((0.7, 1.3, 2.9))))
+    return Stream(job, draw(st.sampled_from((0.7, 0.7, 1.9))))
 
 
 @st.composite
@@ -134,29 +136,41 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     queues = [
         Queue("all", quota=limit(draw(st.sampled_from((None, 0, 2))) if parent else None)),
         Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES)), **rules),
-        Queue("two", parent, limit(draw(st.integers(1, gpus))), when_blocked=draw(st.sampled_from(RULES)), **rules),
+        Queue(
+            "two",
+            parent,
+            limit(draw(st.integers(1, gpus))),
+            when_blocked=draw(st.sampled_from(RULES)),
+            **rules,
+        ),
         Queue("three", parent, limit(0) if parent else {}, **rules),
     ]
     each = draw(st.integers(1, quota))
     pods = ((1, 0, draw(st.integers(0, 4))), (quota // each, each, draw(st.integers(0, 4))))
-    large = Job("large", "own", ARRIVES, 1.0, pods, told=draw(st.sampled_from((1.0, inf))))
-    found = [draw(streams("s0", "own", (-1, 0)))] if draw(st.booleans()) else []
-    for at in range(draw(st.integers(1, 3))):
-        found.append(draw(streams(f"t{at}", draw(st.sampled_from(("two", "three"))), (-1, 0, 1))))
-    return queues, nodes, large, found
+    told, fails = draw(st.sampled_from((1.0, inf))), draw(st.sampled_from((0, 0, 1)))
+    large = Job("large", "own", ARRIVES, 1.0, pods, told=told, fails=fails)
+    own = [draw(streams("s0", "own", (-1, 0)))] if draw(st.booleans()) else []
+    others = [draw(st.sampled_from(("two", "three"))) for _ in range(draw(st.integers(1, 3)))]
+    apart = [draw(streams(f"t{at}", name, (0, 1))) for at, name in enumerate(others)]
+    return queues, nodes, large, own + apart
 
 
-@examples(60)
+@examples(40)
 @given(busy_clusters())
 def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
 ) -> None:
+    """It waits until it has aged; then all ends that runs by then, and again what came before it.
+
+    Of each stream one gang came before it. One that gave its room back begins anew, after a time.
+    """
     queues, nodes, large, some = cluster
     if not fits_alone(queues, nodes, large):
         return
-    bound = ARRIVES + WAIT + (2 + len(some)) * LONGEST
+    one_start = WAIT + (2 + len(some)) * LONGEST
+    bound = ARRIVES + (1 + large.fails) * one_start + large.fails * SET_BACK
     small = [job for each in some for job in each.until(bound)]
     timeline = Timeline(queues, nodes, [large, *small])
-    timeline.run(bound)
-    assert timeline.began.get("large", inf) <= bound, timeline.says()
+    timeline.run(bound + large.runs)
+    assert "large" in timeline.ended, timeline.says()
     event(f"waited {timeline.began['large'] // WAIT}")

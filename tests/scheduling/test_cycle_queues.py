@@ -392,6 +392,18 @@ def test_an_aged_gang_is_decided_before_other_queues_that_need_as_little_to_borr
     assert isinstance(verdicts["other"], Admitted), "passes count in the queue alone"
 
 
+def test_of_aged_gangs_of_several_queues_the_first_that_came_is_decided_first() -> None:
+    """Else a busy queue of higher priority, all of whose gangs wait that long, starves others."""
+    queues = [team(gpus=16), Queue("b", quota={GPU: 16})]
+    old = asks("old", 10, created=1)
+    other = replace(asks("other", 10, queue="b", created=2), priority=9)
+    running = [holds("runs", {"n1": 1})]
+    verdicts, _ = decide(queues, old, other, running=running, aged=[old, other])
+    assert isinstance(verdicts["old"], Admitted)
+    verdicts, _ = decide(queues, old, other, running=running)
+    assert isinstance(verdicts["other"], Admitted), "its queue uses the smaller share"
+
+
 def test_a_gang_that_was_passed_too_often_holds_its_nodes_in_its_queue_alone() -> None:
     queues = [team(gpus=99), Queue("b", quota={GPU: 16})]
     big, other = asks("big", 10), asks("other", 1, queue="b", created=1)
@@ -574,6 +586,23 @@ def test_what_a_node_has_beyond_all_pods_of_an_aged_gang_that_it_could_run_passe
     verdicts, _ = decide([team()], big, other, running=running, aged=[big], nodes=nodes)
     assert said(verdicts["big"]).startswith("InsufficientResources")
     assert isinstance(verdicts["other"], Admitted) == passes
+
+
+def test_a_gang_with_a_host_port_does_not_pass_on_what_an_aged_one_leaves() -> None:
+    """Amounts alone are looked at, and a port may be what the aged gang needs too."""
+    big = replace(gang("big", group("workers", 4, shape(gpu=2, cpu=3))), queue="a")
+    nodes = (node("n1", gpu=8, cpu=64),)
+    for ports in ((), (("", "TCP", 80),)):
+        light = gang("light", group("head", 1, shape(cpu=1, ports=ports)), created=1)
+        verdicts, _ = decide(
+            [team()],
+            big,
+            replace(light, queue="a"),
+            running=[holds("old", {"n1": 8})],
+            aged=[big],
+            nodes=nodes,
+        )
+        assert isinstance(verdicts["light"], Admitted) != bool(ports)
 
 
 def test_gangs_of_a_queue_that_is_not_active_end_too() -> None:

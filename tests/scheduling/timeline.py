@@ -322,4 +322,3 @@ def fits_alone(queues: Sequence[Queue], nodes: Sequence[Node], job: Job) -> bool
     alone = Timeline(queues, nodes, [replace(job, arrives=0.0, fails=0)])
     alone.run()
     return job.name in alone.ended
-

@@ -122,7 +122,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def two_waiting() -> World:
-    """Two queues in each of which a gang waits for quota that the queue above them does not have."""
+    """Two queues, in each a gang that waits for quota that the queue above them does not have."""
     return World(
         node("n1", cpu=100),
         queue("all", cpu=2),
