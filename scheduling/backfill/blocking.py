@@ -11,12 +11,14 @@ node has to spare beside such a gang passes all the same.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question, SearchSteps
+from scheduling.admission.refusal_memory import CERTAIN
 from scheduling.backfill.reservations import (
     Contested,
     Outlook,
@@ -24,7 +26,8 @@ from scheduling.backfill.reservations import (
     Reservations,
     RunningGang,
 )
-from scheduling.diagnosis.never_fits import never
+from scheduling.diagnosis.explain import explain
+from scheduling.diagnosis.never_fits import never, patient
 from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
@@ -77,6 +80,8 @@ class Blocking:
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+            return
+        if self._holds_back_others(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
         if self._keeps_a_start(gang):
@@ -161,7 +166,7 @@ class Blocking:
         if self._kept is None:
             return None
         while broken := self._kept.delayed_by(running, outlook):
-            if not (broken.barred and never(demand_of(broken.gang.minimum), self._nodes)):
+            if not broken.barred or self._may_ever_fit(broken.gang):
                 return broken
             self._kept.drop(broken)
         return None
@@ -192,6 +197,29 @@ class Blocking:
             if kind not in kept and (is_aged or (at == 0 and self._backfills(gang))):
                 kept.add(kind)
                 self._keep(gang, self._quota_for(gang, nowhere))
+
+    def _holds_back_others(self, gang: PendingGang) -> bool:
+        queue = self._tree.queues[self._tree.index[gang.queue]]
+        return gang.key in self._queues.aged or queue.when_blocked is not WhenBlocked.BEST_EFFORT
+
+    def _may_ever_fit(self, gang: PendingGang) -> bool:
+        """Say whether the empty nodes might hold a gang; what they cannot hold blocks no other.
+
+        Each group alone may fit and all together not, which no sum shows.
+        """
+        if never(demand_of(gang.minimum), self._nodes):
+            return False
+        if not self._is_plain(gang):
+            return True
+        key = "fits when empty", gang.minimum, gang.topology
+        return self._nodes.traits.remembered(key, partial(self._might_fit_when_empty, gang))
+
+    def _might_fit_when_empty(self, gang: PendingGang) -> bool:
+        """Ask for the verdict on empty nodes; only a certain no is one."""
+        asked = replace(gang, surplus=()).reshaped(lambda each: patient(each.shape))
+        outcome = admit(Question(asked, FreeCapacity(self._nodes, self._nodes.allocatable), STEPS))
+        self._steps.spend(outcome.steps)
+        return isinstance(outcome, Accepted) or explain(outcome.cause).reason not in CERTAIN
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         return gang.key in self._queues.aged or self._backfills(gang)

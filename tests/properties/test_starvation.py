@@ -132,18 +132,17 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     gpus = sum(each.gpus for each in nodes)
     quota = draw(st.integers(1, gpus))
     parent = draw(st.sampled_from(("", "all")))
-    rules = {"longest_wait": WAIT, "most_passes": draw(st.sampled_from((2, inf)))}
+    passes = draw(st.sampled_from((2, inf)))
+    top = limit(draw(st.sampled_from((None, 0, 2)))) if parent else {}
+    two, three = limit(draw(st.integers(1, gpus))), limit(0) if parent else {}
     queues = [
-        Queue("all", quota=limit(draw(st.sampled_from((None, 0, 2))) if parent else None)),
-        Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES)), **rules),
-        Queue(
-            "two",
-            parent,
-            limit(draw(st.integers(1, gpus))),
-            when_blocked=draw(st.sampled_from(RULES)),
-            **rules,
-        ),
-        Queue("three", parent, limit(0) if parent else {}, **rules),
+        replace(queue, longest_wait=WAIT, most_passes=passes)
+        for queue in (
+            Queue("all", quota=top),
+            Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES))),
+            Queue("two", parent, two, when_blocked=draw(st.sampled_from(RULES))),
+            Queue("three", parent, three),
+        )
     ]
     each = draw(st.integers(1, quota))
     pods = ((1, 0, draw(st.integers(0, 4))), (quota // each, each, draw(st.integers(0, 4))))

@@ -132,6 +132,25 @@ def test_a_strict_queue_does_not_wait_for_a_gang_that_the_nodes_can_never_hold()
     assert isinstance(verdicts["fits"], Admitted)
 
 
+@pytest.mark.parametrize("when", WhenBlocked)
+def test_a_gang_whose_groups_fit_empty_nodes_each_alone_and_not_together_blocks_nothing(
+    when: WhenBlocked,
+) -> None:
+    """A head and two workers of 2 CPU each never fit two nodes of 3; sums do not show that."""
+    odd = gang("odd", group("head", 1, shape(cpu=2)), group("workers", 2, shape(cpu=2, gpu=1)))
+    light = gang("light", group("head", 1, shape(cpu=1)), created=1)
+    verdicts, passed = decide(
+        [team(when)],
+        replace(odd, queue="a"),
+        replace(light, queue="a"),
+        aged=[odd],
+        nodes=(node("n1", cpu=3, gpu=1), node("n2", cpu=3, gpu=1)),
+    )
+    assert said(verdicts["odd"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["light"], Admitted)
+    assert passed == []
+
+
 BUSY = (holds("old", {"n1": 8}, ends=100), holds("other", {"n2": 6}, ends=200))
 
 

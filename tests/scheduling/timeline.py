@@ -178,7 +178,7 @@ class Timeline:
             count = self._failures[job.key] = self._failures.get(job.key, 0) + 1
             until = self._set_back_until[job.key] = self.now + PATIENCE.setback_after(count)
             self._drop(job)
-            self._plan(until, partial(self._ask, job))
+            self._plan(until, partial(self._look_at, job))
             self._gather(job)
 
     def _runs_since(self, job: Job, began: float) -> bool:
@@ -207,6 +207,9 @@ class Timeline:
                 self._ask(self.jobs[key])
 
     # ---- what gangs ask for
+
+    def _look_at(self, job: Job) -> None:
+        self._ask(job)
 
     def _ask(self, job: Job) -> bool:
         """Let a gang wait for what it lacks; say whether it asks for something else than before."""
