@@ -35,6 +35,7 @@ from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
+from coordinator.state.following import follow_queues
 from coordinator.state.intake import take
 from coordinator.state.known import Known
 from coordinator.state.preempting import settle_trials
@@ -68,6 +69,7 @@ class CoordinatorState(Known):
             agenda.dirty.clear()
             agenda.cycle_wanted = False
             return []
+        follow_queues(self, moment)
         if due:
             agenda.dirty |= agenda.late  # a decision must know where each pod is
         actions = self._advance_dirty(moment)
@@ -160,6 +162,7 @@ class CoordinatorState(Known):
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
         """Bring a gang forward; keys without a meaning are told of any RayCluster."""
         self.cycles.looked_at.add(key)
+        self.agenda.in_turn.pop(key, None)
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
         self._bound_waiting(key)

@@ -194,8 +194,7 @@ def _queue_write_ended(event: QueueWriteEnded, known: Known, moment: Moment) -> 
 
 
 def _queues_changed(known: Known) -> None:
-    """Have all gangs look for their queue again, and decide by the new rules."""
-    known.agenda.dirty |= set(known.views)
+    """Decide by the new rules; which gangs are to be looked at is seen once all events are in."""
     known.agenda.cycle_wanted = True
     known.reports.census.changed |= known.queues.objects.keys()
 

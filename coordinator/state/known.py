@@ -12,7 +12,7 @@ from coordinator.gang.view import Attempts, GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
-from coordinator.queues.registry import BUILT_IN, QueueRegistry
+from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
 from coordinator.queues.reports import QueueReports
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.record.renewals import Renewals
@@ -95,7 +95,8 @@ class Cycles:
 class Known:
     """Everything the coordinator knows.
 
-    `blind` are the watches that are down. `came_at` is when a gated pod of any gang came last.
+    `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
+    `came_at` is when a gated pod of any gang came last.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -103,6 +104,7 @@ class Known:
     cache: ClusterCache = field(default_factory=ClusterCache)
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
     queues: QueueRegistry = field(default_factory=QueueRegistry)
+    followed: Outward = field(default_factory=Outward)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
@@ -129,7 +131,12 @@ class Known:
     def _ends(self) -> Iterator[float]:
         yield from self.agenda.wake_at.values()
         yield from (at for at in (self.agenda.lines.next_at,) if at is not None)
-        alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
+        alone = (
+            self.agenda.turn_at,
+            self.agenda.refresh_at,
+            self.term.refusals.next_end,
+            self.term.window.next_end,
+        )
         yield from (at for at in alone if at is not None)
         for each in self.term.resumptions.values():
             if each.attempts.not_before > float("-inf"):
