@@ -93,7 +93,7 @@ def test_whatever_step_of_a_preemption_a_leader_dies_at_the_next_one_ends_or_und
         assert (uids(plot, "wide"), uids(plot, "low")) == before
         keep_all(plot, LINGER)
         plot.create(urgent(plot, "urgent", 3, labels))
-    assert leaving(plot) == 1
+    plot.wait(lambda: leaving(plot) == 1, "the first eviction, which was sent, to be carried out")
 
     leader = crew.start_leader()
     wait_until(lambda: leaving(plot) == 4, "all that is to end to be on its way")
