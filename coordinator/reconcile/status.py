@@ -15,6 +15,7 @@ from coordinator.gang.held_start import Phase, exist_in_words, held_json
 from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
+from coordinator.gang.setbacks import refused_releases_json
 from coordinator.gang.view import GangView
 from coordinator.reconcile.waiting import Waits, in_words, short, waiting
 from coordinator.record.status import pruned
@@ -189,6 +190,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     status["evictions"] = endings_json(view.eviction.endings)
     status["lateStarts"] = late_starts_json(view.late)
     status["held"] = held_json(view.held)
+    status["refusedReleases"] = refused_releases_json(view.retreat)
     return _filled(status)
 
 

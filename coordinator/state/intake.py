@@ -11,6 +11,7 @@ from coordinator.messages.events import (
     AdmissionRuleGone,
     AdmissionRuleSeen,
     AdmissionRulesListed,
+    BudgetsRead,
     ClusterGone,
     ClusterSeen,
     CycleDue,
@@ -208,8 +209,7 @@ def _queue_write_ended(event: QueueWriteEnded, known: Known, moment: Moment) -> 
 
 
 def _queues_changed(known: Known) -> None:
-    """Have all gangs look for their queue again, and decide by the new rules."""
-    known.agenda.dirty |= set(known.views)
+    """Decide by the new rules; which gangs are to be looked at is seen once all events are in."""
     known.agenda.cycle_wanted = True
     known.reports.census.changed |= known.queues.objects.keys()
 
@@ -304,6 +304,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
     EvictionTried: pod_intake.eviction_tried,
+    BudgetsRead: pod_intake.budgets_read,
     RayJobWriteEnded: _ray_job_write_ended,
     RayClusterWriteEnded: _ray_cluster_write_ended,
     AdmissionRuleSeen: _admission_rule_seen,

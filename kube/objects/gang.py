@@ -184,6 +184,7 @@ class GangEviction(Part, frozen=True):
     preemptor: Annotated[
         str, Allows("The gang that it is stopped for, as namespace/name; absent for other causes.")
     ] = ""
+    preemptor_uid: Annotated[str, Allows("The uid of that gang's RayCluster.")] = ""
     replicas: Annotated[
         OrNull[tuple[str, ...]],
         Allows(
@@ -220,6 +221,15 @@ class GangHeld(Slim, frozen=True):
     ] = 0
 
 
+class GangRefusedReleases(Slim, frozen=True):
+    """Placements in a row that were given up because the API server refused a release."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -254,6 +264,7 @@ class GangStatus(Part, frozen=True):
     ] = ()
     late_starts: GangLateStarts | None = None
     held: GangHeld | None = None
+    refused_releases: GangRefusedReleases | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

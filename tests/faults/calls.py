@@ -7,6 +7,11 @@ import itertools
 from tests.faults.proxy import Call, Match
 
 
+def either(*matches: Match) -> Match:
+    """Match what one of several matches."""
+    return lambda call: any(each(call) for each in matches)
+
+
 def is_release(call: Call) -> bool:
     """Whether the request takes our gate off a pod."""
     if call.method != "PATCH" or "/pods/" not in call.path:
@@ -30,6 +35,17 @@ def is_placement(call: Call) -> bool:
 def is_resumption(call: Call) -> bool:
     """Whether the request resumes a held RayCluster."""
     return call.method == "PATCH" and "/rayclusters/" in call.path
+
+
+def writes_of(gang: str, field: str) -> Match:
+    """Match writes of a Gang's status that hold this field."""
+
+    def matches(call: Call) -> bool:
+        if call.method != "PATCH" or f"/gangs/{gang}/status" not in call.path:
+            return False
+        return any(field in (operation.get("value") or ()) for operation in call.content)
+
+    return matches
 
 
 def of_other_pods(call: Call) -> bool:
@@ -56,3 +72,19 @@ def evictions_after(count: int) -> Match:
     """Match evictions that are no dry runs, but let the first ones pass."""
     seen = itertools.count()
     return lambda call: call.path.endswith("/eviction") and next(seen) >= count
+
+
+def suspends(call: Call) -> bool:
+    """Whether the request suspends a RayJob, and is no dry run."""
+    return _says_suspend(call) is True
+
+
+def resumes(call: Call) -> bool:
+    """Whether the request resumes a RayJob."""
+    return _says_suspend(call) is False
+
+
+def _says_suspend(call: Call) -> object:
+    if call.method != "PATCH" or "/rayjobs/" not in call.path or "dryRun" in call.path:
+        return None
+    return call.content["spec"]["suspend"]

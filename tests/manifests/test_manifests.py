@@ -306,6 +306,8 @@ USED: dict[str, Rights] = {
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
         # coordinator/shell/stopper.py
         ("", "pods/eviction"): {"create"},
+        # coordinator/shell/executor.py
+        ("policy", "poddisruptionbudgets"): {"list"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         # coordinator/shell/app.py: what the pods of held gangs are admitted by
