@@ -50,8 +50,9 @@ class HeldStart:
     where that failed; `writing` says that it is under way.
 
     `foresight` is what the templates tell of the pods, worked out of `foresight_of` (RayCluster,
-    edition of the rules). `learned` are pods that came otherwise, by pod set, of the templates
-    `learned_of`. `problem` says why the pods cannot be created, as far as that can be foreseen.
+    edition of the rules), and `expected` are the pods that it was decided on. `learned` are pods
+    that came otherwise, by pod set, of the templates `learned_of`. `problem` says why the pods
+    cannot be created, as far as that can be foreseen.
 
     `returns` counts how often in a row it was suspended again, and `text` says why the last time.
     It fails to be resumed since `refused_since`. Until `paused_until` it asks for nothing, for the
@@ -65,6 +66,7 @@ class HeldStart:
     attempts: Attempts = field(default_factory=Attempts)
     foresight: Foresight = NOTHING_FORESEEN
     foresight_of: tuple[RayCluster, int] | None = None
+    expected: tuple[ObservedPod, ...] = ()
     learned: Mapping[str, tuple[ObservedPod, ...]] = field(default_factory=dict)
     learned_of: RayClusterSpec | None = None
     problem: NotReady | None = None
@@ -90,7 +92,7 @@ class HeldStart:
     def forget_tries(self) -> None:
         """Drop what is of use only until the gang starts."""
         self.returns = self.pauses = 0
-        self.foresight, self.foresight_of = NOTHING_FORESEEN, None
+        self.foresight, self.foresight_of, self.expected = NOTHING_FORESEEN, None, ()
         self.learned, self.learned_of = {}, None
 
     def is_behind(self, cluster: RayCluster) -> bool:

@@ -63,7 +63,7 @@ def notice(look: Look) -> None:
             held.become(Phase.WAITING, generation)
         case _:
             pass
-    if held.phase is not Phase.WAITING and not look.view.expects_pods:
+    if held.phase is Phase.NONE:
         look.scene.cache.foreseen.pop(look.view.key, None)
 
 
@@ -99,7 +99,8 @@ def foresee(look: Look) -> Done:
         outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
         held.foresight = foresight_of(outlook, look.scene.profiles)
         held.foresight_of = cluster, rules.edition
-    look.pods = list(with_learned(held, look.cluster))
+    held.expected = with_learned(held, look.cluster)
+    look.pods = list(held.expected)
     look.scene.cache.foresee(look.view.key, look.pods)
     return NOTHING_DONE
 
@@ -228,6 +229,8 @@ def suspend_again(look: Look) -> Done:
     view, held = look.view, look.view.held
     view.not_held = _not_held(look)
     doubt = _doubt(look)
+    if not view.expects_pods:
+        look.scene.cache.foreseen.pop(view.key, None)
     if view.released_any:
         held.forget_tries()
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:

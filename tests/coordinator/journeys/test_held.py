@@ -588,3 +588,45 @@ def test_nothing_is_foreseen_before_all_rules_of_admission_are_known() -> None:
     world.leader.handle([AdmissionRulesListed(LimitRange)])
     world.settle(seconds=30)
     assert world.bound("a") == {"n1": 4}
+
+
+def test_pods_that_are_to_come_count_for_the_affinity_of_others() -> None:
+    """Gang b keeps away from the pods of a, which do not exist yet and have their slots."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {}}}
+    apart["labelSelector"] = {"matchLabels": {names.RAY_CLUSTER: "a"}}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    world = World(node("n1", labels={"kubernetes.io/hostname": "n1"}))
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    leader.hear_all()
+    leader.act()
+    leader.cycle()
+    leader.act_all()
+    leader.hear_all()
+    assert (phase_of(world), world.pods("a")) == ("Waiting", [])
+    b = ray_cluster("b", head=template(affinity=away))
+    world.create(b)
+    made = world.api.get(Key("rayclusters", TEAM, "b"))
+    world._make_pod(made, {"groupName": names.RAY_HEAD_GROUP, **made["spec"]["headGroupSpec"]}, "")
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all()
+    assert phase_of(world) == "Resumed"
+    assert "placement" not in world.status("b")
+
+
+def test_a_quota_is_not_given_to_another_while_pods_are_to_come() -> None:
+    world = World(node("n1", cpu=8), quota(4), replicas=1)
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all()
+    world.create(held_gang("b", 3))
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all()
+    assert (phase_of(world, "a"), is_suspended(world.api, "b")) == ("Resumed", True)
