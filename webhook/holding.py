@@ -29,7 +29,7 @@ from kube.ray.ray_cluster import Answer, opt_in
 from kube.ray.ray_owner import controller_of
 from scheduling.model.queue import Queue
 from scheduling.queueing.membership import NotAllowed, Selections
-from webhook.review import NAME, BadReview, read_request, unexpected
+from webhook.review import NAME, BadReview, Request, read_request, unexpected
 
 _ANNOTATIONS: Final = "/metadata/annotations"
 _HELD: Final = f"{_ANNOTATIONS}/{names.HELD.replace('/', '~1')}"
@@ -111,9 +111,10 @@ def queues_of(objects: Collection[GangQueue]) -> Queues:
 
 def read_hold_review(body: bytes | bytearray) -> HoldReview | BadReview:
     """Read what the API server sent about a RayCluster."""
-    request = read_request(body)
-    if isinstance(request, BadReview):
-        return request
+    return read_request(body, _review)
+
+
+def _review(request: Request) -> HoldReview | BadReview:
     kind, namespace = request.kind, request.namespace or ""
     created = request.operation == "CREATE" and not request.sub_resource
     if not created or (kind.group, kind.kind) != ("ray.io", "RayCluster"):
@@ -123,7 +124,7 @@ def read_hold_review(body: bytes | bytearray) -> HoldReview | BadReview:
     try:
         cluster = _CLUSTER.decode(request.object)
         annotations = bytes(_OBJECT.decode(request.object).metadata.annotations)
-    except msgspec.DecodeError as error:
+    except msgspec.ValidationError as error:
         return BadReview(400, f"not a RayCluster in request.object: {error}")
     return HoldReview(request.uid, namespace, cluster, annotations not in (b"", b"null"))
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import orjson
@@ -25,6 +25,8 @@ from kube.codec.pod_patches import JsonPatch, gate_patch
 from kube.objects.base import ObjectMeta
 from kube.objects.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.ray.ray_cluster import opt_in, owner_cluster
+
+T = TypeVar("T")
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -183,15 +185,16 @@ ALLOW: Final = Allow()
 
 def read_review(body: bytes | bytearray) -> Review | BadReview:
     """Read what the API server sent about a pod."""
-    request = read_request(body)
-    return request if isinstance(request, BadReview) else _review(request)
+    return read_request(body, _review)
 
 
-def read_request(body: bytes | bytearray) -> Request | BadReview:
-    """Read what the API server sent, whatever the object is."""
+def read_request(
+    body: bytes | bytearray, read_object: Callable[[Request], T | BadReview]
+) -> T | BadReview:
+    """Read what the API server sent; the object is decoded by the function given."""
     try:
-        envelope = _ENVELOPE.decode(body)
-        return _requested(envelope)
+        request = _requested(_ENVELOPE.decode(body))
+        return request if isinstance(request, BadReview) else read_object(request)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not an AdmissionReview: {error}")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

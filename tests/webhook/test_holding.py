@@ -222,3 +222,13 @@ def test_what_is_no_raycluster_is_refused_as_a_review() -> None:
 @given(body=st.binary(max_size=40))
 def test_any_body_is_read_or_refused(body: bytes) -> None:
     assert isinstance(read_hold_review(body), HoldReview | BadReview)
+
+
+FLIPPED = orjson.dumps(review_of(cluster(WHEN_ADMITTED, owner=made_by("RayJob"))))
+
+
+@given(place=st.integers(0, len(FLIPPED) - 1), byte=st.integers(0, 255))
+def test_a_review_with_a_flipped_byte_is_read_or_refused(place: int, byte: int) -> None:
+    body = bytearray(FLIPPED)
+    body[place] = byte
+    assert isinstance(read_hold_review(body), HoldReview | BadReview)
