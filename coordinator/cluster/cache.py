@@ -12,6 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from coordinator.cluster.admission_rules import AdmissionRules
+from coordinator.cluster.foreseen_gangs import ForeseenGangs
 from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
@@ -54,8 +55,7 @@ class ClusterCache:
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
-        self.foreseen: dict[GangKey, tuple[bool, bool]] = {}
-        """Gangs whose pods do not exist yet: whether these have constraints, or mount claims."""
+        self.foreseen = ForeseenGangs()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
 
@@ -165,19 +165,17 @@ class ClusterCache:
     def foresee(self, key: GangKey, pods: Collection[ObservedPod]) -> None:
         """Note what the pods bring that a gang is to have; none of them counts as a pod."""
         constrained = any(_has_constraints(pod) for pod in pods)
-        self.foreseen[key] = constrained, any(pod.mounts for pod in pods)
+        self.foreseen.put(key, constrained=constrained, mounting=any(pod.mounts for pod in pods))
 
     @property
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
-        return bool(self._constrained) or any(
-            constrained for constrained, _ in self.foreseen.values()
-        )
+        return bool(self._constrained or self.foreseen.constrained)
 
     @property
     def is_mounting(self) -> bool:
         """Whether any pod that waits mounts a volume of a claim."""
-        return bool(self._mounting) or any(mounting for _, mounting in self.foreseen.values())
+        return bool(self._mounting or self.foreseen.mounting)
 
     # --- nodes and reservations -------------------------------------------------------------
 

@@ -1,13 +1,13 @@
 """Says which pods a held RayCluster will have, and whether its namespace admits all of them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, Outlook, Unforeseeable, observed_pods
-from kube.foreseen.namespace_quota import namespace_quota
+from kube.foreseen.namespace_quota import Charges, namespace_quota
 from kube.objects.admission import ResourceQuota
 from kube.objects.ray import RayCluster
 
@@ -42,15 +42,10 @@ def foresight_of(outlook: Outlook, profiles: Profiles) -> Foresight:
 
 
 def quota_refusal(
-    foresight: Foresight, others: Iterable[Foresight], quotas: Iterable[ResourceQuota]
+    found: Foreseen, others: int, claimed: Charges, quotas: Iterable[ResourceQuota]
 ) -> str:
-    """Say which ResourceQuota does not suffice for all pods; `others` are to be created before."""
-    if foresight.found is None:
-        return ""
-    before = [each.found for each in others if each.found is not None]
-    pod_sets = (pod_set for found in (foresight.found, *before) for pod_set in found.pod_sets)
-    together = replace(foresight.found, pod_sets=tuple(pod_sets))
-    said = "; ".join(each.message for each in namespace_quota(together, quotas))
-    count = len(before)
-    beside = f" (with those of {count} other gangs that are being created)" if count else ""
+    """Say which ResourceQuota does not suffice for all pods beside what other gangs will take."""
+    said = "; ".join(each.message for each in namespace_quota(found, quotas, claimed))
+    gangs = "1 other gang that is" if others == 1 else f"{others} other gangs that are"
+    beside = f" (with those of {gangs} being created)" if others else ""
     return f"{said}{beside}" if said else ""

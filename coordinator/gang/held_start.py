@@ -12,7 +12,9 @@ from typing import Any
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import NOTHING_FORESEEN, Foresight
+from coordinator.gang.late_starts import stamp_of
 from coordinator.gang.pod_sets import Standing
+from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import GangHeld
 from kube.objects.ray import RayCluster, RayClusterSpec
@@ -56,7 +58,8 @@ class HeldStart:
 
     `returns` counts how often in a row it was suspended again, and `text` says why the last time.
     It fails to be resumed since `refused_since`. Until `paused_until` it asks for nothing, for the
-    reason `paused`; `pauses` counts those in a row.
+    reason `paused`; `pauses` counts those in a row. Until `set_back_until` (seconds since 1970) it
+    comes after others and stops none. The record holds both, so a new leader goes on with them.
     """
 
     phase: Phase = Phase.NONE
@@ -77,21 +80,29 @@ class HeldStart:
     paused: NotReady | None = None
     paused_until: float = 0.0
     pauses: int = 0
+    set_back_until: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether the RayCluster is suspended by Muster, or about to be."""
         return self.phase in (Phase.WAITING, Phase.SUSPENDING)
 
+    def setbacks(self, wall: float) -> int:
+        """Count the starts in vain for which the gang comes after others for a time."""
+        return self.pauses if wall < self.set_back_until else 0
+
     def become(self, phase: Phase, generation: int) -> None:
         """Enter a phase."""
         self.phase, self.generation, self.asked, self.doubt = phase, generation, 0, None
         if phase is Phase.RESUMED or phase is Phase.NONE:
             self.text = ""
+        if phase is Phase.NONE:
+            self.pauses, self.set_back_until = 0, 0.0
 
     def forget_tries(self) -> None:
         """Drop what is of use only until the gang starts."""
         self.returns = self.pauses = 0
+        self.set_back_until = 0.0
         self.foresight, self.foresight_of, self.expected = NOTHING_FORESEEN, None, ()
         self.learned, self.learned_of = {}, None
 
@@ -113,7 +124,10 @@ def held_json(held: HeldStart) -> dict[str, Any]:
     """Write the phase down as the record holds it."""
     if held.phase is Phase.NONE:
         return {}
-    return {"phase": str(held.phase), "generation": held.generation}
+    written: dict[str, Any] = {"phase": str(held.phase), "generation": held.generation}
+    if held.pauses:
+        written |= {"failures": held.pauses, "until": stamp_of(held.set_back_until)}
+    return written
 
 
 def held_recorded(written: GangHeld | None) -> HeldStart:
@@ -121,7 +135,9 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     known = {str(each): each for each in Phase}
     if written is None or written.phase not in known:
         return HeldStart()
-    return HeldStart(known[written.phase], written.generation)
+    held = HeldStart(known[written.phase], written.generation)
+    held.pauses, held.set_back_until = written.failures, moment_of(written.until)
+    return held
 
 
 def with_learned(held: HeldStart, cluster: RayCluster) -> tuple[ObservedPod, ...]:

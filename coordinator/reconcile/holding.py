@@ -7,6 +7,7 @@ come, or otherwise than foreseen so that they do not fit, it is suspended again,
 """
 
 from collections.abc import Iterator
+from math import floor
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import foresight_of, quota_refusal
@@ -18,7 +19,6 @@ from coordinator.gang.held_start import (
     seen_shapes,
     with_learned,
 )
-from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
@@ -27,6 +27,7 @@ from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placemen
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.understanding import expect_deletions, understand
+from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
 from kube.objects.ray import RayCluster
 from kube.ray.held_start import asks_to_be_held, is_held, never_held
@@ -64,7 +65,7 @@ def notice(look: Look) -> None:
         case _:
             pass
     if held.phase is Phase.NONE:
-        look.scene.cache.foreseen.pop(look.view.key, None)
+        look.scene.cache.foreseen.drop(look.view.key)
 
 
 def hold(look: Look) -> None:
@@ -99,9 +100,10 @@ def foresee(look: Look) -> Done:
         outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
         held.foresight = foresight_of(outlook, look.scene.profiles)
         held.foresight_of = cluster, rules.edition
-    held.expected = with_learned(held, look.cluster)
+    before, held.expected = held.expected, with_learned(held, look.cluster)
     look.pods = list(held.expected)
-    look.scene.cache.foresee(look.view.key, look.pods)
+    if held.expected is not before or look.view.key not in look.scene.cache.foreseen:
+        look.scene.cache.foresee(look.view.key, look.pods)
     return NOTHING_DONE
 
 
@@ -172,22 +174,24 @@ def _problem(look: Look) -> NotReady | None:
         return NotReady(Reason.PENDING, f"waiting for the list of all {kinds} objects")
     if held.foresight.refused:
         return NotReady(Reason.PODS_REFUSED, held.foresight.refused)
-    others = [view.held.foresight for view in _created_before(look)]
-    short = quota_refusal(held.foresight, others, rules.quotas(look.view.key.namespace))
+    short = _short_of_quota(look)
     return NotReady(Reason.PODS_REFUSED, short) if short else None
 
 
-def _created_before(look: Look) -> Iterator[GangView]:
-    """Yield the gangs of the namespace whose pods are to be created before those of this one."""
-    mine = look.view.reservation
-    for key in look.scene.cache.foreseen:
-        view = look.scene.views.get(key)
-        if view is None or view is look.view or key.namespace != look.view.key.namespace:
-            continue
-        placed = view.reservation
-        earlier = mine.placement is None or placed.admitted_as < mine.admitted_as
-        if placed.placement is not None and earlier:
-            yield view
+def _short_of_quota(look: Look) -> str:
+    """Say which quota does not suffice beside what others claim; of what suffices claim it.
+
+    Gangs that were placed in one cycle come here in that order.
+    """
+    view, gangs = look.view, look.scene.cache.foreseen
+    quotas = look.scene.cache.admission.quotas(view.key.namespace)
+    found = view.held.foresight.found
+    if found is None or not quotas:
+        return ""
+    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
+    if not short and view.reservation.placement is not None:
+        gangs.claim(view.key, charges_of(found))
+    return short
 
 
 def tell_without_pods(look: Look) -> Done:
@@ -230,7 +234,7 @@ def suspend_again(look: Look) -> Done:
     view.not_held = _not_held(look)
     doubt = _doubt(look)
     if not view.expects_pods:
-        look.scene.cache.foreseen.pop(view.key, None)
+        look.scene.cache.foreseen.come(view.key)
     if view.released_any:
         held.forget_tries()
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:
@@ -245,6 +249,7 @@ def next_at(look: Look) -> Iterator[float]:
     held = look.view.held
     yield held.attempts.not_before
     yield held.paused_until
+    yield look.now + held.set_back_until - look.scene.moment.wall
     if held.refused_since is not None:
         yield held.refused_since + look.scene.patience.torn
     if held.doubt is not None:
@@ -300,11 +305,17 @@ def _why(look: Look, doubt: Doubt, differs: str) -> str:
 
 
 def _pause(look: Look, why: NotReady) -> None:
-    """Have the gang ask for nothing for a time, which doubles."""
-    held = look.view.held
+    """Have the gang ask for nothing for a time, and come after others for longer; both double.
+
+    It may be that its pods can never be created: what it stopped for them was stopped in vain.
+    """
+    held, patience = look.view.held, look.scene.patience
     seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(held.pauses, 16))
     held.pauses += 1
     held.paused, held.paused_until = why, look.now + seconds
+    held.set_back_until = float(
+        floor(look.scene.moment.wall + patience.setback_after(held.pauses))
+    )
 
 
 def _not_held(look: Look) -> str:

@@ -8,10 +8,12 @@ from kube.codec.pod_patches import Operation
 from kube.objects import names
 from kube.objects.base import Present
 from kube.objects.ray import RayCluster, RayJob
+from kube.ray.held_start import HELD
 from kube.ray.ray_owner import suspension_note
 
 DRY_RUN = "?dryRun=All"
-_HELD = f"/metadata/annotations/{names.HELD.replace('/', '~1')}"
+_ANNOTATIONS = "/metadata/annotations"
+_HELD = f"{_ANNOTATIONS}/{names.HELD.replace('/', '~1')}"
 
 
 class Stopper:
@@ -57,8 +59,11 @@ class Stopper:
         await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
 
     async def suspend_cluster(self, cluster: RayCluster) -> None:
-        """Suspend a RayCluster as it was read."""
-        operations = _with_suspend(cluster, value=True)
+        """Suspend a RayCluster as it was read, and note on it that Muster did.
+
+        The note tells it where the Gang is lost, and where Muster is removed.
+        """
+        operations = [*_with_suspend(cluster, value=True), *_note(cluster)]
         await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
 
 
@@ -76,6 +81,17 @@ def _with_suspend(cluster: RayCluster, *, value: bool) -> list[Operation]:
         {"op": "test", "path": "/metadata/uid", "value": meta.uid},
         {"op": "test", "path": "/metadata/generation", "value": meta.generation},
         {"op": "add", "path": "/spec/suspend", "value": value},
+    ]
+
+
+def _note(cluster: RayCluster) -> list[Operation]:
+    """Add the note; where no annotations were read, only if none have come since."""
+    meta = cluster.metadata
+    if meta.annotations:
+        return [{"op": "add", "path": _HELD, "value": HELD}]
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
+        {"op": "add", "path": _ANNOTATIONS, "value": {names.HELD: HELD}},
     ]
 
 

@@ -236,28 +236,32 @@ def _decide_anew(known: Known) -> None:
 
 def _admission_rule_seen(event: AdmissionRuleSeen, known: Known, moment: Moment) -> None:
     known.cache.admission.put(event.rule)
-    _admitted_otherwise(known, event.rule)
+    _admitted_otherwise(known, event.rule, moment)
 
 
 def _admission_rule_gone(event: AdmissionRuleGone, known: Known, moment: Moment) -> None:
     known.cache.admission.drop(event.rule)
-    _admitted_otherwise(known, event.rule)
+    _admitted_otherwise(known, event.rule, moment)
 
 
 def _admission_rules_listed(event: AdmissionRulesListed, known: Known, moment: Moment) -> None:
     known.cache.admission.unlisted.discard(event.kind)
-    known.agenda.dirty |= known.cache.foreseen.keys()
+    known.agenda.dirty.update(known.cache.foreseen)
 
 
-def _admitted_otherwise(known: Known, rule: AdmissionRule) -> None:
-    """Look at held gangs again; of a quota, which moves with each pod, only those that it stops."""
-    namespace = rule.metadata.namespace
-    for key in known.cache.foreseen:
+def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> None:
+    """Look at held gangs again.
+
+    A quota moves with each pod, so of a quota only at those that it stops, and not each time.
+    """
+    concerned = known.cache.foreseen.of(rule.metadata.namespace)
+    if not isinstance(rule, ResourceQuota):
+        known.agenda.dirty.update(concerned)
+        return
+    for key in concerned:
         view = known.views.get(key)
-        stopped = view is not None and view.held.problem is not None
-        concerned = stopped or not isinstance(rule, ResourceQuota)
-        if namespace in ("", key.namespace) and concerned:
-            known.agenda.dirty.add(key)
+        if view is not None and view.held.problem is not None:
+            known.agenda.put_off(key, moment.now)
 
 
 # --- volumes ------------------------------------------------------------------------------------

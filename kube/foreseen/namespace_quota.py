@@ -1,20 +1,28 @@
 """Judges pods that do not exist yet against the ResourceQuotas of their namespace, all together.
 
 The API server admits pods one by one, so that of a gang that asks for too much some are created.
-What it counts of a pod is in pkg/quota/v1/evaluator/core of Kubernetes. Where a scope is not known
-here the quota counts as one for all pods: a gang may wait for it that need not.
+What it counts of a pod is in pkg/quota/v1/evaluator/core of Kubernetes. A quota with a scope that
+is not known here counts no pods, as there: where it does count them KubeRay says so, while a gang
+that waited for it would wait for ever.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kube.codec.fields import ByResource, quantity, read_amounts
 from kube.foreseen.amounts import Side, all_containers, pod_total
 from kube.foreseen.gang import Foreseen, ForeseenPodSet
 from kube.objects.admission import ResourceQuota, ScopeRequirement
 from kube.objects.base import Quantities
-from kube.objects.pod_templates import TemplateContainer, TemplateResources, TemplateSpec
+from kube.objects.pod_templates import (
+    TemplateAffinity,
+    TemplateAffinityTerm,
+    TemplateContainer,
+    TemplateResources,
+    TemplateSpec,
+)
 from scheduling.model.amounts import CPU, MEMORY, PODS
 from scheduling.model.quantity import (
     MAX_AMOUNT,
@@ -62,20 +70,54 @@ class QuotaUnmet:
 QuotaRefusal = QuotaShortage | QuotaUnmet
 
 
-def namespace_quota(found: Foreseen, quotas: Iterable[ResourceQuota]) -> tuple[QuotaRefusal, ...]:
-    """Return what keeps the pods of a gang from being created; nothing where all can be."""
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """What the scopes of quotas ask of a pod."""
+
+    terminating: bool
+    best_effort: bool
+    priority_class: str
+    crosses_namespaces: bool
+
+
+Charges = Mapping[Scoped, Mapping[str, int]]
+"""What quotas count of pods, by what their scopes ask of these."""
+
+
+def charges_of(found: Foreseen) -> Charges:
+    """Add up what quotas count of all pods of a gang."""
+    charges: dict[Scoped, Counter[str]] = {}
+    for each in found.pod_sets:
+        charges.setdefault(_scoped(each.pod.spec), Counter()).update(_needed([each]))
+    return charges
+
+
+def namespace_quota(
+    found: Foreseen, quotas: Iterable[ResourceQuota], claimed: Charges = MappingProxyType({})
+) -> tuple[QuotaRefusal, ...]:
+    """Return what keeps the pods of a gang from being created; nothing where all can be.
+
+    `claimed` is what other pods take that are not created yet either.
+    """
+    scoped = [(_scoped(each.pod.spec), each) for each in found.pod_sets]
     return tuple(
         refusal
         for quota in sorted(quotas, key=lambda each: each.metadata.name)
-        for refusal in _refusals(quota, [p for p in found.pod_sets if _applies(quota, p.pod.spec)])
+        for refusal in _refusals(
+            quota, [each for of, each in scoped if _applies(quota, of)], claimed
+        )
     )
 
 
-def _refusals(quota: ResourceQuota, pod_sets: list[ForeseenPodSet]) -> Iterator[QuotaRefusal]:
+def _refusals(
+    quota: ResourceQuota, pod_sets: list[ForeseenPodSet], claimed: Charges
+) -> Iterator[QuotaRefusal]:
     name, bounded = quota.metadata.name, {*quota.spec.hard, *quota.status.hard}
     for fault in (fault for each in pod_sets for fault in _silent(each, bounded)):
         yield QuotaUnmet(name, f"ResourceQuota {name}: {fault}")
-    for resource, needed in sorted(_needed(pod_sets).items()):
+    others = [amounts for of, amounts in claimed.items() if _applies(quota, of)]
+    for resource, mine in sorted(_needed(pod_sets).items()):
+        needed = mine + sum(amounts.get(resource, 0) for amounts in others)
         if resource not in bounded:
             continue
         used, hard = quota.status.used.get(resource), _hard(quota, resource)
@@ -168,28 +210,53 @@ def _shown(resource: str, amount: int) -> str:
 # ---- scopes
 
 
-def _applies(quota: ResourceQuota, spec: TemplateSpec) -> bool:
+def _scoped(spec: TemplateSpec) -> Scoped:
+    return Scoped(
+        terminating=spec.active_deadline_seconds is not None,
+        best_effort=_is_best_effort(spec),
+        priority_class=spec.priority_class_name,
+        crosses_namespaces=any(_crosses(term) for term in _terms(spec)),
+    )
+
+
+def _terms(spec: TemplateSpec) -> Iterator[TemplateAffinityTerm]:
+    """Yield all that a pod says about other pods, wishes included."""
+    affinity = spec.affinity or TemplateAffinity()
+    for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if each is not None:
+            yield from each.required
+            yield from (wish.term for wish in each.preferred)
+
+
+def _crosses(term: TemplateAffinityTerm) -> bool:
+    """Say whether a term names namespaces, even that of the pod."""
+    return bool(term.namespaces) or term.namespace_selector is not None
+
+
+def _applies(quota: ResourceQuota, pod: Scoped) -> bool:
     """Say whether a quota counts such pods: all its scopes must hold."""
     selector = quota.spec.scope_selector
     named = (ScopeRequirement(scope, "Exists") for scope in quota.spec.scopes)
     return all(
-        _holds(each, spec) for each in (*named, *(selector.match_expressions if selector else ()))
+        _holds(each, pod) for each in (*named, *(selector.match_expressions if selector else ()))
     )
 
 
-def _holds(scope: ScopeRequirement, spec: TemplateSpec) -> bool:
+def _holds(scope: ScopeRequirement, pod: Scoped) -> bool:
     match scope.scope_name:
         case "Terminating":
-            return spec.active_deadline_seconds is not None
+            return pod.terminating
         case "NotTerminating":
-            return spec.active_deadline_seconds is None
+            return not pod.terminating
         case "BestEffort":
-            return _is_best_effort(spec)
+            return pod.best_effort
         case "NotBestEffort":
-            return not _is_best_effort(spec)
+            return not pod.best_effort
+        case "CrossNamespacePodAffinity":
+            return pod.crosses_namespaces
         case "PriorityClass":
-            return _holds_of_class(scope, spec.priority_class_name)
-    return True
+            return _holds_of_class(scope, pod.priority_class)
+    return False
 
 
 def _holds_of_class(scope: ScopeRequirement, name: str) -> bool:
@@ -202,7 +269,7 @@ def _holds_of_class(scope: ScopeRequirement, name: str) -> bool:
             return bool(name)
         case "DoesNotExist":
             return not name
-    return True
+    return False
 
 
 def _is_best_effort(spec: TemplateSpec) -> bool:

@@ -219,6 +219,12 @@ class GangHeld(Slim, frozen=True):
     generation: Annotated[
         int, Allows("That of the RayCluster in which this was seen last.", **COUNT)
     ] = 0
+    failures: Annotated[
+        int, Allows("Times in a row that it could not start although it had its room.", **COUNT)
+    ] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
 
 
 class GangRefusedReleases(Slim, frozen=True):

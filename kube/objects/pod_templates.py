@@ -60,11 +60,22 @@ class TemplateAffinityTerm(PodAffinityTerm, frozen=True, omit_defaults=True):
     mismatch_label_keys: OrNull[tuple[str, ...]] = ()
 
 
+class TemplateWish(Part, frozen=True, omit_defaults=True):
+    """A term that is preferred; ResourceQuotas ask for it, scheduling does not."""
+
+    term: TemplateAffinityTerm = msgspec.field(
+        default=TemplateAffinityTerm(), name="podAffinityTerm"
+    )
+
+
 class TemplatePodAffinity(PodAffinity, frozen=True, omit_defaults=True):
-    """Affinity or anti-affinity between pods, the required part of it."""
+    """Affinity or anti-affinity between pods."""
 
     required: OrNull[tuple[TemplateAffinityTerm, ...]] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: OrNull[tuple[TemplateWish, ...]] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 

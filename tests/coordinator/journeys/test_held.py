@@ -630,3 +630,112 @@ def test_a_quota_is_not_given_to_another_while_pods_are_to_come() -> None:
         leader.cycle()
         leader.act_all()
     assert (phase_of(world, "a"), is_suspended(world.api, "b")) == ("Resumed", True)
+
+
+def test_one_that_waits_for_a_quota_is_looked_at_when_another_goes_before_its_pods_come() -> None:
+    """No quota changes then: only what the other was promised of it is free again."""
+    world = World(node("n1", cpu=8), quota(4))
+    world.create(held_gang("a", 3))
+    creates = world.kuberay
+    stopped_kuberay(world)
+    world.settle(seconds=5)
+    world.create(held_gang("b", 3))
+    world.settle(seconds=5)
+    assert "with those of 1 other gang that is being created" in world.status("b")["message"]
+    world.delete("rayclusters", "a")
+    world.kuberay = creates  # type: ignore[method-assign]
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def test_gangs_that_were_placed_in_one_cycle_get_a_quota_in_that_order() -> None:
+    world = World(node("n1", cpu=16), quota(4))
+    world.create(held_gang("a", 3), held_gang("b", 3), held_gang("c", 3))
+    stopped_kuberay(world)
+    world.settle(seconds=5)
+    assert [is_suspended(world.api, name) for name in "abc"] == [False, True, True]
+
+
+def without_pods(world: World, *names_of_it: str) -> None:
+    """Have nothing create pods of these RayClusters."""
+    made = world._make_pod
+
+    def make_pod(cluster: Json, *more: Any) -> None:
+        if cluster["metadata"]["name"] not in names_of_it:
+            made(cluster, *more)
+
+    world._make_pod = make_pod  # type: ignore[method-assign]
+
+
+def times_stopped(world: World, name: str, seconds: int) -> int:
+    """Count how often a gang that runs is stopped in a time."""
+    end, runs, stopped = world.api.now + seconds, True, 0
+    while world.api.now < end:
+        world.settle(seconds=20)
+        ran, runs = runs, bool(world.bound(name))
+        stopped += ran and not runs
+    return stopped
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_one_whose_pods_never_come_stops_others_ever_more_rarely(replicas: int) -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER), replicas=replicas)
+    world.create(gang_of("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    without_pods(world, "p")
+    world.create(held(urgent("p", 3)))
+    assert times_stopped(world, "low", 400) == 1
+    held_back = world.status("p")["held"]
+    assert held_back["failures"] == 1
+    assert held_back["until"]
+    if replicas > 1:
+        world.elect(1)
+    assert times_stopped(world, "low", 3600) <= 3
+    assert world.status("p")["held"]["failures"] > 1
+    assert world.bound("low") == {"n1": 4}
+
+
+def test_one_whose_pods_did_not_come_waits_behind_others_until_they_come() -> None:
+    world = World(node("n1", cpu=4))
+    made = world._make_pod
+    without_pods(world, "a")
+    world.create(held_gang("a", 3))
+    world.settle(seconds=320)
+    assert world.status("a")["held"]["failures"] == 1
+    world.create(gang_of("b", 3))
+    world.settle(seconds=40)
+    assert world.bound("b") == {"n1": 4}
+    world._make_pod = made  # type: ignore[method-assign]
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 4}
+    assert "failures" not in world.status("a")["held"]
+
+
+def lost_gang(world: World, name: str) -> None:
+    """Lose the Gang of a RayCluster while the coordinator is away, as a restored backup does."""
+    world.leader.restart()
+    world.delete("gangs", name)
+    world.elect(1)
+
+
+@pytest.mark.parametrize("opted_out", [False, True])
+def test_one_that_was_suspended_again_is_known_without_its_gang(opted_out: bool) -> None:
+    """Also where Muster is removed: no RayCluster stays suspended by it."""
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER), replicas=2)
+    world.create(held_gang("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    assert names.HELD not in cluster_of(world.api, "low")["metadata"]["annotations"]
+    world.create(urgent("p", 3))
+    world.settle(seconds=60)
+    assert is_suspended(world.api, "low")
+    lost_gang(world, "low")
+    world.settle(seconds=30)
+    assert phase_of(world, "low") == "Waiting"
+    if opted_out:
+        opt(world, "false", "low")
+        world.settle(seconds=30)
+        assert not is_suspended(world.api, "low")
+    world.delete("rayclusters", "p")
+    world.settle(seconds=60)
+    assert world.bound("low") == {"n1": 4}

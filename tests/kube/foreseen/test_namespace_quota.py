@@ -7,7 +7,12 @@ import pytest
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen
-from kube.foreseen.namespace_quota import QuotaShortage, QuotaUnmet, namespace_quota
+from kube.foreseen.namespace_quota import (
+    QuotaShortage,
+    QuotaUnmet,
+    charges_of,
+    namespace_quota,
+)
 from kube.objects.admission import ResourceQuota
 from tests.kube.foreseen.clusters import (
     Json,
@@ -165,13 +170,13 @@ def selects(operator: str, *values: str) -> Json:
         (selects("NotIn", "high"), False),
         (selects("Exists"), True),
         (selects("DoesNotExist"), False),
-        ({"scopes": ["CrossNamespacePodAffinity"]}, True),
-        ({"scopes": ["OfALaterRelease"]}, True),
-        (selects("OfALaterRelease"), True),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, False),
+        ({"scopes": ["OfALaterRelease"]}, False),
+        (selects("OfALaterRelease"), False),
     ],
 )
 def test_a_quota_counts_the_pods_of_its_scopes(scopes: Json, applies: bool) -> None:
-    """A scope that is not known counts as one for all pods."""
+    """A scope that is not known counts as one for no pods."""
     by = Admission(priority_classes=priority_class("high", 9))
     found = foreseen(head=template(container(BOTH), priorityClassName="high"), by=by)
     assert bool(messages(found, quota({"pods": "0"}, **scopes))) is applies
@@ -198,3 +203,31 @@ def test_of_a_gang_only_the_pods_of_the_scope_count() -> None:
     found = foreseen(workers, head=template(container(BOTH)), by=by)
     (short,) = shortages(found, quota({"pods": "1"}, **selects("In", "high")))
     assert short.needed == 3
+
+
+ELSEWHERE: list[Json] = [{"namespaces": ["other"]}, {"namespaceSelector": {}}]
+
+
+@pytest.mark.parametrize("said", ELSEWHERE)
+@pytest.mark.parametrize("side", ["podAffinity", "podAntiAffinity"])
+def test_terms_about_other_namespaces_have_a_scope_of_their_own(side: str, said: Json) -> None:
+    """The quota of the Kubernetes documentation against them concerns no other pods."""
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    none = quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
+    wished, required = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("preferred", "required"))
+    for field, terms in (
+        (required, [{**term, **said}]),
+        (wished, [{"weight": 1, "podAffinityTerm": {**term, **said}}]),
+    ):
+        assert messages(gang(affinity={side: {field: terms}}), none), field
+    assert messages(gang(affinity={side: {required: [term]}}), none) == []
+
+
+def test_what_others_claim_counts_in_the_quotas_of_their_scopes_alone() -> None:
+    claimed = charges_of(gang(1))
+    assert messages(gang(1), quota({"pods": "3"})) == []
+    said = namespace_quota(gang(1), [quota({"pods": "3"})], claimed)
+    assert said == (QuotaShortage("q", "pods", 4, 3, 0),)
+    assert namespace_quota(gang(1), [quota({"pods": "4"})], claimed) == ()
+    best_effort = quota({"pods": "2"}, scopes=["BestEffort"])
+    assert namespace_quota(gang(1, asked={}), [best_effort], claimed) == ()
