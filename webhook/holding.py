@@ -24,7 +24,7 @@ from kube.objects.core import Namespace
 from kube.objects.queue import CREATE_WHEN_ADMITTED, GangQueue
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.gang_terms import queue_asked
-from kube.ray.held_start import HELD, asks_to_be_held, never_held
+from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held
 from kube.ray.ray_cluster import Answer, opt_in
 from kube.ray.ray_owner import controller_of
 from scheduling.model.queue import Queue
@@ -44,6 +44,7 @@ class _Created(msgspec.Struct, frozen=True):
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: _Created = _Created()
+    spec: msgspec.Raw = msgspec.Raw()
 
 
 _CLUSTER = msgspec.json.Decoder(RayCluster)
@@ -123,18 +124,25 @@ def _review(request: Request) -> HoldReview | BadReview:
         return unexpected("request.namespace", namespace, "the name of a namespace")
     try:
         cluster = _CLUSTER.decode(request.object)
-        annotations = bytes(_OBJECT.decode(request.object).metadata.annotations)
+        found = _OBJECT.decode(request.object)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not a RayCluster in request.object: {error}")
-    return HoldReview(request.uid, namespace, cluster, annotations not in (b"", b"null"))
+    if not _is_there(found.spec):
+        return HoldReview(request.uid)  # the API server refuses it, and says why
+    return HoldReview(request.uid, namespace, cluster, _is_there(found.metadata.annotations))
+
+
+def _is_there(field: msgspec.Raw) -> bool:
+    return bytes(field) not in (b"", b"null")
 
 
 def decide_hold(review: HoldReview, queues: Queues, was_read: WasRead) -> Hold | Leave | Read:
-    """Decide about one RayCluster."""
+    """Decide about one RayCluster; one that was held and is created from its copy is held again."""
     cluster = review.cluster
     if cluster is None:
         return Leave([])
-    if cluster.spec.suspend or not _may_be_held(cluster, queues):
+    by_others = cluster.spec.suspend and not is_held(cluster)
+    if by_others or not _may_be_held(cluster, queues):
         return _left(cluster)
     place = NamespaceRead(review.namespace)
     if place not in was_read:

@@ -7,6 +7,7 @@ come, or otherwise than foreseen so that they do not fit, it is suspended again,
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import floor
 
 from coordinator.gang.demand import NotReady
@@ -26,6 +27,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.timing_out import forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
 from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
@@ -52,20 +54,42 @@ STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
 
 def notice(look: Look) -> None:
     """Bring the phase in line with what the RayCluster says; others may have changed it."""
-    held, cluster = look.view.held, look.cluster
-    generation, suspended = cluster.metadata.generation, bool(cluster.spec.suspend)
-    match held.phase:
-        case Phase.WAITING if not suspended:
-            placed = look.view.reservation.placement is not None
-            held.become(Phase.RESUMED if placed else Phase.NONE, generation)
-        case Phase.RESUMED if suspended:
-            held.become(Phase.NONE, generation)  # by others: it is theirs to resume
-        case Phase.SUSPENDING if suspended:
-            held.become(Phase.WAITING, generation)
-        case _:
-            pass
-    if held.phase is Phase.NONE:
+    held, found = look.view.held, _phase_found(look)
+    if found is None:
+        return
+    if found is not Phase.NONE:
+        _keep_late_starts(look)
+    held.become(found, look.cluster.metadata.generation)
+    if found is Phase.NONE:
         look.scene.cache.foreseen.drop(look.view.key)
+
+
+def _phase_found(look: Look) -> Phase | None:
+    """Return the phase that the RayCluster says to have begun, if one has.
+
+    Where the field is gone, KubeRay lets those sleep that it has put to sleep, and makes the pods
+    of others.
+    """
+    said = look.cluster.spec.suspend
+    match look.view.held.phase:
+        case Phase.WAITING if said is False or (said is None and look.pods):
+            placed = look.view.reservation.placement is not None
+            return Phase.RESUMED if placed else Phase.NONE
+        case Phase.RESUMED if said:
+            return Phase.NONE  # by others: it is theirs to resume
+        case Phase.SUSPENDING if said:
+            return Phase.WAITING
+        case Phase.SUSPENDING if any(pod.alive and not pod.gated for pod in look.pods):
+            return Phase.RESUMED  # others took a gate off: it runs
+    return None
+
+
+def _keep_late_starts(look: Look) -> None:
+    """Count late starts on where none but Muster changed the RayCluster: that is no edit."""
+    view, now = look.view, look.cluster.metadata.generation
+    before, late = view.held.generation, view.late
+    if late is not None and late.of.generation == before and now == before + 1:
+        view.late = replace(late, of=replace(late.of, generation=now))
 
 
 def hold(look: Look) -> None:
@@ -81,7 +105,7 @@ def let_go(look: Look) -> bool:
     ours = held.holds or is_held(look.cluster)
     if held.is_behind(look.cluster) or held.writing:
         return False
-    if ours and look.cluster.spec.suspend:
+    if ours and look.cluster.spec.suspend is not False:
         look.actions += _asked(look, ResumeRayCluster)
         return False
     held.become(Phase.NONE, look.cluster.metadata.generation)
@@ -216,6 +240,7 @@ WAIT: tuple[Step, ...] = (
     understand,
     expect_deletions,
     have_nothing_asked,
+    forget_what_is_over,
     end_at_once,
     give_up,
     ask_ahead,
@@ -313,9 +338,7 @@ def _pause(look: Look, why: NotReady) -> None:
     seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(held.pauses, 16))
     held.pauses += 1
     held.paused, held.paused_until = why, look.now + seconds
-    held.set_back_until = float(
-        floor(look.scene.moment.wall + patience.setback_after(held.pauses))
-    )
+    held.set_back_until = float(floor(look.scene.moment.wall + patience.setback_after(held.pauses)))
 
 
 def _not_held(look: Look) -> str:

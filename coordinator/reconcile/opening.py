@@ -28,6 +28,8 @@ from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 
+FIRST_GENERATION = 1
+
 
 def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     """Begin a view with what the record says; the pins tell where there is no record.
@@ -71,10 +73,13 @@ def _adopt(view: GangView, gang: Gang) -> None:
 def _adopt_hold(view: GangView, cluster: RayCluster, gang: Gang | None) -> None:
     """Take a RayCluster for held that says so itself, while there is no record that knows better.
 
-    The annotation stays where others resume it, and may be there when they suspend it later.
+    The annotation stays where others resume it, and may be there when they suspend it later: then
+    its spec was edited. A record may say nothing because an earlier release wrote it, or the API
+    server has the Gangs' definition of one.
     """
     recorded = gang is not None and is_of(gang, view.cluster_uid) and bool(gang.status.phase)
-    if recorded and gang is not None:
+    is_as_created = cluster.metadata.generation == FIRST_GENERATION
+    if recorded and gang is not None and (gang.status.held is not None or not is_as_created):
         view.held = held_recorded(gang.status.held)
     elif is_held(cluster):
         view.held = HeldStart(Phase.WAITING, cluster.metadata.generation)

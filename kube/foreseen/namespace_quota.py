@@ -243,20 +243,16 @@ def _applies(quota: ResourceQuota, pod: Scoped) -> bool:
 
 
 def _holds(scope: ScopeRequirement, pod: Scoped) -> bool:
-    match scope.scope_name:
-        case "Terminating":
-            return pod.terminating
-        case "NotTerminating":
-            return not pod.terminating
-        case "BestEffort":
-            return pod.best_effort
-        case "NotBestEffort":
-            return not pod.best_effort
-        case "CrossNamespacePodAffinity":
-            return pod.crosses_namespaces
-        case "PriorityClass":
-            return _holds_of_class(scope, pod.priority_class)
-    return False
+    if scope.scope_name == "PriorityClass":
+        return _holds_of_class(scope, pod.priority_class)
+    asked = {
+        "Terminating": pod.terminating,
+        "NotTerminating": not pod.terminating,
+        "BestEffort": pod.best_effort,
+        "NotBestEffort": not pod.best_effort,
+        "CrossNamespacePodAffinity": pod.crosses_namespaces,
+    }
+    return asked.get(scope.scope_name, False)
 
 
 def _holds_of_class(scope: ScopeRequirement, name: str) -> bool:

@@ -145,11 +145,30 @@ def test_only_gangs_are_held(labels: dict[str, str], namespace: dict[str, str], 
     assert is_held(review_of(cluster(WHEN_ADMITTED, labels)), **namespace) is held
 
 
-def test_a_persons_own_suspension_gets_no_note_and_a_copied_note_goes() -> None:
+def test_a_persons_own_suspension_gets_no_note() -> None:
     assert not is_held(review_of(cluster(WHEN_ADMITTED, suspend=True)))
+
+
+def test_one_that_was_held_is_held_again_where_it_is_restored_from_its_copy() -> None:
+    """Its note says that no person suspended it; without it, it would sleep for ever."""
     copied = review_of(cluster({**WHEN_ADMITTED, names.HELD: "true"}, suspend=True))
+    assert isinstance(decided(copied), Hold)
     after = stored(copied, decided(copied))
-    assert after["metadata"]["annotations"] == WHEN_ADMITTED
+    assert after["metadata"]["annotations"] == {**WHEN_ADMITTED, names.HELD: "true"}
+    assert after["spec"]["suspend"] is True
+
+
+def test_one_without_a_spec_is_left_to_the_api_server_to_refuse() -> None:
+    """A patch of what is not there would fail, and hide its message."""
+    review = review_of(cluster(WHEN_ADMITTED))
+    del review["request"]["object"]["spec"]
+    assert decided(review) == Leave([])
+
+
+def test_a_note_goes_where_a_held_start_is_not_asked_for() -> None:
+    copied = review_of(cluster({names.HELD: "true"}, suspend=True))
+    after = stored(copied, decided(copied))
+    assert after["metadata"]["annotations"] == {}
     assert after["spec"]["suspend"] is True
 
 

@@ -739,3 +739,96 @@ def test_one_that_was_suspended_again_is_known_without_its_gang(opted_out: bool)
     world.delete("rayclusters", "p")
     world.settle(seconds=60)
     assert world.bound("low") == {"n1": 4}
+
+
+def sleeps_unless_resumed(world: World) -> None:
+    """Have KubeRay make no pods of what it has put to sleep before the field is an explicit false.
+
+    A field that is removed does not wake it.
+    """
+    made, kuberay, asleep = world._make_pod, world.kuberay, set[str]()
+
+    def make_pod(cluster: Json, *more: Any) -> None:
+        if cluster["metadata"]["name"] not in asleep:
+            made(cluster, *more)
+
+    def put_to_sleep() -> None:
+        for cluster in world.api.all("rayclusters"):
+            said = cluster["spec"].get("suspend")
+            if said is not None:
+                (asleep.add if said else asleep.discard)(cluster["metadata"]["name"])
+        kuberay()
+
+    world._make_pod = make_pod  # type: ignore[method-assign]
+    world.kuberay = put_to_sleep  # type: ignore[method-assign]
+
+
+def replaced_by_copy(world: World, name: str = "a") -> None:
+    """Have a client put its own copy, without the field, in place of a RayCluster."""
+    world.api.change(cluster_of(world.api, name), lambda obj: obj["spec"].pop("suspend"))
+
+
+@pytest.mark.parametrize("opted_out", [False, True])
+def test_one_that_is_replaced_by_a_copy_without_the_field_does_not_sleep_for_ever(
+    opted_out: bool,
+) -> None:
+    world = World(node("n1", cpu=4))
+    sleeps_unless_resumed(world)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=30)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    replaced_by_copy(world)
+    world.settle(seconds=30)
+    if opted_out:
+        opt(world, "false")
+        world.settle(seconds=30)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 4}
+
+
+@pytest.mark.parametrize("was_resumed", [False, True])
+def test_a_record_of_an_earlier_release_does_not_make_it_a_persons(was_resumed: bool) -> None:
+    """That release led for a moment, or the Gangs' definition is of it: the field is not there."""
+    world = crowded(held_gang("a", 3), replicas=2)
+    if was_resumed:
+        set_suspend(world, False)
+        world.settle(seconds=30)
+        set_suspend(world, True)
+        world.settle(seconds=30)
+    world.leader.restart()
+    gang = world.api.get(Key("gangs", TEAM, "a"))
+    world.api.change(gang, lambda obj: obj["status"].pop("held", None), "status")
+    world.elect(1)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert is_suspended(world.api, "a") is was_resumed
+
+
+def test_a_suspension_that_was_only_decided_is_dropped_where_its_pods_run_by_now() -> None:
+    """The coordinator was away, and the gates were taken off by hand."""
+    world = World(node("n1", cpu=6), replicas=2)
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    first = world.replicas[0]
+    for _ in range(60):
+        if any(isinstance(each, SuspendRayCluster) for each in first.todo):
+            break
+        world.api.now += 1.0
+        world.controllers()
+        first.hear_all()
+        first.tick()
+        first.cycle()
+        first.act_all_but(SuspendRayCluster)
+    assert phase_of(world) == "Suspending"
+    first.restart()
+    world.create(node("n2", cpu=6))
+    for pod in world.pods("a"):
+        world.api.change(pod, lambda obj: obj["spec"].pop("schedulingGates"))
+    world.controllers()
+    assert sum(world.bound("a").values()) == 4
+    ran = {pod["metadata"]["uid"] for pod in world.pods("a")}
+    world.elect(1)
+    world.settle(seconds=30)
+    assert {pod["metadata"]["uid"] for pod in world.pods("a")} == ran

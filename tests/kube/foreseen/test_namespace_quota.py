@@ -214,7 +214,9 @@ def test_terms_about_other_namespaces_have_a_scope_of_their_own(side: str, said:
     """The quota of the Kubernetes documentation against them concerns no other pods."""
     term = {"topologyKey": "zone", "labelSelector": {}}
     none = quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
-    wished, required = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("preferred", "required"))
+    wished, required = (
+        f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("preferred", "required")
+    )
     for field, terms in (
         (required, [{**term, **said}]),
         (wished, [{"weight": 1, "podAffinityTerm": {**term, **said}}]),
