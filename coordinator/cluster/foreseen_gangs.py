@@ -11,6 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from kube.foreseen.namespace_quota import Charges, Scoped
 from scheduling.model.gang import GangKey
 
+MOST_PODS = 200_000
+"""That are foreseen at a time, in all: each takes some 1.3 KB, and none has to exist for that."""
+
+MOST_OF_A_NAMESPACE = 20_000
+
 
 class QuotaClaims:
     """What the pods of placed gangs will take of the quotas of one namespace, added up."""
@@ -51,10 +56,29 @@ class ForeseenGangs:
 
     def __init__(self) -> None:
         self._gangs: defaultdict[str, set[GangKey]] = defaultdict(set)
+        self._pods: dict[GangKey, int] = {}
+        self._pods_in: Counter[str] = Counter()
+        self._put_off: set[GangKey] = set()
         self._constrained: set[GangKey] = set()
         self._mounting: set[GangKey] = set()
         self._claims: defaultdict[str, QuotaClaims] = defaultdict(QuotaClaims)
         self._freed: set[str] = set()
+        self._fewer = False
+
+    def takes(self, key: GangKey, pods: int) -> bool:
+        """Say whether a gang of so many pods may be foreseen beside the others, and count it then.
+
+        One that may not is among those that `take_freed` returns.
+        """
+        before = self._pods.pop(key, 0)
+        self._pods_in[key.namespace] -= before
+        in_all, mine = self._pods_in.total(), self._pods_in[key.namespace]
+        fits = in_all + pods <= MOST_PODS and mine + pods <= MOST_OF_A_NAMESPACE
+        if fits:
+            self._pods[key] = pods
+            self._pods_in[key.namespace] += pods
+        (self._put_off.discard if fits else self._put_off.add)(key)
+        return fits
 
     def put(self, key: GangKey, *, constrained: bool, mounting: bool) -> None:
         """Note whether the pods that a gang is to have bring constraints, or mount claims."""
@@ -70,6 +94,9 @@ class ForeseenGangs:
     def come(self, key: GangKey) -> None:
         """Forget a gang whose pods exist; the quotas count them, so that nothing is free."""
         self._claims[key.namespace].drop(key)
+        self._pods_in[key.namespace] -= self._pods.pop(key, 0)
+        self._put_off.discard(key)
+        self._fewer = True
         self._constrained.discard(key)
         self._mounting.discard(key)
         mine = self._gangs.get(key.namespace, set())
@@ -77,6 +104,7 @@ class ForeseenGangs:
         if not mine:
             self._gangs.pop(key.namespace, None)
             del self._claims[key.namespace]
+            del self._pods_in[key.namespace]
 
     def __contains__(self, key: GangKey) -> bool:
         return key in self._gangs.get(key.namespace, ())
@@ -116,7 +144,9 @@ class ForeseenGangs:
         return claims.beside(key) if claims is not None else (0, {})
 
     def take_freed(self) -> list[GangKey]:
-        """Return, once, the gangs of namespaces in which a claim ended."""
+        """Return, once, the gangs of namespaces in which a claim ended, and those put off."""
         keys = [key for namespace in self._freed for key in self._gangs.get(namespace, ())]
+        keys += self._put_off if self._fewer else ()
         self._freed.clear()
+        self._fewer = False
         return keys

@@ -20,16 +20,23 @@ class Foresight:
     """What is known of pods before they exist; `pods` is empty where that is nothing.
 
     `refused` says why none can be created, and `unforeseeable` why they can only be known once they
-    exist. `found` is what ResourceQuotas are held against.
+    exist. `found` is what ResourceQuotas are held against. `put_off` says that too many pods of
+    others are foreseen already.
     """
 
     pods: tuple[ObservedPod, ...] = ()
     refused: str = ""
     unforeseeable: str = ""
     found: Foreseen | None = None
+    put_off: str = ""
 
 
 NOTHING_FORESEEN = Foresight()
+
+
+def pods_of(outlook: Outlook) -> int:
+    """Count the pods of an outlook."""
+    return sum(each.count for each in outlook.pod_sets) if isinstance(outlook, Foreseen) else 0
 
 
 def foresight_of(outlook: Outlook, profiles: Profiles) -> Foresight:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import floor
 
+from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
 from coordinator.gang.demand import NotReady
-from coordinator.gang.foresight import foresight_of, quota_refusal
+from coordinator.gang.foresight import Foresight, foresight_of, pods_of, quota_refusal
 from coordinator.gang.held_start import (
     Doubt,
     Phase,
@@ -29,6 +30,7 @@ from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
+from kube.foreseen.gang import Outlook
 from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
 from kube.objects.ray import RayCluster
@@ -120,15 +122,26 @@ def foresee(look: Look) -> Done:
     held, cluster = look.view.held, _as_it_is(look)
     rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
     known = held.foresight_of
-    if known is None or known[0] is not cluster or known[1] != rules.edition:
+    stale = known is None or known[0] is not cluster or known[1] != rules.edition
+    if stale or held.foresight.put_off:
         outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
-        held.foresight = foresight_of(outlook, look.scene.profiles)
-        held.foresight_of = cluster, rules.edition
+        held.foresight, held.foresight_of = _foresight(look, outlook), (cluster, rules.edition)
     before, held.expected = held.expected, with_learned(held, look.cluster)
     look.pods = list(held.expected)
     if held.expected is not before or look.view.key not in look.scene.cache.foreseen:
         look.scene.cache.foresee(look.view.key, look.pods)
     return NOTHING_DONE
+
+
+def _foresight(look: Look, outlook: Outlook) -> Foresight:
+    """List the pods, unless there would be too many of all held gangs."""
+    count = pods_of(outlook)
+    if look.scene.cache.foreseen.takes(look.view.key, count):
+        return foresight_of(outlook, look.scene.profiles)
+    return Foresight(
+        put_off=f"its {count} pods are judged when fewer pods of held gangs wait; allowed: "
+        f"{MOST_OF_A_NAMESPACE} in a namespace, {MOST_PODS} in all"
+    )
 
 
 def have_nothing_asked(look: Look) -> Done:
@@ -198,6 +211,8 @@ def _problem(look: Look) -> NotReady | None:
         return NotReady(Reason.PENDING, f"waiting for the list of all {kinds} objects")
     if held.foresight.refused:
         return NotReady(Reason.PODS_REFUSED, held.foresight.refused)
+    if held.foresight.put_off:
+        return NotReady(Reason.HELD, held.foresight.put_off)
     short = _short_of_quota(look)
     return NotReady(Reason.PODS_REFUSED, short) if short else None
 

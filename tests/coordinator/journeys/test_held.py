@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from coordinator.cluster import foreseen_gangs
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
@@ -832,3 +833,22 @@ def test_a_suspension_that_was_only_decided_is_dropped_where_its_pods_run_by_now
     world.elect(1)
     world.settle(seconds=30)
     assert {pod["metadata"]["uid"] for pod in world.pods("a")} == ran
+
+
+def test_more_pods_than_can_be_kept_in_memory_are_judged_when_others_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A RayCluster of a few lines may ask for 20,000 pods, of which none has to exist."""
+    monkeypatch.setattr(foreseen_gangs, "MOST_OF_A_NAMESPACE", 8)
+    world = World(node("n1", cpu=1))
+    world.create(held_gang("a", 3), held_gang("b", 3))
+    world.settle(seconds=5)
+    world.create(held_gang("c", 3))
+    world.settle(seconds=5)
+    status = world.status("c")
+    assert status["reason"] == "Held"
+    assert "its 4 pods are judged when fewer pods of held gangs wait" in status["message"]
+    assert not world.leader.state.views[key("c")].held.foresight.pods
+    world.delete("rayclusters", "a")
+    world.settle(seconds=10)
+    assert world.status("c")["reason"] == "NeverFits"
