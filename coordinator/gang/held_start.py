@@ -49,7 +49,8 @@ class HeldStart:
 
     `phase` and `generation` (of the RayCluster, when the phase began) are those of the record.
     `asked` is the generation in which the RayCluster was last asked to be resumed or suspended, 0
-    where that failed; `writing` says that it is under way.
+    where that failed, and `asked_at` says when (monotonic seconds); `writing` says that it is under
+    way.
 
     `foresight` is what the templates tell of the pods, worked out of `foresight_of` (RayCluster,
     edition of the rules), and `expected` are the pods that it was decided on. `learned` are pods
@@ -65,6 +66,7 @@ class HeldStart:
     phase: Phase = Phase.NONE
     generation: int = 0
     asked: int = 0
+    asked_at: float = 0.0
     writing: bool = False
     attempts: Attempts = field(default_factory=Attempts)
     foresight: Foresight = NOTHING_FORESEEN

@@ -163,6 +163,8 @@ def end_at_once(look: Look) -> Done:
 
 def give_up(look: Look) -> Done:
     """Give the placement up that cannot be had any more, unless pods may come for it already."""
+    if _is_without_effect(look):
+        return _give_resumption_up(look, "the API server took it and changed nothing")
     if _is_being_resumed(look):
         return NOTHING_DONE
     view = look.view
@@ -171,15 +173,21 @@ def give_up(look: Look) -> Done:
         view.reservation.placement = None
         return SURVEY_AGAIN
     if _is_never_resumed(look):
-        view.reservation.placement = None
         refusal = view.held.attempts.refusal or "the API server does not answer"
-        view.held.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
-        _pause(look, NotReady(Reason.HELD, view.held.text))
-        return SURVEY_AGAIN
+        return _give_resumption_up(look, refusal)
     done = drop_lost_slots(look)
     if done.resurvey:
         run((expect_deletions,), look)
     return drop_void_placement(look)
+
+
+def _give_resumption_up(look: Look, refusal: str) -> Done:
+    """Let others have the room of a gang whose RayCluster cannot be resumed; try again later."""
+    view = look.view
+    view.reservation.placement, view.held.asked = None, 0
+    view.held.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
+    _pause(look, NotReady(Reason.HELD, view.held.text))
+    return SURVEY_AGAIN
 
 
 def ask_ahead(look: Look) -> Done:
@@ -290,6 +298,8 @@ def next_at(look: Look) -> Iterator[float]:
     yield held.attempts.not_before
     yield held.paused_until
     yield look.now + held.set_back_until - look.scene.moment.wall
+    if held.asked:
+        yield held.asked_at + look.scene.patience.torn
     if held.refused_since is not None:
         yield held.refused_since + look.scene.patience.torn
     if held.doubt is not None:
@@ -410,7 +420,7 @@ def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -
     generation = cluster.metadata.generation
     if held.writing or held.asked == generation or look.now < held.attempts.not_before:
         return []
-    held.writing, held.asked = True, generation
+    held.writing, held.asked, held.asked_at = True, generation, look.now
     return [what(look.view.key, cluster)]
 
 
@@ -422,6 +432,14 @@ def _is_being_resumed(look: Look) -> bool:
     """Say whether the RayCluster was asked to be resumed, so that pods may come any time."""
     held = look.view.held
     return held.writing or held.asked == look.cluster.metadata.generation
+
+
+def _is_without_effect(look: Look) -> bool:
+    """Say whether the RayCluster stays as it is though the resumption was taken long ago."""
+    held, generation = look.view.held, look.cluster.metadata.generation
+    if held.writing or held.asked != generation or look.view.reservation.placement is None:
+        return False
+    return look.scene.sighted and look.now >= held.asked_at + look.scene.patience.torn
 
 
 def _is_never_resumed(look: Look) -> bool:

@@ -852,3 +852,27 @@ def test_more_pods_than_can_be_kept_in_memory_are_judged_when_others_are_gone(
     world.delete("rayclusters", "a")
     world.settle(seconds=10)
     assert world.status("c")["reason"] == "NeverFits"
+
+
+def test_a_resumption_that_changes_nothing_gives_its_room_to_others() -> None:
+    """A policy of others keeps the field as it is; the API server says that all is well."""
+    world = World(node("n1", cpu=4))
+    update = world.api._update
+
+    def kept(at: Key, old: Json, asked: Json, subresource: str) -> Json:
+        if at.plural == "rayclusters" and at.name == "a":
+            asked = {**asked, "spec": {**asked["spec"], "suspend": True}}
+        return update(at, old, asked, subresource)
+
+    world.api._update = kept  # type: ignore[method-assign]
+    world.create(held_gang("a", 3))
+    world.settle(seconds=60)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=300)
+    assert world.bound("b") == {"n1": 4}
+    said = "it could not be resumed: the API server took it and changed nothing"
+    assert said in world.status("a")["message"]
+    world.delete("rayclusters", "b")
+    world.api._update = update  # type: ignore[method-assign]
+    world.settle(seconds=120)
+    assert world.bound("a") == {"n1": 4}
