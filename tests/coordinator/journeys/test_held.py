@@ -876,3 +876,18 @@ def test_a_resumption_that_changes_nothing_gives_its_room_to_others() -> None:
     world.api._update = update  # type: ignore[method-assign]
     world.settle(seconds=120)
     assert world.bound("a") == {"n1": 4}
+
+
+@pytest.mark.parametrize("others", [{}, {"example.com/owner": "me"}])
+def test_the_note_of_a_suspension_leaves_other_annotations_alone(others: Json) -> None:
+    """Of annotations of others it is only known that there are some."""
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(held_gang("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    low = cluster_of(world.api, "low")
+    world.api.change(low, lambda obj: obj["metadata"].update(annotations=others))
+    world.create(urgent("p", 3))
+    world.settle(seconds=60)
+    after = cluster_of(world.api, "low")
+    assert after["spec"]["suspend"] is True
+    assert after["metadata"]["annotations"] == {**others, names.HELD: "true"}
