@@ -12,8 +12,7 @@ from kube.ray.held_start import HELD
 from kube.ray.ray_owner import suspension_note
 
 DRY_RUN = "?dryRun=All"
-_ANNOTATIONS = "/metadata/annotations"
-_HELD = f"{_ANNOTATIONS}/{names.HELD.replace('/', '~1')}"
+_HELD = f"/metadata/annotations/{names.HELD.replace('/', '~1')}"
 
 
 class Stopper:
@@ -61,10 +60,16 @@ class Stopper:
     async def suspend_cluster(self, cluster: RayCluster) -> None:
         """Suspend a RayCluster as it was read, and note on it that Muster did.
 
-        The note tells it where the Gang is lost, and where Muster is removed.
+        The note tells it where the Gang is lost, and where Muster is removed. Where no annotation
+        was read there may be none to add it to, or some that are not read: it is merged before.
         """
-        operations = [*_with_suspend(cluster, value=True), *_note(cluster)]
-        await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
+        path, operations = _cluster_path(cluster), _with_suspend(cluster, value=True)
+        if cluster.metadata.annotations:
+            operations += [{"op": "add", "path": _HELD, "value": HELD}]
+        else:
+            note = {"uid": cluster.metadata.uid, "annotations": {names.HELD: HELD}}
+            await self._client.merge_patch(path, {"metadata": note})
+        await self._client.json_patch(path, operations, as_=Present)
 
 
 def _cluster_path(cluster: RayCluster) -> str:
@@ -81,17 +86,6 @@ def _with_suspend(cluster: RayCluster, *, value: bool) -> list[Operation]:
         {"op": "test", "path": "/metadata/uid", "value": meta.uid},
         {"op": "test", "path": "/metadata/generation", "value": meta.generation},
         {"op": "add", "path": "/spec/suspend", "value": value},
-    ]
-
-
-def _note(cluster: RayCluster) -> list[Operation]:
-    """Add the note; where no annotations were read, only if none have come since."""
-    meta = cluster.metadata
-    if meta.annotations:
-        return [{"op": "add", "path": _HELD, "value": HELD}]
-    return [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {"op": "add", "path": _ANNOTATIONS, "value": {names.HELD: HELD}},
     ]
 
 

@@ -48,10 +48,6 @@ class OptIn:
         return self.answer is not Answer.NO
 
 
-SOME: Labels = {"": ""}
-"""Stands for annotations of which none is of use; a patch must not take their place."""
-
-
 def essential(cluster: RayCluster) -> RayCluster:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
@@ -60,8 +56,7 @@ def essential(cluster: RayCluster) -> RayCluster:
     there are no pods to read.
     """
     meta = cluster.metadata
-    annotations = _ours(meta.annotations) or (SOME if meta.annotations else {})
-    kept = {"labels": _ours(meta.labels), "annotations": annotations}
+    kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
     spec = _bounded(cluster.spec)
     spec = with_templates(spec) if spec.suspend else without_templates(spec)
     return replace(cluster, metadata=replace(meta, **kept), spec=spec)

@@ -665,7 +665,7 @@ def without_pods(world: World, *names_of_it: str) -> None:
         if cluster["metadata"]["name"] not in names_of_it:
             made(cluster, *more)
 
-    world._make_pod = make_pod  # type: ignore[method-assign]
+    world._make_pod = make_pod  # type: ignore[method-assign, assignment]
 
 
 def times_stopped(world: World, name: str, seconds: int) -> int:
@@ -760,7 +760,7 @@ def sleeps_unless_resumed(world: World) -> None:
                 (asleep.add if said else asleep.discard)(cluster["metadata"]["name"])
         kuberay()
 
-    world._make_pod = make_pod  # type: ignore[method-assign]
+    world._make_pod = make_pod  # type: ignore[method-assign, assignment]
     world.kuberay = put_to_sleep  # type: ignore[method-assign]
 
 
@@ -864,7 +864,7 @@ def test_a_resumption_that_changes_nothing_gives_its_room_to_others() -> None:
             asked = {**asked, "spec": {**asked["spec"], "suspend": True}}
         return update(at, old, asked, subresource)
 
-    world.api._update = kept  # type: ignore[method-assign]
+    world.api._update = kept  # type: ignore[method-assign, assignment]
     world.create(held_gang("a", 3))
     world.settle(seconds=60)
     world.create(gang_of("b", 3))
