@@ -17,6 +17,7 @@ from coordinator.messages.actions import (
 )
 from coordinator.messages.events import AdmissionRulesListed
 from kube.api.errors import Forbidden
+from kube.foreseen import namespace_quota
 from kube.foreseen.gang import NeverAdmitted, Unforeseeable, is_foreseen
 from kube.objects import names
 from kube.objects.admission import LimitRange
@@ -891,3 +892,30 @@ def test_the_note_of_a_suspension_leaves_other_annotations_alone(others: Json) -
     after = cluster_of(world.api, "low")
     assert after["spec"]["suspend"] is True
     assert after["metadata"]["annotations"] == {**others, names.HELD: "true"}
+
+
+def pods_counted(monkeypatch: pytest.MonkeyPatch, gangs: int) -> int:
+    """Count how often the pods of a pod set are held against quotas while gangs are placed."""
+    count, needed = 0, namespace_quota._needed
+
+    def counted(pod_sets: Any) -> Any:
+        nonlocal count
+        count += len(pod_sets)
+        return needed(pod_sets)
+
+    monkeypatch.setattr(namespace_quota, "_needed", counted)
+    world = World(node("n1", cpu=100), quota(1000))
+    stopped_kuberay(world)
+    world.create(*(held_gang(f"a{at:02}", 1) for at in range(gangs)))
+    world.settle(seconds=5)
+    assert not any(is_suspended(world.api, f"a{at:02}") for at in range(gangs))
+    return count
+
+
+def test_what_a_gang_costs_does_not_grow_with_the_others_that_are_being_created(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as few:
+        of_few = pods_counted(few, 4)
+    with monkeypatch.context() as many:
+        assert pods_counted(many, 16) <= 5 * of_few
