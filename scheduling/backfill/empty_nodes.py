@@ -20,8 +20,9 @@ from scheduling.state.node_snapshot import NodeSnapshot
 STEPS = 200_000
 """What the search of one such verdict may take."""
 
-NEW_VERDICTS = 32
-"""So many verdicts are asked for in one cycle, of a few milliseconds each at most."""
+NEW_VERDICTS = 10
+"""So many verdicts are asked for in one cycle: of a gang of 4 groups one takes 1 to 2 ms, of one of
+40 groups 10 ms."""
 
 EmptyAnswers = Mapping[Hashable, bool]
 """Whether the empty nodes might hold what a gang asks for, by what it asks for."""
