@@ -52,19 +52,15 @@ class EmptyNodes:
         if gang.has_inter_pod_constraints or not takes_amounts_alone(gang, self._nodes):
             return True
         key = gang.minimum, gang.topology
-        found = self.used.get(key)
-        if found is None:
-            found = self._known.get(key)
-        if found is None:
-            if not self._left:
-                self.is_unsure = True
-                return True
-            self._left -= 1
-            found = self._verdict(gang)
-        self.used[key] = found
-        return found
+        found = self.used.get(key, self._known.get(key))
+        if found is None and not self._left:
+            self.is_unsure = True
+            return True
+        self.used[key] = self._verdict(gang) if found is None else found
+        return self.used[key]
 
     def _verdict(self, gang: PendingGang) -> bool:
+        self._left -= 1
         asked = replace(gang, surplus=()).reshaped(lambda each: patient(each.shape))
         outcome = admit(Question(asked, FreeCapacity(self._nodes, self._nodes.allocatable), STEPS))
         self._steps.spend(outcome.steps)
