@@ -53,8 +53,15 @@ def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
         return _was_released(before, after, target)
     forward = after.ready or not before.ready
     in_place = after.settled_on == before.settled_on and after.holds in (before.holds, after.node)
-    moving = ("node", "holds", "ready", "unschedulable", "resource_version")
+    in_place = in_place and _nomination_stands(before, after)
+    moving = ("node", "holds", "nominated_to", "ready", "unschedulable", "resource_version")
     return forward and in_place and _same_but(before, after, *moving)
+
+
+def _nomination_stands(before: ObservedPod, after: ObservedPod) -> bool:
+    """Whether a pod is nominated as before, or bound and was nominated to no other node."""
+    same = after.nominated_to == before.nominated_to
+    return same or (bool(after.node) and before.nominated_to in ("", after.node))
 
 
 def _was_released(before: ObservedPod, after: ObservedPod, target: str) -> bool:

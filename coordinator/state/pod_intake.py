@@ -12,6 +12,7 @@ from scheduling.model.gang import GangKey
 def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     """Take in a pod; a look at its whole gang waits where it only goes on as decided."""
     before = known.cache.pods.get(event.pod.key)
+    room_before = known.cache.room_of(before)
     if known.cache.put_pod(event.pod, event.teller) is None:
         return
     _note_step(known, before, event.pod, moment)
@@ -20,13 +21,17 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
         known.agenda.put_off(gathering, moment.now)
     elif before is None or not _goes_on(known, before, event.pod, moment):
         _pod_changed(known, before, event.pod)
+        room_now = known.cache.room_of(event.pod)
+        _note_room(known, room_before, room_now, shrunk=_shrunk(before, event.pod))
 
 
 def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
     """Forget a pod."""
+    room_before = known.cache.room_of(known.cache.pods.get((event.namespace, event.name)))
     before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
     if before is not None:
         _pod_changed(known, before, None)
+        _note_room(known, room_before, "", shrunk=False)
 
 
 def patch_ended(event: PodPatchEnded, known: Known, moment: Moment) -> None:
@@ -130,14 +135,10 @@ def _pod_changed(known: Known, before: ObservedPod | None, after: ObservedPod | 
         if pod is not None and pod.member is not None:
             known.agenda.dirty.add(pod.member.gang)
     _note_existing_pods(known, before, after)
-    _note_room(known, before, after)
 
 
-def _note_room(known: Known, before: ObservedPod | None, after: ObservedPod | None) -> None:
+def _note_room(known: Known, freed: str, taken: str, *, shrunk: bool) -> None:
     """Ask for a cycle where room came free; where it was taken, look at the gangs on the node."""
-    freed = before.holds if before is not None else ""
-    taken = after.holds if after is not None else ""
-    shrunk = before is not None and after is not None and _claim(before) != _claim(after)
     if freed and (freed != taken or shrunk):
         known.agenda.cycle_wanted = True
     if taken and taken != freed:
@@ -155,6 +156,11 @@ def _note_existing_pods(
         known.agenda.cycle_wanted = True
 
 
+def _shrunk(before: ObservedPod | None, after: ObservedPod) -> bool:
+    """Say whether a pod may have come to take less."""
+    return before is not None and _claim(before) != _claim(after)
+
+
 def _claim(pod: ObservedPod) -> tuple[object, ...]:
     """How much room a pod takes, and from pods of which priority."""
     return pod.used, pod.nominated
@@ -162,6 +168,6 @@ def _claim(pod: ObservedPod) -> tuple[object, ...]:
 
 def _place(pod: ObservedPod | None) -> tuple[object, ...]:
     """What of a pod matters to the inter-pod constraints of others."""
-    if pod is None or not pod.holds:
+    if pod is None or not pod.expected_on:
         return ()
-    return pod.holds, pod.stay, pod.kind, pod.repels
+    return pod.expected_on, pod.stay, pod.kind, pod.repels

@@ -1,12 +1,12 @@
 """Keeps the ledger of room that gangs reserve on nodes, beside what bound pods use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Reserved, reserved
+from reservation.slots import Reserved, echoes, reserved
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
@@ -22,12 +22,20 @@ class ReservedRoom:
         self._cache = cache
 
     def update(self, view: GangView, pods: Iterable[ObservedPod]) -> bool:
-        """Bring what a gang reserves in line with its placement and its pods."""
-        return self._hold(view, reserved(view.reservation.placement or NO_PLACEMENT, pods))
+        """Bring what a gang reserves in line with its placement and its pods.
+
+        Nominations of its pods take no room beside that as long as they repeat the placement.
+        """
+        pods = list(pods)
+        asked = reserved(view.reservation.placement or NO_PLACEMENT, pods)
+        freed = self._hold(view, asked)
+        return self._note_nominations(view, pods) or freed
 
     def release(self, view: GangView) -> bool:
         """Reserve nothing for a gang any more."""
-        return self._hold(view, Reserved())
+        freed = self._hold(view, Reserved())
+        pods = self._cache.members(view.key, view.cluster_uid)
+        return self._note_nominations(view, pods) or freed
 
     def use(self, view: GangView, pod: ObservedPod) -> bool:
         """Turn the reservation of one pod into use; False where all must be looked at for that."""
@@ -58,6 +66,12 @@ class ReservedRoom:
         for node, _ in room:
             self.holders[node].add(view.key)
         return any(n < 0 for n in change.values())
+
+    def _note_nominations(self, view: GangView, pods: Collection[ObservedPod]) -> bool:
+        if not any(pod.nominated_to for pod in pods):
+            return False
+        slots = view.reservation.reserved.slots
+        return self._cache.take_as_echoes(pods, echoes(slots, pods, view.pod_writes.targets))
 
     def _leave(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves nothing on a node any more."""

@@ -7,7 +7,7 @@ from coordinator.cluster.cache import _has_constraints
 from coordinator.gang.view import GangView
 from coordinator.state.deciding import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
-from reservation.slots import reserved
+from reservation.slots import echoes, reserved
 from scheduling.model.gang import GangKey
 
 Ledger = dict[str, dict[str, int]]
@@ -32,9 +32,11 @@ def validate(state: CoordinatorState) -> None:
 def ledger(state: CoordinatorState) -> Ledger:
     """What pods take and placements reserve, by node and resource, counted anew."""
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    repeated = repeated_nominations(state)
     for pod in state.cache.pods.values():
-        if pod.holds:
-            sums[pod.holds].update(dict(pod.used))
+        node = pod.holds if pod.uid in repeated else pod.expected_on
+        if node:
+            sums[node].update(dict(pod.used))
     for view in state.views.values():
         for (node, requests), count in view.reservation.reserved.room.items():
             sums[node].update({name: each * count for name, each in requests})
@@ -43,6 +45,15 @@ def ledger(state: CoordinatorState) -> Ledger:
         for node, amounts in sums.items()
         if (kept := {name: n for name, n in amounts.items() if n})
     }
+
+
+def repeated_nominations(state: CoordinatorState) -> set[str]:
+    """The uids of pods whose nomination says no more than the placement of their gang."""
+    found: set[str] = set()
+    for view in state.views.values():
+        pods = state.cache.members(view.key, view.cluster_uid)
+        found |= echoes(view.reservation.reserved.slots, pods, view.pod_writes.targets).keys()
+    return found
 
 
 def _validate_indexes(state: CoordinatorState) -> None:

@@ -479,7 +479,8 @@ class World:
     def _candidates(self, pod: core_objects.Pod) -> Iterator[str]:
         seen = observe(pod)
         nodes = (msgspec.convert(obj, core_objects.Node) for obj in self.api.all("nodes"))
-        columns = node_snapshot_of(readable(nodes), self.used(pod.spec.priority or 0))
+        used = self.used(pod.spec.priority or 0, but=pod.metadata.uid)
+        columns = node_snapshot_of(readable(nodes), used)
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)
@@ -498,13 +499,17 @@ class World:
         namespaces = {name_of(each): _labels(each) for each in self.api.all("namespaces")}
         return not PodAffinity().refuses(raw, nodes[name], Scene([], bound, namespaces))
 
-    def used(self, priority: int = LOWEST_PRIORITY) -> dict[str, dict[str, int]]:
-        """What pods take, by node; those that are nominated with a lower priority take nothing."""
+    def used(self, priority: int = LOWEST_PRIORITY, but: str = "") -> dict[str, dict[str, int]]:
+        """What pods take, by node; those that are nominated with a lower priority take nothing.
+
+        One pod, by its uid, may be left out.
+        """
         sums: dict[str, Counter[str]] = {}
         for raw in self.api.all("pods"):
             pod = msgspec.convert(raw, core_objects.Pod)
             yields = nominated_priority(pod)
-            if room_on(pod) and (yields is None or yields >= priority):
+            counts = yields is None or yields >= priority
+            if room_on(pod) and counts and pod.metadata.uid != but:
                 sums.setdefault(room_on(pod), Counter()).update(pod_used(pod))
         return {node: dict(used) for node, used in sums.items()}
 

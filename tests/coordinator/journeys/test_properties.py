@@ -6,6 +6,7 @@ over. The promises are checked after every step, and once more when all has come
 """
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -159,6 +160,14 @@ class Walk(RuleBasedStateMachine):
     def delete_pod(self, at: int) -> None:
         for pod in self._some("pods", at):
             self.world.api.delete(key_of(pod))
+
+    @rule(at=pick, name=st.sampled_from(("", *NODES)))
+    def nominate(self, at: int, name: str) -> None:
+        """Others write, or take back, that a pod is expected on a node."""
+        for pod in self._some("pods", at):
+            if "nodeName" not in pod["spec"]:
+                self.disturbed.add(name)
+                self.world.api.change(pod, partial(_nominate, name=name))
 
     # ---- the cluster
 
@@ -398,6 +407,8 @@ class Walk(RuleBasedStateMachine):
                 replica.client.let_go()
         for gang in list(self.world.api.all("gangs")):
             self.world.api.unhold(gang)
+        for pod in self.world.pods():
+            self.world.api.change(pod, partial(_nominate, name=""))
         self.world.grudges.clear()
         first, second = self.world.replicas
         second.resign()
@@ -514,6 +525,10 @@ def _without_foreign_gates(pod: Json) -> None:
 def _delete_but_hold(cluster: Json) -> None:
     """A finalizer of others holds it."""
     cluster["metadata"]["deletionTimestamp"] = "now"
+
+
+def _nominate(pod: Json, name: str) -> None:
+    pod.setdefault("status", {})["nominatedNodeName"] = name
 
 
 def _cordon_or_not(node: Json) -> None:
