@@ -131,6 +131,8 @@ class CoordinatorState(Known):
             queues=self.queues,
             lines=self.agenda.lines,
             views=self.views,
+            guard=self.guard,
+            scheduler=self.scheduler,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:

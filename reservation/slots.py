@@ -134,9 +134,7 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
     return given
 
 
-def _claimed(
-    pods: Iterable[ObservedPod], left: Slots, claims: Mapping[str, str]
-) -> dict[str, str]:
+def _claimed(pods: Iterable[ObservedPod], left: Slots, claims: Mapping[str, str]) -> dict[str, str]:
     """Give each pod the slot that it has a claim to (uid -> node), where there still is one."""
     return {
         pod.uid: claims[pod.uid]

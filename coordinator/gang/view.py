@@ -31,6 +31,9 @@ from scheduling.model.verdict import Refusal
 FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others, settled at once
 LAST_RETRY = 15.0
 
+MOST_IN_FLIGHT = 32
+"""Nominations of one gang under way at one time."""
+
 
 @dataclass(slots=True)
 class Attempts:
@@ -161,6 +164,46 @@ class PodWrites:
 
 
 @dataclass(slots=True)
+class Nominating:
+    """The writes of nominations. Written by `reconcile.nominations` and `intake`.
+
+    `tries` are all that were asked for, with the time before which a pod is not written again;
+    `held_up_since` is when the gang began to wait for its release, `next_at` when time alone has
+    something to be written.
+    """
+
+    held_up_since: float | None = None
+    inflight: set[str] = field(default_factory=set)
+    tries: dict[str, Attempts] = field(default_factory=dict)
+    next_at: float | None = None
+
+    def ask(self, uid: str, now: float) -> None:
+        """Note a write; where others undo it, the next one waits twice as long."""
+        self.tries.setdefault(uid, Attempts()).failed(now, "")
+        self.inflight.add(uid)
+
+    def due_by(self, at: float) -> None:
+        """Note a moment at which something may be written."""
+        self.next_at = at if self.next_at is None else min(self.next_at, at)
+
+    def may_write(self, uid: str, now: float) -> bool:
+        """Whether there is room for a write, and its time has come; else it is noted when it has.
+
+        No gang crowds out the writes of others.
+        """
+        tried = self.tries.get(uid)
+        if tried is not None and tried.not_before > now:
+            self.due_by(tried.not_before)
+            return False
+        return len(self.inflight) < MOST_IN_FLIGHT
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is known of pods that are gone."""
+        forget(alive, self.tries)
+        self.inflight &= alive
+
+
+@dataclass(slots=True)
 class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
@@ -239,6 +282,7 @@ class GangView:
     survey: Survey = field(default_factory=Survey)
     queueing: Queueing = field(default_factory=Queueing)
     pod_writes: PodWrites = field(default_factory=PodWrites)
+    nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
@@ -275,6 +319,7 @@ class GangView:
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""
         self.pod_writes.forget_pods(alive)
+        self.nominating.forget_pods(alive)
         forget(alive, self.repairs.stuck_since)
         self.notes.forget_pods(alive)
 

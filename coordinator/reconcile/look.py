@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -46,6 +47,9 @@ class Scene:
     """The gangs whose status waits for its turn to be written."""
     views: Mapping[GangKey, GangView]
     """The views of all gangs, of which a step reads whether another gang waits."""
+    guard: Guard = Guard.NONE
+    scheduler: str = ""
+    """The kube-scheduler that is told of nominations; empty where it is not known."""
 
 
 @dataclass(slots=True)

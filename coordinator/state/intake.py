@@ -25,6 +25,7 @@ from coordinator.messages.events import (
     NamespaceSeen,
     NodeGone,
     NodeSeen,
+    NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
@@ -36,6 +37,7 @@ from coordinator.messages.events import (
     RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
+    SchedulerSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -235,6 +237,13 @@ def _facts_lost(event: FactsLost, known: Known, moment: Moment) -> None:
     known.cache.storage.lose_sight(event.kind)
 
 
+def _scheduler_seen(event: SchedulerSeen, known: Known, moment: Moment) -> None:
+    """Look at every gang where it is another one: it knows of no nomination of a gated pod."""
+    if event.holder != known.scheduler:
+        known.scheduler = event.holder
+        known.agenda.dirty |= set(known.views)
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -258,6 +267,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodPatchEnded: pod_intake.patch_ended,
     EvictionTried: pod_intake.eviction_tried,
     RayJobWriteEnded: _ray_job_write_ended,
+    NominationEnded: pod_intake.nomination_ended,
+    SchedulerSeen: _scheduler_seen,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.ending import Orphans
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import Attempts, GangView
@@ -82,6 +83,7 @@ class Known:
     """Everything the coordinator knows.
 
     `blind` are the watches that are down. `came_at` is when a gated pod of any gang came last.
+    `scheduler` is the holder of kube-scheduler's Lease.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -97,6 +99,8 @@ class Known:
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
     came_at: float = float("-inf")
+    guard: Guard = Guard.NONE
+    scheduler: str = ""
     room: ReservedRoom = field(init=False)
 
     def __post_init__(self) -> None:

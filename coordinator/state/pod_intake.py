@@ -3,7 +3,13 @@
 from coordinator.gang.expected_changes import goes_on
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
-from coordinator.messages.events import EvictionTried, PodGone, PodPatchEnded, PodSeen
+from coordinator.messages.events import (
+    EvictionTried,
+    NominationEnded,
+    PodGone,
+    PodPatchEnded,
+    PodSeen,
+)
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
@@ -66,6 +72,14 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
     else:
         eviction.begun |= event.unknown
         eviction.refused(now, event.error if event.refused else "")
+
+
+def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> None:
+    """Take in that the write of a nomination ended, however it did."""
+    view = known.views.get(event.gang)
+    if view is not None:
+        view.nominating.inflight.discard(event.uid)
+        known.agenda.dirty.add(event.gang)
 
 
 def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:

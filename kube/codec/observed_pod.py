@@ -96,6 +96,7 @@ class Membership:
     fence: str
     priority: int
     invalid: str
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ class ObservedPod:
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where a pod of higher priority may take that room; None where no pod
     may. A pod of a Ray cluster that is gated or pinned has its node by a placement, which its
-    nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
-    is the controller that messages name as the holder of its room; `mounts` are its claims.
+    nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
+    its namespace and labels, which the affinity terms of other pods match; `holder` is the
+    controller that messages name as the holder of its room; `mounts` are its claims.
     """
 
     namespace: str
@@ -283,6 +285,7 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         fence=pod.metadata.annotations.get(names.FENCE, ""),
         priority=pod.spec.priority or 0,
         invalid=invalid,
+        told=pod.metadata.annotations.get(names.TOLD, ""),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
 from coordinator.messages.clock import Moment
@@ -105,8 +106,9 @@ def event_of(change: Change, reduce: Reduce) -> Event:
 class Replica:
     """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
 
-    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses) -> None:
+    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses, guard: Guard) -> None:
         self.api = api
+        self.guard = guard
         self._allowed = allowed
         self._reduce = reduce
         self.client = Client(api)
@@ -131,7 +133,7 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState(allowed=self._allowed)
+        self.state = CoordinatorState(allowed=self._allowed, guard=self.guard)
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()
@@ -254,6 +256,7 @@ class World:
         replicas: int = 1,
         profiles: Profiles = STOCK,
         allowed: Mapping[str, Collection[str]] | None = None,
+        guard: Guard = Guard.NONE,
     ) -> None:
         self.api = Api()
         self.epoch = 0
@@ -265,7 +268,7 @@ class World:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
         classes = AllowedClasses(allowed or {})
-        self.replicas = [Replica(self.api, reduce, classes) for _ in range(replicas)]
+        self.replicas = [Replica(self.api, reduce, classes, guard) for _ in range(replicas)]
         self.elect(0)
 
     @property

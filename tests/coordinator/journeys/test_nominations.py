@@ -176,5 +176,3 @@ def test_a_nominated_pod_that_is_being_deleted_takes_room_beside_its_slot() -> N
 
 def _cpu_on(state: CoordinatorState, name: str) -> Any:
     return state.cache.table._used[name]["cpu"]
-
-

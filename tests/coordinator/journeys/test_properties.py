@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from coordinator.gang.nominations import Guard
+from coordinator.messages.events import SchedulerSeen
 from coordinator.state.deciding import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
@@ -23,7 +25,7 @@ from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
 from tests.coordinator.builders import affinity_to, foreign_pod, group, node, ray_cluster, template
-from tests.coordinator.validate import essence, validate
+from tests.coordinator.validate import essence, repeated_nominations, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
 NODES = ("n1", "n2", "n3", "n4")
@@ -46,7 +48,7 @@ class Walk(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(replicas=2)
+        self.world = World(replicas=2, guard=Guard.NOMINATION)
         self.read = 0
         self.past: dict[Key, Json] = {}
         self.released: Counter[str] = Counter()
@@ -299,6 +301,11 @@ class Walk(RuleBasedStateMachine):
         old.resign()
         self.world.elect(at % 2, hear="gangs and pods", clean=clean)
 
+    @rule(holder=st.sampled_from("xy"))
+    def kube_scheduler_starts(self, holder: str) -> None:
+        for replica in self.world.replicas:
+            replica.handle([SchedulerSeen(holder)])
+
     @rule(at=pick)
     def learn_of_the_end(self, at: int) -> None:
         replica = self._replica(at)
@@ -397,6 +404,7 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.come_to_rest()
         self.every_gang_is_whole_or_holds_nothing()
+        self.nominations_repeat_placements()
         self.no_gang_waits_that_could_start()
         self.topology_is_kept()
         self.a_new_leader_knows_the_same()
@@ -407,8 +415,6 @@ class Walk(RuleBasedStateMachine):
                 replica.client.let_go()
         for gang in list(self.world.api.all("gangs")):
             self.world.api.unhold(gang)
-        for pod in self.world.pods():
-            self.world.api.change(pod, partial(_nominate, name=""))
         self.world.grudges.clear()
         first, second = self.world.replicas
         second.resign()
@@ -417,6 +423,11 @@ class Walk(RuleBasedStateMachine):
         self.world.settle(seconds=LONG)
         self.the_history_is_clean()
         validate(first.state)
+
+    def nominations_repeat_placements(self) -> None:
+        state = self.world.leader.state
+        pods = [pod for pod in state.cache.pods.values() if pod.gated and pod.nominated_to]
+        assert {pod.uid for pod in pods} <= repeated_nominations(state)
 
     def every_gang_is_whole_or_holds_nothing(self) -> None:
         for cluster in self.world.api.all("rayclusters"):
