@@ -54,8 +54,10 @@ def _is_held_up(look: Look) -> bool:
         return False
     if state.held_up_since is None:
         state.held_up_since = look.now
-    state.due_by(state.held_up_since + PAUSE)
-    return look.now >= state.held_up_since + PAUSE
+    end = state.held_up_since + PAUSE
+    if look.now < end:
+        state.due_by(end)
+    return look.now >= end
 
 
 def _waits(look: Look) -> bool:
