@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -95,6 +96,10 @@ def test_binds_cost_no_look_of_their_own_and_readiness_one_at_the_last(
     assert world.status("a")["reason"] == "Running"
 
 
+def _update_status(pod: Json, change: Json) -> None:
+    pod["status"].update(change)
+
+
 def test_the_bind_of_a_pod_that_is_nominated_there_costs_no_look(counted: Counter[str]) -> None:
     """Before 1.35 the field stays; since then the bind clears it."""
     world = head_released()
@@ -107,7 +112,8 @@ def test_the_bind_of_a_pod_that_is_nominated_there_costs_no_look(counted: Counte
     for number, pod in enumerate(world.pods("a")):
         left = "n1" if number % 2 else ""
         world.api.change(pod, lambda obj: obj["spec"].update(nodeName="n1"))
-        world.api.change(pod, lambda obj, to=left: obj["status"].update(nominatedNodeName=to))
+        change = {"nominatedNodeName": left}
+        world.api.change(pod, partial(_update_status, change=change))
     one_by_one(world)
     assert not counted
 
