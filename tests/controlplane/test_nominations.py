@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from coordinator.gang.start_window import UNDER_WAY
 from kube.objects import names
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
@@ -18,6 +19,8 @@ from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.rayclusters import Json, gang, group
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
+MERGE = "application/merge-patch+json"
 ELECTION = {
     "leaderElect": True,
     "leaseDuration": "3s",
@@ -57,23 +60,78 @@ def nominated(plot: Plot) -> list[Json]:
     return [pod for pod in pods if pod["status"].get("nominatedNodeName")]
 
 
-def test_gangs_that_wait_for_their_release_are_nominated_and_run_later(plot: Plot) -> None:
-    """kube-scheduler stands still, so that the gangs that are released first are not bound.
+def refuse_releases(plot: Plot) -> None:
+    """Have the API server refuse that a pod of the plot loses its gates."""
+    here = {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
+    rules = [{**rule, "resources": ["pods"]}]
+    kept = "!has(oldObject.spec.schedulingGates) || has(object.spec.schedulingGates)"
+    spec = {
+        "matchConstraints": {"resourceRules": rules, "namespaceSelector": here},
+        "validations": [{"expression": kept}],
+    }
+    api = plot.cluster.api
+    api.create(f"{POLICIES}policies", {"metadata": {"name": plot.name}, "spec": spec})
+    bound = {"policyName": plot.name, "validationActions": ["Deny"]}
+    api.create(f"{POLICIES}policybindings", {"metadata": {"name": plot.name}, "spec": bound})
+    gated = pod("asked", plot, schedulingGates=[{"name": "test.muster.dev/hold"}])
+    api.create(f"/api/v1/namespaces/{plot.name}/pods", gated)
+    wait_until(lambda: not may_be_released(plot, "asked"), "the policy to be in force")
 
-    Those behind them have their placement, and kube-scheduler is told of it; when it comes back,
-    all are bound, and no nomination is left.
-    """
-    told = holder(plot.cluster)
-    plot.cluster.process(SCHEDULER).kill()
-    gangs = [f"g{number}" for number in range(UNDER_WAY + 2)]
-    plot.add_node(2 * len(gangs))
-    for name in gangs:
-        plot.create(gang(name, group(replicas=1)))
-    wait_until(lambda: nominated(plot), "a pod to be nominated", seen=lambda: nominated(plot))
-    for pod in nominated(plot):
-        assert pod["status"]["nominatedNodeName"] == plot.node("node")
-        assert pod["metadata"]["annotations"][names.TOLD] == told
+
+def may_be_released(plot: Plot, name: str) -> bool:
+    change = json.dumps({"spec": {"schedulingGates": None}}).encode()
+    path = f"/api/v1/namespaces/{plot.name}/pods/{name}?dryRun=All"
+    with plot.cluster.api.session() as session:
+        return session.request("PATCH", path, change, MERGE)[0] == http.HTTPStatus.OK
+
+
+def pod(name: str, plot: Plot, **spec: object) -> Json:
+    """A pod of one CPU that may run on the plot's nodes only."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"nodeSelector": plot.selector, "containers": [container], **spec}
+    return {"metadata": {"name": name}, "spec": whole}
+
+
+def is_refused(plot: Plot, name: str) -> bool:
+    found = plot.cluster.api.get(f"/api/v1/namespaces/{plot.name}/pods/{name}")
+    reasons = [each.get("reason") for each in found["status"].get("conditions", ())]
+    return "Unschedulable" in reasons
+
+
+def keeps_out(plot: Plot, name: str) -> None:
+    """See that kube-scheduler, which was told, finds no room for another pod; it goes again."""
+    holding = holder(plot.cluster)
+    wait_until(
+        lambda: told(plot) == [holding] * 3,
+        f"{holding} to be told of three nominations",
+        seen=lambda: nominated(plot),
+    )
+    assert {each["status"]["nominatedNodeName"] for each in nominated(plot)} == {plot.node("node")}
+    pods = f"/api/v1/namespaces/{plot.name}/pods"
+    plot.cluster.api.create(pods, pod(name, plot))
+    wait_until(lambda: is_refused(plot, name), f"{name} to be Unschedulable")
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{pods}/{name}?gracePeriodSeconds=0")
+
+
+def told(plot: Plot) -> list[str]:
+    """The kube-schedulers that were told of the nominations."""
+    return [each["metadata"].get("annotations", {}).get(names.TOLD) for each in nominated(plot)]
+
+
+def test_a_gang_whose_release_is_refused_keeps_its_room(plot: Plot) -> None:
+    """kube-scheduler keeps other pods out while all of the gang is gated, and is told again when
+    it starts anew. Once the release is let through, the gang runs, and no nomination is left."""
+    plot.add_node(3)
+    refuse_releases(plot)
+    plot.create(gang("kept", group(replicas=2)))
+    keeps_out(plot, "first")
+    before = holder(plot.cluster)
     plot.cluster.process(SCHEDULER).restart()
-    for name in gangs:
-        plot.wait_running(name, 2)
+    wait_until(lambda: holder(plot.cluster) != before, "another kube-scheduler to lead")
+    keeps_out(plot, "second")
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{POLICIES}policybindings/{plot.name}")
+    plot.wait_running("kept", 3)
     assert nominated(plot) == []
