@@ -131,6 +131,8 @@ class CoordinatorState(Known):
             queues=self.queues,
             lines=self.agenda.lines,
             views=self.views,
+            decided=self.cycles.memory is not None,
+            astray=self.term.astray,
             guard=self.guard,
             scheduler=self.scheduler,
         )
@@ -252,8 +254,17 @@ class CoordinatorState(Known):
         self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)
-        if placement is not look.before:
+        if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
+        self._note_astray(view, view.nominating.astray_at(look.now))
+
+    def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
+        """Have gangs looked at whose releases waited for the end of nominations of this one."""
+        before = self.term.astray.pop(view.key, frozenset())
+        if nodes:
+            self.term.astray[view.key] = nodes
+        for node in before - nodes:
+            self.agenda.dirty |= self.room.gangs_on(node)
 
     def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
         """See to a Gang whose RayCluster is gone."""
@@ -288,6 +299,7 @@ class CoordinatorState(Known):
         return key in self.cache.gangs or any(pod.gated for pod in ours)
 
     def _drop(self, view: GangView) -> None:
+        self._note_astray(view, frozenset())
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]

@@ -6,7 +6,7 @@ event can never undo a decision. A pod event that is older than what is known (t
 our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
@@ -52,6 +52,7 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
+        self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
         self._echoes: dict[str, str] = {}
@@ -126,12 +127,15 @@ class ClusterCache:
             self._members[pod.member.gang][pod.uid] = pod
         if _has_constraints(pod):
             self._constrained.add(pod.uid)
+            self._spread[pod.namespace] += _counts_pinned(pod)
         if pod.gated and pod.mounts:
             self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
-        self._constrained.discard(pod.uid)
+        if pod.uid in self._constrained:
+            self._constrained.discard(pod.uid)
+            self._spread[pod.namespace] -= _counts_pinned(pod)
         self._mounting.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
@@ -187,6 +191,10 @@ class ClusterCache:
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
         return bool(self._constrained)
+
+    def is_spread_over(self, namespace: str) -> bool:
+        """Whether a pod of a gang there counts others of its namespace also when it is pinned."""
+        return self._spread[namespace] > 0
 
     @property
     def is_mounting(self) -> bool:
@@ -288,6 +296,11 @@ class ClusterCache:
         """The labels of a namespace; empty where it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.metadata.labels if namespace is not None else NO_LABELS
+
+
+def _counts_pinned(pod: ObservedPod) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    return shape is not None and bool(shape.pinned_spread)
 
 
 def _has_constraints(pod: ObservedPod) -> bool:

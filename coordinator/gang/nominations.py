@@ -8,17 +8,16 @@ can make kube-scheduler refuse a member that it would take without them.
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from types import MappingProxyType
-
 from coordinator.gang.pod_sets import Standing, releasable
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
+from reservation.slots import assign, slots_of
+from scheduling.model.pod import PodShape
 
 FIRST_RELEASES = 200
 """Pods of a gang that are released without being nominated: as many take some 0.2 seconds."""
 
 Nodes = Mapping[str, str]
-NOTHING_PLANNED: Nodes = MappingProxyType({})
 
 
 class Guard(StrEnum):
@@ -32,45 +31,46 @@ class Guard(StrEnum):
     NONE = "None"
 
 
-def wanted(view: GangView, *, held_up: bool, planned: Nodes = NOTHING_PLANNED) -> dict[str, str]:
+def wanted(view: GangView, *, held_up: bool) -> dict[str, str]:
     """The pods that should be nominated now: uid -> node.
 
-    `held_up`: none of the gang is released for a time. `planned` are nodes where room for pods of
-    the gang is being made; nothing is released on them.
+    `held_up`: none of the gang is released for a time. Pods for which room is being made are
+    nominated where it will be.
     """
-    standing = view.survey.standing
-    if not may_be_nominated(standing):
-        return {}
-    placed = _lasting(standing, held_up=held_up) if view.survey.durable else ()
-    return {**planned, **{pod.uid: node for pod, node in placed}}
+    placed = _lasting(view.survey.standing, held_up=held_up) if view.survey.durable else ()
+    return {**_planned(view), **{pod.uid: node for pod, node in placed}}
 
 
 def nominated_first(standing: Standing) -> set[str]:
     """The uids of the pods whose release waits until they are nominated."""
-    if not may_be_nominated(standing):
-        return set()
     return {pod.uid for pod, _ in _later_releases(standing)}
 
 
-def contradicting(view: GangView, pod: ObservedPod, wanted: Nodes) -> bool:
-    """Whether a gated pod is nominated to a node where no slot of its gang is for it."""
-    if not pod.nominated_to or not pod.gated:
-        return False
-    standing = view.survey.standing
-    slots = {each.uid: node for pod_set in standing for each, node in pod_set.with_slot}
-    right = wanted.get(pod.uid) or slots.get(pod.uid)
-    return pod.nominated_to != right or not may_be_nominated(standing)
+def rightful(view: GangView, wanted: Nodes) -> Nodes:
+    """The nodes to which gated pods may be nominated: of their slots, and those that are wanted."""
+    slots = {pod.uid: node for each in view.survey.standing for pod, node in each.with_slot}
+    return {**slots, **wanted}
 
 
 def may_be_nominated(standing: Standing) -> bool:
     """Whether no pod of the gang has constraints on other pods, which may be those of the gang."""
     pods = (pod for each in standing for pod in (*each.gated, *each.settled))
     shapes = {id(pod.member.shape): pod.member.shape for pod in pods if pod.member is not None}
-    return not any(
-        shape.affinity or shape.anti_affinity or shape.spread
-        for shape in shapes.values()
-        if shape is not None
-    )
+    return not any(counts_others(shape) for shape in shapes.values() if shape is not None)
+
+
+def counts_others(shape: PodShape) -> bool:
+    """Whether pods of a shape have constraints on other pods."""
+    return bool(shape.affinity or shape.anti_affinity or shape.spread)
+
+
+def _planned(view: GangView) -> Nodes:
+    """Give the places of the plan to pods without a slot."""
+    plan = view.queueing.planned
+    if plan is None:
+        return {}
+    waiting = [pod for each in view.survey.standing for pod in each.waiting]
+    return assign(waiting, slots_of(plan), {})
 
 
 def _lasting(standing: Standing, *, held_up: bool) -> Iterator[tuple[ObservedPod, str]]:

@@ -34,6 +34,9 @@ LAST_RETRY = 15.0
 MOST_IN_FLIGHT = 32
 """Nominations of one gang under way at one time."""
 
+LONGEST_ASTRAY = 5.0
+"""Seconds for which releases wait for the end of nominations that take their room."""
+
 
 @dataclass(slots=True)
 class Attempts:
@@ -126,6 +129,9 @@ class Queueing:
     refusal: Refusal | None = None
     left_out: Refusal | None = None
     """Why the surplus waits that the last cycle was asked for."""
+    planned: Placement | None = None
+    """Where the gang will be once what ends already has ended; until the first cycle of a term
+    where its pods were nominated before. Nothing is released on it."""
     position: int = 0
 
 
@@ -167,20 +173,36 @@ class PodWrites:
 class Nominating:
     """The writes of nominations. Written by `reconcile.nominations` and `intake`.
 
-    `tries` are all that were asked for, with the time before which a pod is not written again;
-    `held_up_since` is when the gang began to wait for its release, `next_at` when time alone has
-    something to be written.
+    `tries` are all that were asked for, with the time before which a pod is not written again, and
+    `inflight` those under way (uid -> node); `held_up_since` is since when none of the gang was
+    released, of which `released` pods are, `next_at` when time alone has something to be written. `astray` are the nodes to which
+    pods are nominated that should not be; until `astray_until` nothing is released there.
     """
 
     held_up_since: float | None = None
-    inflight: set[str] = field(default_factory=set)
+    released: int = 0
+    inflight: dict[str, str] = field(default_factory=dict)
     tries: dict[str, Attempts] = field(default_factory=dict)
     next_at: float | None = None
+    astray: frozenset[str] = frozenset()
+    astray_until: float = 0.0
 
-    def ask(self, uid: str, now: float) -> None:
+    def ask(self, uid: str, node: str, now: float) -> None:
         """Note a write; where others undo it, the next one waits twice as long."""
         self.tries.setdefault(uid, Attempts()).failed(now, "")
-        self.inflight.add(uid)
+        self.inflight[uid] = node
+
+    def go_astray(self, nodes: frozenset[str], now: float) -> None:
+        """Note the nodes to which pods are nominated that should not be."""
+        if nodes and not self.astray:
+            self.astray_until = now + LONGEST_ASTRAY
+        self.astray = nodes
+        if self.astray_at(now):
+            self.due_by(self.astray_until)
+
+    def astray_at(self, now: float) -> frozenset[str]:
+        """Return the nodes on which nothing is released for it now."""
+        return self.astray if now < self.astray_until else frozenset()
 
     def due_by(self, at: float) -> None:
         """Note a moment at which something may be written."""
@@ -199,8 +221,7 @@ class Nominating:
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""
-        forget(alive, self.tries)
-        self.inflight &= alive
+        forget(alive, self.tries, self.inflight)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from coordinator.messages.actions import (
 from coordinator.reconcile.asking import ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.probing import way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
 from coordinator.reconcile.telling import tell_user
@@ -96,6 +97,7 @@ STOP: tuple[Step, ...] = (
     write_record,
     tell_user,
     fence_gated_pods,
+    take_back_nominations,
     carry_out,
 )
 

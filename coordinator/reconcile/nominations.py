@@ -5,14 +5,21 @@ annotation says which kube-scheduler, by the holder of its Lease, was told of a 
 leader sees on the pod itself whether the field and the annotation are as they should be.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from coordinator.gang import repair
-from coordinator.gang.nominations import Guard, Nodes, contradicting, nominated_first, wanted
-from coordinator.gang.start_window import is_failing
+from coordinator.gang.nominations import (
+    Guard,
+    Nodes,
+    may_be_nominated,
+    nominated_first,
+    rightful,
+    wanted,
+)
+from coordinator.gang.pod_sets import releasable
 from coordinator.messages.actions import NominatePod
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.codec.observed_pod import ObservedPod
+from scheduling.model.gang import GangKey
 
 PAUSE = 0.5
 """Seconds for which a gang waits to be released before its pods are nominated."""
@@ -35,48 +42,74 @@ def take_back_nominations(look: Look) -> Done:
 
 def awaits_nomination(look: Look) -> set[str]:
     """The uids of pods that are not released before kube-scheduler keeps their room."""
-    if look.scene.guard is not Guard.NOMINATION:
+    if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
         return set()
     return nominated_first(look.view.survey.standing) - look.view.nominating.tries.keys()
 
 
+def in_the_way(astray: Mapping[GangKey, frozenset[str]], pod: ObservedPod, node: str) -> bool:
+    """Whether a nomination that is being taken back could have a release refused.
+
+    It may be of another pod to this node, or of this pod, which others would then find elsewhere.
+    """
+    return any(node in nodes or pod.nominated_to in nodes - {node} for nodes in astray.values())
+
+
 def _wanted(look: Look) -> Nodes:
-    if look.scene.guard is not Guard.NOMINATION:
+    if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
         return {}
     return wanted(look.view, held_up=_is_held_up(look))
 
 
+def _is_allowed(look: Look) -> bool:
+    """Whether no gang counts the pods that would be nominated.
+
+    A spread constraint sees those on the node under test and none of the others.
+    """
+    spread = look.scene.cache.is_spread_over(look.view.key.namespace)
+    return not spread and may_be_nominated(look.view.survey.standing)
+
+
 def _is_held_up(look: Look) -> bool:
     """Whether none of the gang was released for a time that pays for nominations."""
-    state = look.view.nominating
-    if not _waits(look):
+    view, state = look.view, look.view.nominating
+    if not view.survey.durable or not releasable(view.survey.standing):
         state.held_up_since = None
         return False
-    if state.held_up_since is None:
-        state.held_up_since = look.now
+    released = sum(len(each.settled) for each in view.survey.standing)
+    if state.held_up_since is None or state.released != released:
+        state.held_up_since, state.released = look.now, released
     end = state.held_up_since + PAUSE
     if look.now < end:
         state.due_by(end)
     return look.now >= end
 
 
-def _waits(look: Look) -> bool:
-    view = look.view
-    in_line = look.scene.window.has_in_line(view.key)
-    return in_line or is_failing(view) or repair.is_hindered(view) or bool(view.understood.problem)
-
-
 def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
+    may_stand = rightful(view, right) if _is_allowed(look) else {}
+    state.go_astray(frozenset(_astray(look, may_stand)), look.now)
     for pod in look.pods:
-        if not pod.gated or pod.uid in state.inflight | view.pod_writes.inflight:
+        if not pod.gated or pod.uid in state.inflight:
             continue
-        node = "" if contradicting(view, pod, right) else right.get(pod.uid)
+        node = "" if _contradicts(pod, may_stand) else right.get(pod.uid)
         if node is None or not _is_news(look, pod, node) or not state.may_write(pod.uid, look.now):
             continue
-        state.ask(pod.uid, look.now)
+        state.ask(pod.uid, node, look.now)
         assert pod.raw is not None
         yield NominatePod(view.key, pod.raw, node, look.scene.scheduler)
+
+
+def _contradicts(pod: ObservedPod, may_stand: Nodes) -> bool:
+    return bool(pod.nominated_to) and pod.nominated_to != may_stand.get(pod.uid)
+
+
+def _astray(look: Look, may_stand: Nodes) -> Iterator[str]:
+    """The nodes where kube-scheduler counts pods of the gang that will not go there, or soon."""
+    asked = look.view.nominating.inflight
+    for pod in (each for each in look.pods if each.gated):
+        nodes = pod.nominated_to, asked.get(pod.uid, "")
+        yield from (node for node in nodes if node and node != may_stand.get(pod.uid))
 
 
 def _is_news(look: Look, pod: ObservedPod, node: str) -> bool:

@@ -43,7 +43,8 @@ class Term:
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
     earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
     be stopped for, with the replicas that are to end of each. `resumptions` are of the
-    RayJobs, by uid, that Muster suspended.
+    RayJobs, by uid, that Muster suspended. `astray` are, by gang, the nodes on which nothing is
+    released until nominations to them are taken back.
     """
 
     epoch: int = 0
@@ -54,6 +55,7 @@ class Term:
     orphans: Orphans = field(default_factory=Orphans)
     trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
+    astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass

@@ -19,8 +19,12 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     """Take in a pod; a look at its whole gang waits where it only goes on as decided."""
     before = known.cache.pods.get(event.pod.key)
     room_before = known.cache.room_of(before)
+    spread_before = known.cache.is_spread_over(event.pod.namespace)
     if known.cache.put_pod(event.pod, event.teller) is None:
         return
+    if known.cache.is_spread_over(event.pod.namespace) and not spread_before:
+        namespace = event.pod.namespace  # none of its gangs may be nominated from now on
+        known.agenda.dirty |= {key for key in known.views if key.namespace == namespace}
     _note_step(known, before, event.pod, moment)
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
@@ -78,7 +82,7 @@ def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> No
     """Take in that the write of a nomination ended, however it did."""
     view = known.views.get(event.gang)
     if view is not None:
-        view.nominating.inflight.discard(event.uid)
+        view.nominating.inflight.pop(event.uid, None)
         known.agenda.dirty.add(event.gang)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Reserved, echoes, reserved
+from reservation.slots import Reserved, echoes, reserved, slots_of
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
@@ -24,7 +24,8 @@ class ReservedRoom:
     def update(self, view: GangView, pods: Iterable[ObservedPod]) -> bool:
         """Bring what a gang reserves in line with its placement and its pods.
 
-        Nominations of its pods take no room beside that as long as they repeat the placement.
+        Nominations of its pods take no room beside that as long as they repeat the placement, or
+        the plan, whose room the next cycle holds.
         """
         pods = list(pods)
         asked = reserved(view.reservation.placement or NO_PLACEMENT, pods)
@@ -34,6 +35,7 @@ class ReservedRoom:
     def release(self, view: GangView) -> bool:
         """Reserve nothing for a gang any more."""
         freed = self._hold(view, Reserved())
+        view.queueing.planned = None
         pods = self._cache.members(view.key, view.cluster_uid)
         return self._note_nominations(view, pods) or freed
 
@@ -70,7 +72,7 @@ class ReservedRoom:
     def _note_nominations(self, view: GangView, pods: Collection[ObservedPod]) -> bool:
         if not any(pod.nominated_to for pod in pods):
             return False
-        slots = view.reservation.reserved.slots
+        slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
         return self._cache.take_as_echoes(pods, echoes(slots, pods, view.pod_writes.targets))
 
     def _leave(self, node: str, gang: GangKey) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from testbed.waiting import wait_until
 from tests.controlplane.audit import Audit
 from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.test_preemption import urgent, with_queue
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
@@ -134,4 +136,37 @@ def test_a_gang_whose_release_is_refused_keeps_its_room(plot: Plot) -> None:
     with plot.cluster.api.session() as session:
         session.call("DELETE", f"{POLICIES}policybindings/{plot.name}")
     plot.wait_running("kept", 3)
+    assert nominated(plot) == []
+
+
+FINALIZER = "test.muster.dev/slow"
+
+
+def end_slowly(plot: Plot, cluster: str) -> list[str]:
+    """Have the pods of a RayCluster stay when they are deleted; returns their names."""
+    pods = [each["metadata"]["name"] for each in plot.pods(cluster)]
+    for name in pods:
+        plot.patch("Pod", name, {"metadata": {"finalizers": [FINALIZER]}})
+    return pods
+
+
+def test_room_that_victims_free_goes_to_the_gang_that_they_are_stopped_for(plot: Plot) -> None:
+    """The gang waits gated until the last of them is gone; pods of its priority want the room."""
+    plot.add_priority_class("urgent", 1000)
+    labels = with_queue(plot, 4)
+    plot.create(gang("low", group(replicas=3), labels=labels))
+    plot.wait_running("low", 4)
+    victims = end_slowly(plot, "low")
+    plot.create(urgent(plot, "urgent", 3, labels))
+    holding = holder(plot.cluster)
+    plot.wait(lambda: told(plot) == [holding] * 4, "the pods of urgent to be nominated")
+    pods = f"/api/v1/namespaces/{plot.name}/pods"
+    for number, victim in enumerate(victims):
+        plot.patch("Pod", victim, {"metadata": {"finalizers": None}})
+        plot.wait_gone("Pod", victim)
+        filler = f"filler-{number}"
+        body = pod(filler, plot, priorityClassName=f"{plot.name}-urgent")
+        plot.cluster.api.create(pods, body)
+        plot.wait(partial(is_refused, plot, filler), f"{filler} to be Unschedulable")
+    plot.wait_running("urgent", 4)
     assert nominated(plot) == []

@@ -211,10 +211,10 @@ def guarded(*nodes: Json, **more: Any) -> World:
     return World(*nodes, guard=Guard.NOMINATION, **more)
 
 
-def nominations(world: World) -> list[tuple[str, str]]:
-    """Pod and node of every nomination that was asked for so far."""
-    log = world.leader.log
-    return [(a.pod.metadata.name, a.node) for a in log if isinstance(a, NominatePod)]
+def nominations(world: World, cluster: str = "") -> list[tuple[str, str]]:
+    """Pod and node of every nomination that was asked for so far, of all gangs or of one."""
+    asked = [each for each in world.leader.log if isinstance(each, NominatePod)]
+    return [(a.pod.metadata.name, a.node) for a in asked if cluster in ("", a.gang.name)]
 
 
 def field_of(world: World, name: str) -> str:
@@ -225,6 +225,10 @@ def field_of(world: World, name: str) -> str:
 def pass_time(world: World, seconds: float) -> None:
     world.api.now += seconds
     world.leader.tick()
+
+
+LAST = f"g{UNDER_WAY}"
+"""The gang that waits for its turn to be released."""
 
 
 def with_a_line(guard: Guard) -> World:
@@ -241,13 +245,13 @@ def test_a_gang_that_waits_for_its_release_is_nominated_after_a_moment() -> None
     pass_time(world, PAUSE / 2)
     assert nominations(world) == []
     pass_time(world, PAUSE / 2)
-    last = sorted(name_of(pod) for pod in world.pods(f"g{UNDER_WAY}"))
-    assert sorted(nominations(world)) == [(name, "n1") for name in last]
+    last = sorted(name_of(pod) for pod in world.pods(LAST))
+    assert sorted(nominations(world, LAST)) == [(name, "n1") for name in last]
     world.leader.act_all_but(ReleasePod)
     assert {field_of(world, name) for name in last} == {"n1"}
     world.settle(seconds=5)
-    assert len(nominations(world)) == len(last)
-    assert world.status(f"g{UNDER_WAY}")["phase"] == "Running"
+    assert len(nominations(world, LAST)) == len(last)
+    assert world.status(LAST)["phase"] == "Running"
 
 
 @pytest.mark.parametrize("guard", [Guard.EXTENDER, Guard.NONE])
@@ -342,10 +346,9 @@ def test_pods_of_a_gang_that_count_each_other_are_not_nominated() -> None:
 
 def held_up(world: World) -> list[str]:
     """Have a gang wait that has a placement, nominated; return the names of its pods."""
-    last = f"g{UNDER_WAY}"
     pass_time(world, PAUSE)
     world.leader.act_all_but(ReleasePod)
-    return [name_of(pod) for pod in world.pods(last)]
+    return [name_of(pod) for pod in world.pods(LAST)]
 
 
 def test_a_field_that_others_clear_is_written_again_ever_more_seldom(
@@ -354,17 +357,17 @@ def test_a_field_that_others_clear_is_written_again_ever_more_seldom(
     monkeypatch.setattr(start_window, "SLACK", 1000.0)
     world = with_a_line(Guard.NOMINATION)
     name, *_ = held_up(world)
-    asked = len(nominations(world))
+    asked = len(nominations(world, LAST))
     waits = []
     for _ in range(4):
         nominate(world, world.api.get(Key("pods", TEAM, name)), "")
         world.leader.hear_all()
         begun = world.api.now
         for _ in range(500):
-            if len(nominations(world)) == asked:
+            if len(nominations(world, LAST)) == asked:
                 pass_time(world, 0.01)
         waits.append(world.api.now - begun)
-        asked = len(nominations(world))
+        asked = len(nominations(world, LAST))
         world.leader.act_all_but(ReleasePod)
         assert field_of(world, name) == "n1"
     assert waits == sorted(waits)
@@ -379,19 +382,19 @@ def test_another_kube_scheduler_is_told_of_the_nominations_that_stand(
     world = with_a_line(Guard.NOMINATION)
     world.leader.handle([SchedulerSeen("first")])
     pods = held_up(world)
-    before = len(nominations(world))
+    before = len(nominations(world, LAST))
     versions = {name: _version(world, name) for name in pods}
     world.leader.handle([SchedulerSeen("first")])
-    assert len(nominations(world)) == before
+    assert len(nominations(world, LAST)) == before
     pass_time(world, 1.0)
     world.leader.handle([SchedulerSeen("second")])
-    assert nominations(world)[before:] == [(name, "n1") for name in pods]
+    assert nominations(world, LAST)[before:] == [(name, "n1") for name in pods]
     world.leader.act_all_but(ReleasePod)
     assert all(_version(world, name) > versions[name] for name in pods)
     world.elect(0)
     world.leader.handle([SchedulerSeen("second")])
     pass_time(world, PAUSE)
-    assert len(nominations(world)) == before + len(pods)
+    assert len(nominations(world, LAST)) == before + len(pods)
 
 
 def _version(world: World, name: str) -> int:
@@ -419,7 +422,7 @@ def test_nominations_of_a_gang_that_is_being_deleted_are_taken_back() -> None:
     """A finalizer holds the RayCluster, and with it the pods."""
     world = with_a_line(Guard.NOMINATION)
     pods = held_up(world)
-    cluster = world.api.get(Key("rayclusters", TEAM, f"g{UNDER_WAY}"))
+    cluster = world.api.get(Key("rayclusters", TEAM, LAST))
     world.api.change(cluster, lambda obj: obj["metadata"].update(deletionTimestamp="now"))
     world.leader.hear_all()
     world.leader.act_all_but(ReleasePod)
