@@ -264,7 +264,7 @@ class CoordinatorState(Known):
         if nodes:
             self.term.astray[view.key] = nodes
         for node in before - nodes:
-            self.agenda.dirty |= self.room.gangs_on(node)
+            self.agenda.dirty |= {view.key, *self.room.gangs_on(node)}
 
     def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
         """See to a Gang whose RayCluster is gone."""

@@ -8,6 +8,7 @@ can make kube-scheduler refuse a member that it would take without them.
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+
 from coordinator.gang.pod_sets import Standing, releasable
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod

@@ -174,9 +174,10 @@ class Nominating:
     """The writes of nominations. Written by `reconcile.nominations` and `intake`.
 
     `tries` are all that were asked for, with the time before which a pod is not written again, and
-    `inflight` those under way (uid -> node); `held_up_since` is since when none of the gang was
-    released, of which `released` pods are, `next_at` when time alone has something to be written. `astray` are the nodes to which
-    pods are nominated that should not be; until `astray_until` nothing is released there.
+    `inflight` those under way (uid -> node). `held_up_since` is since when none of the gang was
+    released, of which `released` pods are; `next_at` is when time alone has something to be
+    written. `astray` are the nodes to which pods are nominated that should not be; until
+    `astray_until` nothing is released there.
     """
 
     held_up_since: float | None = None

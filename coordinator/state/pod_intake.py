@@ -22,9 +22,8 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     spread_before = known.cache.is_spread_over(event.pod.namespace)
     if known.cache.put_pod(event.pod, event.teller) is None:
         return
-    if known.cache.is_spread_over(event.pod.namespace) and not spread_before:
-        namespace = event.pod.namespace  # none of its gangs may be nominated from now on
-        known.agenda.dirty |= {key for key in known.views if key.namespace == namespace}
+    if known.cache.is_spread_over(event.pod.namespace) != spread_before:
+        _look_at_all(known, event.pod.namespace)
     _note_step(known, before, event.pod, moment)
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
@@ -38,8 +37,11 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
 def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
     """Forget a pod."""
     room_before = known.cache.room_of(known.cache.pods.get((event.namespace, event.name)))
+    spread_before = known.cache.is_spread_over(event.namespace)
     before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
     if before is not None:
+        if known.cache.is_spread_over(event.namespace) != spread_before:
+            _look_at_all(known, event.namespace)
         _pod_changed(known, before, None)
         _note_room(known, room_before, "", shrunk=False)
 
@@ -153,6 +155,11 @@ def _pod_changed(known: Known, before: ObservedPod | None, after: ObservedPod | 
         if pod is not None and pod.member is not None:
             known.agenda.dirty.add(pod.member.gang)
     _note_existing_pods(known, before, after)
+
+
+def _look_at_all(known: Known, namespace: str) -> None:
+    """Look at all gangs of a namespace: whether they may be nominated is another answer now."""
+    known.agenda.dirty |= {key for key in known.views if key.namespace == namespace}
 
 
 def _note_room(known: Known, freed: str, taken: str, *, shrunk: bool) -> None:

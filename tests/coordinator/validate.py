@@ -7,7 +7,7 @@ from coordinator.cluster.cache import _has_constraints
 from coordinator.gang.view import GangView
 from coordinator.state.deciding import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
-from reservation.slots import echoes, reserved
+from reservation.slots import echoes, reserved, slots_of
 from scheduling.model.gang import GangKey
 
 Ledger = dict[str, dict[str, int]]
@@ -48,11 +48,12 @@ def ledger(state: CoordinatorState) -> Ledger:
 
 
 def repeated_nominations(state: CoordinatorState) -> set[str]:
-    """The uids of pods whose nomination says no more than the placement of their gang."""
+    """The uids of pods whose nomination says no more than the placement or plan of its gang."""
     found: set[str] = set()
     for view in state.views.values():
         pods = state.cache.members(view.key, view.cluster_uid)
-        found |= echoes(view.reservation.reserved.slots, pods, view.pod_writes.targets).keys()
+        slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
+        found |= echoes(slots, pods, view.pod_writes.targets).keys()
     return found
 
 

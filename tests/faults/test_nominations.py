@@ -1,4 +1,4 @@
-"""The room of a gang whose release is held up is kept by kube-scheduler itself, with no extender."""
+"""kube-scheduler itself keeps the room of a gang whose release is held up; no extender is there."""
 
 from __future__ import annotations
 

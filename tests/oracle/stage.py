@@ -13,7 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from kube.codec.pod_patches import JsonPatch, nomination_patch, release_patch, unpinned_release_patch
+from kube.codec.pod_patches import (
+    JsonPatch,
+    nomination_patch,
+    release_patch,
+    unpinned_release_patch,
+)
 from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER
 from kube.objects.core import Pod
 from testbed.api import Session
