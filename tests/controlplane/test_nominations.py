@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http
+import itertools
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +22,7 @@ from tests.controlplane.rayclusters import Json, gang, group
 from tests.controlplane.test_preemption import urgent, with_queue
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_NUMBERS = itertools.count(1)
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
 MERGE = "application/merge-patch+json"
 ELECTION = {
@@ -47,7 +49,7 @@ def nominating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
 
 @pytest.fixture
 def plot(nominating: Muster) -> Iterator[Plot]:
-    with plotted(nominating.cluster, "nominations") as plot:
+    with plotted(nominating.cluster, f"nominations-{next(_NUMBERS)}") as plot:
         yield plot
 
 
