@@ -13,6 +13,7 @@ from benchmarks import (
     large,
     latency,
     many_queues,
+    nomination,
     preempting,
     reconciles,
     release,
@@ -85,6 +86,9 @@ CASES = {
         "How many pods a second does kube-scheduler place on 5,000 nodes?",
         5,
         throughput.measure_large,
+    ),
+    "nomination": Case(
+        "What do nominations cost a burst, and kube-scheduler?", 5, nomination.measure
     ),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

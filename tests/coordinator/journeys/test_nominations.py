@@ -586,7 +586,7 @@ def test_a_gang_whose_pods_others_count_on_their_way_is_not_nominated() -> None:
     """The spread constraint of another gang of its namespace binds pods that are pinned, too."""
     world = with_a_plan()
     assert fields(world, "p") == {"n1"}
-    counting = copy.deepcopy(SPREAD)
+    counting: Json = copy.deepcopy(SPREAD)
     counting["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
     world.create(ray_cluster("s", group("workers", 1, **counting), created=5))
     world.settle(seconds=1)
