@@ -36,7 +36,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.deeds import apart, decided, in_zones, opt, zone
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.test_queues import change, queue
 from tests.coordinator.journeys.test_volumes import claim, mounts, volume
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, is_gated, name_of
@@ -607,3 +607,43 @@ def test_a_gang_that_is_opted_out_leaves_its_nominations_to_kube_scheduler() -> 
     assert world.leader.state.term.astray == {}
     go_on(world)
     assert world.bound("p") == {"n1": 4}
+
+
+def test_a_gang_that_stops_asking_is_nominated_for_no_plan() -> None:
+    """Its queue becomes inactive; no cycle is needed for that."""
+    world = with_a_plan()
+    change(world, "team", parent="missing")
+    leader = world.leader
+    leader.hear_all()
+    assert nominations(world, "p")[4:] == [(name_of(pod), "") for pod in world.pods("p")]
+
+
+def test_pods_of_a_gang_that_is_being_stopped_are_not_nominated() -> None:
+    world = with_a_plan()
+    pod = next(pod for pod in world.pods("v") if is_gated(pod))
+    nominate(world, pod, "n1")
+    world.leader.hear_all()
+    assert nominations(world, "v") == [(name_of(pod), "")]
+
+
+def test_a_release_that_is_not_answered_holds_the_whole_gang_up() -> None:
+    """Also the pod that is on its way: the write may never arrive."""
+    world = guarded(node("n1"))
+    world.create(gang_of("a", 3))
+    decided(world)
+    assert len(world.leader.releases()) == 1
+    pass_time(world, PAUSE)
+    assert sorted(nominations(world)) == [(name, "n1") for name in sorted(map(name_of, world.pods("a")))]
+
+
+def test_a_gang_that_is_released_pod_by_pod_is_not_nominated() -> None:
+    world = guarded(node("n1"))
+    world.create(gang_of("a", 5))
+    decided(world)
+    leader = world.leader
+    for _ in range(5):
+        pass_time(world, 0.8 * PAUSE)
+        leader.act(next(at for at, a in enumerate(leader.todo) if isinstance(a, ReleasePod)))
+        leader.hear_all()
+    assert nominations(world) == []
+    assert world.gated("a") == 1
