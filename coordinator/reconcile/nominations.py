@@ -22,7 +22,7 @@ from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
 
 PAUSE = 0.5
-"""Seconds for which a gang waits to be released before its pods are nominated."""
+"""Seconds for which none of a gang is released before its pods are nominated."""
 
 
 def nominate_pods(look: Look) -> Done:
@@ -87,7 +87,7 @@ def _is_held_up(look: Look) -> bool:
 
 def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
-    may_stand = rightful(view, right) if _is_allowed(look) else {}
+    may_stand = _may_stand(look, right)
     state.go_astray(frozenset(_astray(look, may_stand)), look.now)
     for pod in look.pods:
         if not pod.gated or pod.uid in state.inflight:
@@ -98,6 +98,14 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
         state.ask(pod.uid, node, look.now)
         assert pod.raw is not None
         yield NominatePod(view.key, pod.raw, node, look.scene.scheduler)
+
+
+def _may_stand(look: Look, right: Nodes) -> Nodes:
+    """Say which nominations may stay as they are; worked out only where there are any."""
+    asked = look.view.nominating.inflight
+    if not asked and not any(pod.nominated_to for pod in look.pods):
+        return {}
+    return rightful(look.view, right) if _is_allowed(look) else {}
 
 
 def _contradicts(pod: ObservedPod, may_stand: Nodes) -> bool:
