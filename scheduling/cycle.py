@@ -183,6 +183,7 @@ class _Cycle:
 
     def _decide_others(self, room: FreeCapacity, decisions: list[Decision]) -> FreeCapacity:
         """Decide the gangs that were promised nothing, and try to make room for some more."""
+        self._order.begin()
         waiting = sorted(self._waiting_for_quota(room), key=self._order.rank, reverse=True)
         for gang in self._order:
             while waiting and self._order.rank(waiting[-1]) < self._order.rank(gang):

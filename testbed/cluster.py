@@ -310,7 +310,7 @@ class Cluster:
         )
         connection = {"KUBECONFIG": str(self.site.kubeconfig(components.KUBERAY))}
         argv = components.kuberay(self.site, self.options)
-        self.spawn(components.KUBERAY, argv, connection)
+        self.spawn(components.KUBERAY, argv, {**self.options.kuberay_env, **connection})
 
     def _is_healthy(self, name: str) -> bool:
         self.process(name).expect_running()

@@ -26,6 +26,8 @@ class Options:
     """One of those in `testbed.recipes`; MUSTER_TESTBED_KUBERAY sets the default."""
     kuberay_args: tuple[str, ...] = ()
     """Flags of the operator, such as --reconcile-concurrency=10 or --feature-gates=..."""
+    kuberay_env: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of the operator, such as the proxy by which it is to reach dashboards."""
     kwok: bool = True
     scheduler: bool = True
     scheduler_config: SchedulerConfig | Path | None = None

@@ -12,6 +12,9 @@ SUSPENDABLE = ("Initializing", "Running")
 ENDED = ("Complete", "Failed", "ValidationFailed", "Suspending", "Suspended", "Retrying")
 """States in which there is no try that could be lost."""
 
+HTTP_MODE = "HTTPMode"
+"""The submission mode in which KubeRay itself submits the job, and asks how it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
@@ -42,7 +45,9 @@ def way_to_stop(
     """Say how to stop a gang so that its work begins again; the queue may allow that a job is lost.
 
     A job whose pods are evicted fails with its submitter, and is tried again while its backoffLimit
-    allows that. Before the RayCluster is provisioned nothing was submitted.
+    allows that. Before the RayCluster is provisioned nothing was submitted. In HTTPMode there is no
+    submitter: the job goes on, and KubeRay submits it again once a head answers. But from 1.7 on it
+    fails after 300 s without an answer, and that failure is not retried.
     """
     if not isinstance(owner, RayJob):
         return EVICT_PODS
@@ -57,7 +62,7 @@ def way_to_stop(
     if unsubmitted or _is_tried_again(owner) or jobs_may_be_lost:
         return EVICT_PODS
     return Keep(
-        f"RayJob {owner.metadata.name} would be lost: it has no retry left (spec.backoffLimit) and "
+        f"RayJob {owner.metadata.name} would be lost: {_why_not_again(owner)} and "
         "cannot be suspended (that needs spec.shutdownAfterJobFinishes: true), and GangQueue "
         f"{queue} does not allow it (spec.preemption.jobsMayBeLost)"
     )
@@ -84,4 +89,11 @@ def can_be_suspended(job: RayJob, cluster: RayCluster) -> bool:
 
 
 def _is_tried_again(job: RayJob) -> bool:
-    return (job.status.failed or 0) < (job.spec.backoff_limit or 0)
+    retry_left = (job.status.failed or 0) < (job.spec.backoff_limit or 0)
+    return retry_left and job.spec.submission_mode != HTTP_MODE
+
+
+def _why_not_again(job: RayJob) -> str:
+    if job.spec.submission_mode == HTTP_MODE:
+        return "in HTTPMode (spec.submissionMode) it is not retried when its cluster is lost"
+    return "it has no retry left (spec.backoffLimit)"

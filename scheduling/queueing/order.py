@@ -69,14 +69,16 @@ class QueueOrder:
         self._shares_held: dict[int, float] = {}
         self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
-        self._covered = self._columns.covered(self._available)
+        self._begins_with: Mask | None = None
         self._blocked: Mask | None = None
+        self._blocked_early: list[PendingGang] = []
+        self._is_begun = False
         self._heads = np.full(len(held), -1, dtype=np.intp)
         self._ends = np.full(len(held), NO_END, dtype=np.intp)
-        self._begin()
 
     def __iter__(self) -> Iterator[PendingGang]:
         """Yield the gangs that may be decided, each when those before it are."""
+        self.begin()
         while self._entries:
             rank, at, name, moves = heapq.heappop(self._entries)
             row = self._tree.index[name]
@@ -121,6 +123,7 @@ class QueueOrder:
         """Count no more what was promised to a gang of a queue; a row over the tree's columns."""
         self._held[self._tree.index[queue]] -= amounts
         self._note_move()
+        self._begins_with = self._blocked = None
         self._used = self._tree.used(self._held)
         self._available = self._tree.available(self._used)
         self._shares = self._tree.shares(self._used)
@@ -140,6 +143,9 @@ class QueueOrder:
         """
         if self._waiting.line(gang.queue).queue.when_blocked is WhenBlocked.BEST_EFFORT:
             return
+        if not self._is_begun:
+            self._blocked_early.append(gang)
+            return
         if gang.queue not in self._progress:
             self._walk(self._tree.index[gang.queue], gang.queue)
         progress = self._progress[gang.queue]
@@ -152,8 +158,13 @@ class QueueOrder:
 
     # ---- all queues together
 
-    def _begin(self) -> None:
-        """Let the first gang of each queue that its quota covers take part."""
+    def begin(self) -> None:
+        """Let the first gang of each queue that its quota covers take part, once.
+
+        What was promised to gangs must be given back by then: from now on quota only shrinks.
+        """
+        if self._is_begun:
+            return
         if self._tree.is_strict.any():
             blocked = np.flatnonzero(self._blocked_first)
             queues, at = np.unique(self._columns.queue[blocked], return_index=True)
@@ -161,6 +172,16 @@ class QueueOrder:
             firsts[queues] = self._columns.position[blocked[at]]
             self._stop_strict(queues, firsts)
         self._enter_first(np.flatnonzero(self._covered))
+        self._is_begun = True
+        for gang in self._blocked_early:
+            self.block(gang)
+
+    @property
+    def _covered(self) -> Mask:
+        """The gangs that quota covers when the cycle begins."""
+        if self._begins_with is None:
+            self._begins_with = self._columns.covered(self._available)
+        return self._begins_with
 
     @property
     def _blocked_first(self) -> Mask:

@@ -17,6 +17,7 @@ from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from tests.controlplane.audit import Audit
+from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, plotted
 
 _HERE = Path(__file__).parent
@@ -37,12 +38,24 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 @pytest.fixture(scope="session")
+def dashboards() -> Iterator[Dashboards]:
+    """The dashboards of Ray heads, as KubeRay reaches them; they answer for the plots that ask."""
+    with Dashboards() as dashboards:
+        yield dashboards
+
+
+@pytest.fixture(scope="session")
 def muster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, audit: Audit
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    audit: Audit,
+    dashboards: Dashboards,
 ) -> Iterator[Muster]:
     """One cluster with Muster running, under exactly the rights that its manifests give it."""
     options = Options(
-        kuberay_args=("--reconcile-concurrency=4",), apiserver_args=audit.apiserver_args
+        kuberay_args=("--reconcile-concurrency=4",),
+        kuberay_env=dashboards.environment,
+        apiserver_args=audit.apiserver_args,
     )
     directory = tmp_path_factory.mktemp("controlplane") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:

@@ -163,6 +163,10 @@ class Plot:
         """Merge a change into an object."""
         return self._merge(self._path(kind, name), change)
 
+    def patch_status(self, kind: str, name: str, change: Json) -> Json:
+        """Merge a change into the status of an object."""
+        return self._merge(f"{self._path(kind, name)}/status", {"status": change})
+
     def patch_node(self, name: str, change: Json) -> Json:
         """Merge a change into one of the plot's nodes."""
         return self._merge(f"{NODES}/{self.node(name)}", change)

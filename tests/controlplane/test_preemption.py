@@ -1,9 +1,8 @@
-"""Gangs that are stopped for others, on the real control plane: evictions, budgets, RayJobs."""
+"""Gangs that are stopped for others, on the real control plane: evictions, budgets."""
 
 from kube.objects import names
 from tests.controlplane.plot import Plot, condition, is_held
-from tests.controlplane.rayclusters import GANG, Json, gang, group, head, ray_job
-from tests.controlplane.test_opt_in import owners
+from tests.controlplane.rayclusters import GANG, Json, gang, group, head
 
 
 def with_queue(plot: Plot, cpus: int, **rules: object) -> dict[str, str]:
@@ -123,34 +122,16 @@ def test_a_gang_that_is_half_gone_ends_whole_though_the_other_was_deleted(plot: 
     assert condition(plot.status("low"), "Evicted")["status"] == "False"
 
 
-def test_a_rayjob_is_suspended_and_resumed_and_its_next_raycluster_waits(plot: Plot) -> None:
+def test_pods_that_a_budget_keeps_are_deleted_where_the_queue_says_so(plot: Plot) -> None:
     plot.add_priority_class("urgent", 1000)
-    labels = with_queue(plot, 3)
-    job = ray_job("job", group(replicas=2), labels=labels, shutdownAfterJobFinishes=True)
-    plot.create(job)
-    first = plot.wait(lambda: made_for(plot, "job"), "the RayCluster of job")
-    plot.wait_running(first, 3)
+    labels = with_queue(plot, 3, deleteAfterSeconds=1)
+    plot.create(gang("low", group(replicas=2), labels=labels))
+    plot.wait_running("low", 3)
+    before = uids(plot, "low")
+    plot.create(budget("low", 2))
+    wait_budget(plot, "low", 1)
     plot.create(urgent(plot, "urgent", 2, labels))
     plot.wait_running("urgent", 3)
-
-    def next_one() -> str:
-        found = made_for(plot, "job")
-        return found if found != first else ""
-
-    second = plot.wait(next_one, "the next RayCluster of job")
-    plot.wait_phase(second, "Queued")
-    assert all(is_held(pod) for pod in plot.wait_pods(second, 3))
-    plot.wait(lambda: not noted(plot, "job"), "the note of job to be gone")
-    assert not plot.get("RayJob", "job")["spec"].get("suspend")
-    plot.delete_whole("urgent")
-    plot.wait_running(second, 3)
-
-
-def made_for(plot: Plot, job: str) -> str:
-    """The RayCluster that there is of a RayJob now."""
-    owned = [c["metadata"] for c in plot.all("RayCluster") if job in owners(c)]
-    return str(owned[-1]["name"]) if owned else ""
-
-
-def noted(plot: Plot, job: str) -> bool:
-    return names.SUSPENDED_FOR in plot.get("RayJob", job)["metadata"].get("annotations", {})
+    plot.wait_phase("low", "Queued")
+    assert not uids(plot, "low") & before
+    assert plot.get("PodDisruptionBudget", "low")["spec"]["minAvailable"] == 2

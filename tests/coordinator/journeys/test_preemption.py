@@ -775,3 +775,21 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
     assert world.bound("p") == {"n1": 2}
     assert world.bound("v") == {"n1": 3}
     assert ending(world, "v") == []
+
+
+def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -> None:
+    """The only victim is protected, so what was held for the urgent gang is given back."""
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(
+        node("n1", cpu=4), queue("team", cpu=6, preemption={"withinQueue": "LowerPriority"})
+    )
+    world.create(gang_of("v", 3, labels=labels))
+    world.settle(seconds=10)
+    world.create(gang_of("q", 1, labels=labels))
+    world.settle(seconds=10)
+    world.api.budgets.update({workers_of(world, "v")[0]: PDB})
+    world.create(urgent("p", 3, labels=labels))
+    world.settle(seconds=600)
+    assert world.status("q")["reason"] == "InsufficientResources"
+    assert world.status("p")["reason"] == "QuotaExceeded"
+    assert "team/v cannot be stopped for it" in world.status("p")["message"]

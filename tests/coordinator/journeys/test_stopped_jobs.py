@@ -207,6 +207,16 @@ def test_a_rayjob_that_would_be_lost_is_no_victim(spec: Json) -> None:
     assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
 
 
+def test_a_retry_does_not_save_a_rayjob_in_http_mode() -> None:
+    """From KubeRay 1.7 on it fails while its dashboard does not answer, and is not retried."""
+    world = with_job(backoffLimit=1, submissionMode="HTTPMode")
+    said = parts(world, "job-1")[0].kept_because
+    assert said.startswith("RayJob job would be lost: in HTTPMode (spec.submissionMode) it is not")
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
+
+
 def test_a_queue_may_allow_that_a_rayjob_is_lost() -> None:
     world = with_job(rules={"jobsMayBeLost": True})
     assert parts(world, "job-1")[0].kept_because == ""
