@@ -42,7 +42,9 @@ def measure(runs: int) -> Outcome:
     bursts = burst.measure_nominations(runs)
     found = placed(NODES, PODS, runs)
     note = f"{NODES} nodes, each with a gated pod; {PODS} pinned pods, then {PODS} others"
-    tables = {f"CPU s, {kind}": means([dict(run.cpu) for run in done]) for kind, done in found.items()}
+    tables = {
+        f"CPU s, {kind}": means([dict(run.cpu) for run in done]) for kind, done in found.items()
+    }
     return Outcome([*bursts.rows, *rows(found)], bursts.tables | tables, [note])
 
 

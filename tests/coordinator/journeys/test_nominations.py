@@ -600,7 +600,8 @@ def test_a_gang_that_is_opted_out_leaves_its_nominations_to_kube_scheduler() -> 
     world = with_a_plan()
     """Its pods go unpinned; kube-scheduler, which has them now, clears the field as it tries them.
 
-    No release of others waits for that."""
+    No release of others waits for that.
+    """
     opt(world, "false", "p")
     world.settle(seconds=3)
     assert not any(is_gated(pod) for pod in world.pods("p"))
@@ -633,7 +634,9 @@ def test_a_release_that_is_not_answered_holds_the_whole_gang_up() -> None:
     decided(world)
     assert len(world.leader.releases()) == 1
     pass_time(world, PAUSE)
-    assert sorted(nominations(world)) == [(name, "n1") for name in sorted(map(name_of, world.pods("a")))]
+    assert sorted(nominations(world)) == [
+        (name, "n1") for name in sorted(map(name_of, world.pods("a")))
+    ]
 
 
 def test_a_gang_that_is_released_pod_by_pod_is_not_nominated() -> None:
