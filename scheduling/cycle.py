@@ -163,6 +163,7 @@ class _Cycle:
             min(self._asks_again_in, self._blocking.asks_again_in),
             self._holds.preemptions(),
             self._preempting.in_vain(),
+            self._preempting.turns.done(),
         )
         return tuple(decisions), found
 
@@ -173,8 +174,8 @@ class _Cycle:
         held = self._holds.held(queues.held)
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
         self._blocking = Blocking(queues, self._order, nodes, self._constraints, self._left)
-        in_vain = memory.in_vain if memory else None
-        self._preempting = Preempting(queues, nodes, self._holds, in_vain)
+        in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
+        self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 
     @property
     def _constraints(self) -> ExistingPods | None:
@@ -351,7 +352,7 @@ class _Cycle:
         for gang in tuple(self._holds.gangs()):
             hold = self._holds.end(gang.key)
             self._promised.add(gang.key)
-            self._order.give_back(gang.queue, hold.quota)
+            self._order.give_back(gang.queue, hold.counted)
             room = room.changed_by(hold.nodes, hold.amounts)
             if self._order.covers(gang):
                 verdict, room = self._decide(gang, room)
@@ -404,7 +405,7 @@ class _Cycle:
         self, gang: PendingGang, room: FreeCapacity
     ) -> tuple[Refusal | None, FreeCapacity]:
         """Find what has to end for a gang; from then on its room and quota are held for it."""
-        outlook = Outlook(room, self._order.held, self._constraints)
+        outlook = Outlook(room, self._holds.with_all(self._order.held), self._constraints)
         made = self._preempting.make_room(gang, outlook, self._steps)
         self._left.spend(made.spent)
         if isinstance(made, Nothing):
@@ -414,7 +415,7 @@ class _Cycle:
         if not self._may_start(gang, made.plan, room):
             return None, room
         hold = self._holds.add(gang, Preemption(gang.key, made.taken, made.plan))
-        self._order.take(gang, amounts_of(made.plan))
+        self._order.take_row(gang, hold.counted)
         self._order.block(gang)
         self._assume(gang, made.plan)
         self._preempting.took(made.parts)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kube.codec.fields import created_at
 from kube.objects.ray import RayCluster, RayJob, RayOwner
-from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the
+from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the, named_clusters
 from scheduling.model.gang import GangKey
 
 
@@ -65,9 +65,25 @@ class RayOwners:
         return owner if owner.metadata.namespace == cluster.metadata.namespace else None
 
     def arrived_at(self, cluster: RayCluster) -> float:
-        """Return when a gang began to wait: its owner makes it anew for each try or version."""
+        """Return when a gang began to wait: its owner makes it anew for each try or version.
+
+        An owner that does not name the RayCluster lends it no age: anyone can refer to an owner.
+        """
         owner = self.owner_of(cluster)
-        return created_at(cluster.metadata if owner is None else owner.metadata)
+        own = owner is not None and cluster.metadata.name in named_clusters(owner)
+        return created_at(owner.metadata if owner is not None and own else cluster.metadata)
+
+    def is_disowned(self, cluster: RayCluster) -> bool:
+        """Say whether the owner referred to names another RayCluster, which is there.
+
+        Where that is gone, what is known of the owner may be old.
+        """
+        owner, meta = self.owner_of(cluster), cluster.metadata
+        named = named_clusters(owner) if owner is not None else set()
+        if owner is None or meta.name in named:
+            return False
+        made = self.clusters_of(owner.metadata.uid)
+        return any(GangKey(meta.namespace, each) in made for each in named)
 
 
 def _read_of(owner: RayOwner) -> RayOwner:

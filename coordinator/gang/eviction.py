@@ -13,6 +13,7 @@ from coordinator.gang.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import GangEviction
 from kube.ray.gang_terms import GangTerms
+from reservation.slots import Slot
 from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
@@ -106,7 +107,9 @@ class Eviction:
     and `not_before`, `pause` and `refusal` tell of the last one that was refused. `kept` are the
     parts that cannot be taken for a time, the whole gang under the empty name. `text` says how far
     it has come, `last` why it was ended last, and `former` what that was before. `is_news`: a cycle
-    may choose otherwise now. `told` are the endings that an Event told of.
+    may choose otherwise now. `told` are the endings that an Event told of. `slots` are those of
+    surplus that ends, by uid, until they are dropped. `suspended` is the version in which a RayJob
+    was suspended, and `resumptions` how often others undid that before KubeRay acted.
     """
 
     endings: tuple[Ending, ...] = ()
@@ -119,6 +122,9 @@ class Eviction:
     kept: dict[str, Kept] = field(default_factory=dict)
     text: str = ""
     told: set[tuple[GangKey | None, str]] = field(default_factory=set)
+    slots: dict[str, Slot] = field(default_factory=dict)
+    suspended: str = ""
+    resumptions: int = 0
     last: Evicted | None = None
     former: Evicted | None = None
     is_news: bool = False
@@ -133,6 +139,7 @@ class Eviction:
         others = () if ending.is_whole else self.endings
         self.endings = (*others, ending)
         if ending.is_whole:
+            self.slots.clear()
             self.begun, self.former = False, self.last
             self.last = Evicted(ending.reason, ending.message)
 
@@ -142,7 +149,7 @@ class Eviction:
         self.last = self.former
 
     def finish(self) -> None:
-        """Note that the whole gang has ended: it waits again."""
+        """Note that nothing is to end any more: the whole gang has, or it goes on."""
         self.endings, self.begun, self.refusal, self.text = (), False, "", ""
         self.is_news = True
 
@@ -165,6 +172,11 @@ class Eviction:
     def accepted(self) -> None:
         """Note that an eviction was accepted."""
         self.begun, self.pause, self.refusal = True, 0.0, ""
+
+    def resumed(self, now: float) -> None:
+        """Note that others undid a suspension: the next one waits, each time for twice as long."""
+        self.not_before = now + min(LAST_PAUSE, FIRST_PAUSE * 2**self.resumptions)
+        self.resumptions = min(self.resumptions + 1, 16)
 
     def reopen(self, now: float) -> bool:
         """Let parts be chosen again whose time is over; say whether a cycle may choose anew."""

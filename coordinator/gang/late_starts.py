@@ -5,8 +5,9 @@ to a person: an edit of the RayCluster's spec, or another value of `muster.dev/r
 Times are seconds since 1970, for the count survives the leader that made it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import floor
 from typing import Any
 
 from kube.codec.fields import moment_of
@@ -37,11 +38,16 @@ class Edition:
 
 @dataclass(frozen=True, slots=True)
 class LateStarts:
-    """How many starts in a row were late, of which edition, and when the next may be."""
+    """How many starts in a row were late, of which edition, and when the next may be.
+
+    `is_current`: the last of them has its placement still. Where its end is refused it counts
+    once; the record does not say it.
+    """
 
     count: int
     not_before: float
     of: Edition = Edition()
+    is_current: bool = field(default=False, compare=False)
 
 
 def edition_of(cluster: RayCluster) -> Edition:
@@ -52,10 +58,10 @@ def edition_of(cluster: RayCluster) -> Edition:
 
 
 def one_more(before: LateStarts | None, of: Edition, timeouts: Timeouts, now: float) -> LateStarts:
-    """Count a start that is late now."""
+    """Count a start that is late now; times are in whole seconds, as the record has them."""
     count = before.count if before is not None else 0
     pause = min(LONGEST_BACKOFF, timeouts.backoff_seconds * 2.0 ** min(count, 16))
-    return LateStarts(count + 1, now + pause, of)
+    return LateStarts(count + 1, float(floor(now + pause)), of, is_current=True)
 
 
 def is_given_up(late: LateStarts | None, timeouts: Timeouts) -> bool:

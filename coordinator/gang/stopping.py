@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kube.objects.ray import RayCluster, RayJob, RayOwner
 from kube.ray.ray_cluster import was_provisioned
-from kube.ray.ray_owner import is_suspended_by_muster
+from kube.ray.ray_owner import controller_of, is_suspended_by_muster
 
 SUSPENDABLE = ("Initializing", "Running")
 """States of a RayJob in which KubeRay heeds spec.suspend (rayjob_controller.go)."""
@@ -50,7 +50,7 @@ def way_to_stop(
     fails after 300 s without an answer, and that failure is not retried.
     """
     if not isinstance(owner, RayJob):
-        return EVICT_PODS
+        return _without_job(cluster, owner)
     if is_being_suspended(owner):
         return Suspend(owner)
     if _has_ended(owner):
@@ -66,6 +66,14 @@ def way_to_stop(
         "cannot be suspended (that needs spec.shutdownAfterJobFinishes: true), and GangQueue "
         f"{queue} does not allow it (spec.preemption.jobsMayBeLost)"
     )
+
+
+def _without_job(cluster: RayCluster, owner: RayOwner | None) -> Way:
+    """Keep what a RayJob made that was not seen yet, or is gone: it may be lost with its pods."""
+    reference = controller_of(cluster.metadata)
+    if owner is None and reference is not None and reference.kind == "RayJob":
+        return Keep(f"RayJob {reference.name} is not known to Muster, and might be lost")
+    return EVICT_PODS
 
 
 def _has_ended(job: RayJob) -> bool:

@@ -15,6 +15,9 @@ class Moment:
     wall: float = 0.0
 
 
+MOST_DOUBLINGS = 5  # of a setback, which is then 32 times as long
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Deadlines of the repair, in seconds."""
@@ -29,10 +32,16 @@ class Patience:
     """Until the slot of a lost pod ends for which no replacement comes."""
 
     setback: float = 600.0
-    """Until a gang that gave its room back because a release was refused has its place again."""
+    """Until a gang has its place again that gave its room back: a release was refused, or its start
+    was late. Doubled with each one in a row.
+    """
 
     refusal: float = 600.0
     """Until a node on which kube-scheduler refused a pod is tried again for pods of its shape.
 
     Longer than a gang stays torn: all else is tried first.
     """
+
+    def setback_after(self, count: int) -> float:
+        """Return how long a gang is set back that gave its room back so often in a row."""
+        return self.setback * 2.0 ** max(0, min(count - 1, MOST_DOUBLINGS))

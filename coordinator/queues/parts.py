@@ -5,6 +5,7 @@ All that a gang holds is in one of its parts, so that what a cycle counts is wha
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import inf
 
 from coordinator.gang.eviction import spare_replicas
 from coordinator.gang.stopping import Keep
@@ -24,7 +25,17 @@ from scheduling.model.preemption import GangPart
 ENDING = "ending"
 """Names the part that is pods which end anyway; no replica has the name, for those have a slash."""
 
+STUCK = "stuck"
+"""Names the part that is pods which should have ended by now."""
+
+STUCK_AFTER = 60.0
+"""Seconds beyond its grace after which a pod that ends is waited for no more."""
+
 OPTED_OUT = "it is opted out: Muster leaves its pods alone"
+NOT_GONE = (
+    f"pods of it are being deleted and not gone {STUCK_AFTER:.0f} s after their grace, because of "
+    "a finalizer or a node that does not answer"
+)
 UNKNOWN = "it is of no RayCluster that Muster knows"
 
 Room = tuple[tuple[str, Requests], ...]
@@ -33,12 +44,14 @@ Room = tuple[tuple[str, Requests], ...]
 def parts_of(known: Known, moment: Moment) -> Iterator[GangPart]:
     """Yield the parts of all gangs that hold anything, in the queues that work.
 
-    Those of a gang are kept until it is looked at again: time alone changes no more than its age.
+    Those of a gang of which nothing ends are kept until it is looked at again: time alone changes
+    no more than its age.
     """
     kept = known.cycles.parts
     for key in known.quota.gangs:
-        if key not in kept:
+        if key not in kept or any(each.is_ending for each in kept[key]):
             kept[key] = tuple(_parts_of_name(key, known, moment))
+            _ask_again(key, known, moment)
         outlived = _has_outlived(known.views.get(key), known, moment)
         if any(each.outlived is not outlived for each in kept[key]):
             kept[key] = tuple(replace(each, outlived=outlived) for each in kept[key])
@@ -53,16 +66,41 @@ def _parts_of_name(key: GangKey, known: Known, moment: Moment) -> Iterator[GangP
 
 
 def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> Iterator[GangPart]:
-    pods = [pod for pod in known.cache.members(key, uid) if pod.holds]
+    found = [pod for pod in known.cache.members(key, uid) if pod.holds]
+    stuck = [pod for pod in found if _is_stuck(pod, moment)]
+    pods = [pod for pod in found if not _is_stuck(pod, moment)]
     view = known.views.get(key)
     if view is None or view.cluster_uid != uid:
-        yield _stray(key, queue, pods)
-        return
-    first = _minimum(view, queue, known, moment)
+        first = _stray(key, queue, pods)
+        yield first
+    else:
+        first = _minimum(view, queue, known, moment)
+        yield from _of_gang(view, first, pods, moment)
+    if stuck:
+        kept = replace(first, replica=STUCK, kept_because=NOT_GONE, is_ending=False)
+        yield replace(kept, room=_room(stuck))
+
+
+def _ask_again(key: GangKey, known: Known, moment: Moment) -> None:
+    """Have a cycle run when a pod that ends should be gone."""
+    due = (pod.ends_by + STUCK_AFTER for pod in known.cache.pods_of(key) if pod.terminating)
+    first = min((at for at in due if at > moment.wall), default=inf)
+    if first < inf:
+        known.agenda.refresh_by(moment.now + first - moment.wall)
+
+
+def _is_stuck(pod: ObservedPod, moment: Moment) -> bool:
+    """Say whether a pod should be gone, which a finalizer or a dead node may keep for ever."""
+    return pod.terminating and pod.ends_by + STUCK_AFTER <= moment.wall
+
+
+def _of_gang(
+    view: GangView, first: GangPart, pods: list[ObservedPod], moment: Moment
+) -> Iterator[GangPart]:
     if first.is_ending:
         yield replace(first, room=(*_room(pods), *_reserved(view)))
-        return
-    yield from _of_running(view, first, pods, moment)
+    else:
+        yield from _of_running(view, first, pods, moment)
 
 
 def _of_running(

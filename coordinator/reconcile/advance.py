@@ -6,7 +6,13 @@ nothing: each write stays marked as under way until its end is reported.
 
 from coordinator.reconcile.asking import ask
 from coordinator.reconcile.deletions import delete_pods
-from coordinator.reconcile.evicting import carry_out, count_out, settle_endings, stop_gang
+from coordinator.reconcile.evicting import (
+    carry_out,
+    count_out,
+    drop_ended_slots,
+    settle_endings,
+    stop_gang,
+)
 from coordinator.reconcile.fences import fence_pods
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
@@ -26,7 +32,13 @@ from coordinator.reconcile.understanding import expect_deletions, opt_in_of, und
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 
-BEGIN: tuple[Step, ...] = (sync_record, understand, expect_deletions, time_out)
+BEGIN: tuple[Step, ...] = (
+    sync_record,
+    drop_ended_slots,
+    understand,
+    expect_deletions,
+    time_out,
+)
 
 STEPS: tuple[Step, ...] = (
     settle_endings,

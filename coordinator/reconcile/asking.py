@@ -57,7 +57,7 @@ def _demand(look: Look, refused: str) -> Demand:
 
 def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     """Let the gang wait in its queue, if that works."""
-    queues, retreat = look.scene.queues, look.view.retreat
+    queues = look.scene.queues
     if terms.queue in queues.faults:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
@@ -66,9 +66,15 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
-        setbacks=retreat.count if retreat.until > look.now else 0,
+        setbacks=_setbacks(look),
         is_repair=bool(asked.minimum) and look.view.reservation.placement is not None,
     )
+
+
+def _setbacks(look: Look) -> int:
+    """Count how often the gang gave its room back of late: it comes later, and stops none."""
+    retreat = look.view.retreat
+    return (retreat.count if retreat.until > look.now else 0) + timing_out.setbacks(look)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

@@ -20,7 +20,7 @@ from coordinator.messages.actions import (
     SuspendRayJob,
 )
 from coordinator.reconcile.asking import ask_for_nothing
-from coordinator.reconcile.fences import fence_gated_pods
+from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.probing import way_of
@@ -33,6 +33,8 @@ from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import HEAD
 from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import is_suspended_by_muster
+from reservation.edits import without_slots
+from reservation.slots import Slots, slot_of
 
 AT_ONCE = 16
 """Evictions of one gang that are under way at one time."""
@@ -41,6 +43,35 @@ AT_ONCE = 16
 def is_under_way(view: GangView) -> bool:
     """Whether something is to end, and the record says so."""
     return bool(view.eviction.endings) and endings_written(view)
+
+
+def drop_ended_slots(look: Look) -> Done:
+    """Drop the slots of surplus that ends once its pods hold them or are gone.
+
+    A slot stays while one like it is still to be taken: a pod that holds it would else be counted
+    in that one, whose room others would get.
+    """
+    if look.view.eviction.whole is None:
+        _note_slots(look)
+    placed, slots = look.view.reservation, look.view.eviction.slots
+    there, open_slots = {pod.uid for pod in look.pods if not pod.terminal}, placed.reserved.slots
+    over = [uid for uid in slots if uid not in there or not open_slots[slots[uid]]]
+    gone = Slots(slots.pop(uid) for uid in over)
+    if gone and placed.placement is not None:
+        placed.placement = without_slots(placed.placement, gone)
+    return NOTHING_DONE
+
+
+def _note_slots(look: Look) -> None:
+    """Note what surplus that ends is on its way to, and forget what is to stay."""
+    slots, ends = look.view.eviction.slots, {pod.uid for pod in _ending_pods(look)}
+    stay = {pod.uid for pod in look.pods if pod.uid not in ends and not pod.terminal}
+    for uid in slots.keys() & stay:
+        del slots[uid]
+    for pod in look.pods:
+        slot = slot_of(pod, pod.settled_on) if pod.uid in ends and not pod.holds else None
+        if slot is not None:
+            slots[pod.uid] = slot
 
 
 def settle_endings(look: Look) -> Done:
@@ -118,7 +149,7 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
         eviction.keep("", eviction.refusal, look.now)
     if undo and (eviction.refusal or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
-    elif is_under_way(view) and not left and not view.pod_writes.inflight:
+    elif is_under_way(view) and not left and withdraw(look, gated(look.pods)):
         view.reservation.placement = None
         view.repairs.pod_removed = True
         eviction.finish()
@@ -138,14 +169,14 @@ def _may_be_undone(look: Look) -> bool:
 
 
 def _is_needless(look: Look, ending: Ending) -> bool:
-    """Say whether the gang that it is for is gone, or was admitted otherwise."""
+    """Say whether the gang that it is for is gone, or waits for its minimum no more."""
     key, scene = ending.preemptor, look.scene
     if key is None:
         return False
     cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
     if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
         return True
-    return view is not None and view.survey.durable and not view.asks_for_minimum
+    return view is not None and not view.asks_for_minimum
 
 
 def _settled(look: Look, ending: Ending) -> Ending:
@@ -187,11 +218,17 @@ def _stop(look: Look) -> Iterator[Action]:
 
 
 def _suspend(look: Look, ending: Ending, way: Suspend) -> Iterator[Action]:
-    """Suspend the RayJob, once; KubeRay then deletes the RayCluster."""
+    """Suspend the RayJob, and anew where others resume it; KubeRay then deletes the RayCluster."""
     job, eviction = way.job, look.view.eviction
-    done = is_suspended_by_muster(job) or job.metadata.uid in eviction.sent
-    if not done and look.now >= eviction.not_before:
-        eviction.sent.add(job.metadata.uid)
+    uid, version = job.metadata.uid, job.metadata.resource_version
+    if is_suspended_by_muster(job):
+        return
+    if uid in eviction.sent and eviction.begun and version != eviction.suspended:
+        eviction.sent.discard(uid)
+        eviction.resumed(look.now)
+    if uid not in eviction.sent and look.now >= eviction.not_before:
+        eviction.sent.add(uid)
+        eviction.suspended = version
         yield SuspendRayJob(look.view.key, job, str(ending.preemptor or ending.reason))
 
 

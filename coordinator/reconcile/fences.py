@@ -20,9 +20,7 @@ def fence_pods(look: Look) -> Done:
 
 
 def fence_gated_pods(look: Look) -> Done:
-    """Fence the gated pods of a gang that gives its room back, while it has any."""
-    if look.view.reservation.placement is None:
-        return NOTHING_DONE
+    """Fence the gated pods of a gang that gives its room back, also where none is left."""
     return Done(list(_fence(look, gated(look.pods))))
 
 

@@ -16,10 +16,11 @@ from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.placement import placement_from_status
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, RayJob, RayOwner
 from kube.ray.ray_cluster import is_terminating, provisioned_since, was_provisioned
+from kube.ray.ray_owner import is_suspended_by_muster
 from reservation.edits import placement_from_nominations, placement_from_pins
-from reservation.slots import slots_of
+from reservation.slots import slots_of, vacant_slots
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
@@ -43,6 +44,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         _adopt_pins(view, cluster, pods)
     if not scene.decided:
         view.queueing.planned = placement_from_nominations(pods)
+    view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(cluster), pods)
     _hear_kuberay(view, cluster, pods)
     _fence_inherited(view, pods, scene)
     return view
@@ -66,15 +68,24 @@ def _adopt(view: GangView, gang: Gang) -> None:
 
 
 def _adopt_endings(view: GangView, gang: Gang) -> None:
-    """Go on with what an earlier leader began to stop: some of it may be gone."""
+    """Go on with what an earlier leader wrote that is to be stopped."""
     view.eviction.endings = endings_recorded(gang.status.evictions)
-    view.eviction.begun = bool(view.eviction.endings)
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
     view.late = late_starts_recorded(gang.status.late_starts)
     view.notes.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
         if condition.type == EVICTED:
             view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)
+
+
+def _has_begun(view: GangView, owner: RayOwner | None, pods: list[ObservedPod]) -> bool:
+    """Say whether an end has begun: a pod is gone, or goes, or the RayJob is suspended."""
+    placement = view.reservation.placement
+    if not view.eviction.endings or placement is None:
+        return bool(view.eviction.endings)
+    suspended = isinstance(owner, RayJob) and is_suspended_by_muster(owner)
+    alive = [pod for pod in pods if pod.alive]
+    return suspended or len(alive) < len(pods) or bool(vacant_slots(placement, alive))
 
 
 def _adopt_pins(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:

@@ -30,6 +30,8 @@ def way_of(look: Look) -> Way:
 
 def way_in(cache: ClusterCache, queues: QueueRegistry, cluster: RayCluster, queue: str) -> Way:
     """Say how a gang of a queue can be stopped whole."""
+    if cache.owners.is_disowned(cluster):
+        return EVICT_PODS
     owner, allowed = cache.owners.owner_of(cluster), queues.preemption(queue).jobs_may_be_lost
     return way_to_stop(cluster, owner, queue, jobs_may_be_lost=allowed)
 

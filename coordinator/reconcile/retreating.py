@@ -29,10 +29,10 @@ def retreat(look: Look) -> Done:
 
 
 def _give_up(look: Look) -> Done:
-    """Drop the placement; the gang is decided after all others for a time."""
+    """Drop the placement; the gang is decided after all others for a time, and stops none."""
     state = look.view.retreat
     look.view.reservation.placement = None
     state.refused_since, state.under_way = None, False
     state.count += 1
-    state.until = look.now + look.scene.patience.setback
+    state.until = look.now + look.scene.patience.setback_after(state.count)
     return SURVEY_AGAIN

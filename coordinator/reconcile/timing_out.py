@@ -1,9 +1,12 @@
 """Ends the start of a gang whose minimum is not ready in time, as its queue says."""
 
+from dataclasses import replace
+
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import Ending
 from coordinator.gang.late_starts import (
     GIVEN_UP,
+    LateStarts,
     cause_in_words,
     edition_of,
     is_given_up,
@@ -23,8 +26,12 @@ def time_out(look: Look) -> Done:
     due, wall = _due_at(look), look.scene.moment.wall
     if due is None or wall < due or not look.scene.sighted or view.eviction.whole is not None:
         return NOTHING_DONE
+    if view.eviction.kept_because("", look.now):
+        return NOTHING_DONE  # a budget refused it of late
     timeouts = timeouts_of(look)
-    view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
+    if not _is_counted(view.late, due - (timeouts.ready_seconds or 0)):
+        view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
+    assert view.late is not None
     message = cause_in_words(view.late, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
     return NOTHING_DONE
@@ -39,9 +46,14 @@ def timeouts_of(look: Look) -> Timeouts:
 def next_at(look: Look) -> float | None:
     """Return when time alone ends a start, or a pause after one (monotonic seconds)."""
     view, moment = look.view, look.scene.moment
-    paused = view.late.not_before if view.late is not None else None
-    at = _due_at(look) if view.reservation.placement is not None else paused
-    return None if at is None else moment.now + max(0.0, at - moment.wall)
+    at = _due_at(look) if view.reservation.placement is not None else _pause_ends_at(look)
+    return None if at is None else max(moment.now + max(0.0, at - moment.wall), _kept_until(look))
+
+
+def setbacks(look: Look) -> int:
+    """Count the late starts for which the gang comes after others for a time."""
+    late = look.view.late
+    return late.count if late is not None and look.scene.moment.wall < _set_back_until(look) else 0
 
 
 def pause(look: Look) -> NotReady | None:
@@ -61,6 +73,34 @@ def _forget_what_is_over(look: Look) -> None:
     view = look.view
     if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.cluster)):
         view.late = None
+    if view.late is not None and view.reservation.placement is None:
+        view.late = replace(view.late, is_current=False)
+
+
+def _pause_ends_at(look: Look) -> float | None:
+    """Return when the gang may start again, and from then on when its setback is over."""
+    late = look.view.late
+    if late is None or look.scene.moment.wall < late.not_before:
+        return late.not_before if late is not None else None
+    return _set_back_until(look)
+
+
+def _set_back_until(look: Look) -> float:
+    late = look.view.late
+    if late is None:
+        return 0.0
+    return late.not_before + look.scene.patience.setback_after(late.count)
+
+
+def _is_counted(late: LateStarts | None, start: float) -> bool:
+    """Say whether a start was late before: the next one is not before the pause is over."""
+    return late is not None and (late.is_current or start < late.not_before)
+
+
+def _kept_until(look: Look) -> float:
+    """Return until when the whole gang cannot be evicted (monotonic seconds)."""
+    kept = look.view.eviction.kept.get("")
+    return kept.until if kept is not None else 0.0
 
 
 def _due_at(look: Look) -> float | None:

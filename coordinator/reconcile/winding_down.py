@@ -73,7 +73,9 @@ def opt_out(look: Look) -> None:
 
 
 def _leave(look: Look) -> None:
-    reservation = look.view.reservation
+    reservation, eviction = look.view.reservation, look.view.eviction
+    if eviction.endings:
+        eviction.finish()  # what is left of it runs on: others wait for its end in vain
     if reservation.placement is not None:
         run(GIVE_ROOM_BACK, look)
     if reservation.placement is None:

@@ -6,6 +6,7 @@ from kube.api.client import Client
 from kube.api.resources import PODS, RAY_JOBS
 from kube.objects import names
 from kube.objects.ray import RayJob
+from kube.ray.ray_owner import suspension_note
 
 DRY_RUN = "?dryRun=All"
 
@@ -61,7 +62,8 @@ def _path(job: RayJob) -> str:
 
 
 def _suspended(job: RayJob, suspended_for: str) -> dict[str, Any]:
-    return {"metadata": _noted(job, suspended_for), "spec": {"suspend": True}}
+    note = suspension_note(job, suspended_for)
+    return {"metadata": _noted(job, note), "spec": {"suspend": True}}
 
 
 def _noted(job: RayJob, note: str | None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     propose(known, cycles.memory.preemptions, moment)
     _note_plans(known, cycles.memory.preemptions)
     if cycles.memory.old:
-        known.agenda.refresh_at = cycles.renewals.next_at(moment.now, cycles.quiet)
+        known.agenda.refresh_by(cycles.renewals.next_at(moment.now, cycles.quiet))
     if cycles.memory.asks_again_in < inf:
         known.agenda.refresh_by(moment.now + cycles.memory.asks_again_in)
     return decisions

@@ -212,7 +212,10 @@ def _device_class_gone(event: DeviceClassGone, known: Known, moment: Moment) -> 
 
 
 def _decide_anew(known: Known) -> None:
-    known.cycles.memory, known.agenda.cycle_wanted = None, True
+    """Forget all answers, but not for which gangs room is held while others end."""
+    memory = known.cycles.memory
+    known.cycles.memory = memory.only_promises() if memory else None
+    known.agenda.cycle_wanted = True
 
 
 # --- volumes ------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import question_of
 from coordinator.state.known import Known
-from reservation.edits import without_slots
-from reservation.slots import Slots, slot_of
+from reservation.slots import slot_of
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.verdict import Reason
@@ -120,13 +119,9 @@ def _decide(known: Known, view: GangView, ending: Ending) -> None:
     """Have something end: it is written next, and carried out once that is acknowledged."""
     view.eviction.decide(ending)
     pods = known.cache.members(view.key, view.cluster_uid)
-    placed = view.reservation
-    if placed.placement is not None and not ending.is_whole:
-        gone = Slots()
-        for pod in covered(ending, view.understood.terms, pods):
-            slot = slot_of(pod, pod.settled_on)
-            gone.update([slot] if slot is not None else [])
-        placed.placement = without_slots(placed.placement, gone)
-        known.room.update(view, pods)
+    for pod in () if ending.is_whole else covered(ending, view.understood.terms, pods):
+        slot = slot_of(pod, pod.settled_on)
+        if slot is not None:
+            view.eviction.slots[pod.uid] = slot
     known.agenda.cycle_wanted = True
     known.agenda.dirty.add(view.key)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kube.codec.fields import InvalidObject
+from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, pod_shape, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
@@ -108,7 +108,8 @@ class ObservedPod:
     may. A pod of a Ray cluster that is gated or pinned has its node by a placement, which its
     nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
-    controller that messages name as the holder of its room; `mounts` are its claims.
+    controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
+    when its grace is over, in seconds since 1970; 0 where it is not being deleted.
     """
 
     namespace: str
@@ -130,6 +131,7 @@ class ObservedPod:
     raw: Pod | None
     nominated: int | None = None
     nominated_to: str = ""
+    ends_by: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -217,6 +219,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
         nominated_to=room_on(pod) if placed else "",
+        ends_by=moment_of(pod.metadata.deletion_timestamp),
     )
 
 

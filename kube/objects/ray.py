@@ -76,10 +76,24 @@ class RayJob(Slim, frozen=True):
     status: RayJobStatus = RayJobStatus()
 
 
+class RayServiceVersion(Slim, frozen=True):
+    """A version of a RayService, and the RayCluster that it runs on."""
+
+    ray_cluster_name: str = ""
+
+
+class RayServiceStatus(Slim, frozen=True):
+    """The version that serves, and the one that is to replace it."""
+
+    active_service_status: OrNull[RayServiceVersion] = RayServiceVersion()
+    pending_service_status: OrNull[RayServiceVersion] = RayServiceVersion()
+
+
 class RayService(Slim, frozen=True):
     """A RayService, which makes a RayCluster for each of its versions."""
 
     metadata: ObjectMeta = ObjectMeta()
+    status: RayServiceStatus = RayServiceStatus()
 
 
 RayOwner = RayJob | RayService

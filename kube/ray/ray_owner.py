@@ -36,9 +36,27 @@ def is_the(owner: RayOwner, reference: OwnerReference) -> bool:
     return same and isinstance(owner, _KINDS[reference.kind])
 
 
+def named_clusters(owner: RayOwner) -> set[str]:
+    """Return the RayClusters that an owner itself calls its own; KubeRay writes that."""
+    if isinstance(owner, RayJob):
+        return {owner.status.ray_cluster_name} - {""}
+    status = owner.status
+    versions = (status.active_service_status, status.pending_service_status)
+    return {each.ray_cluster_name for each in versions} - {""}
+
+
 def is_suspended_by_muster(job: RayJob) -> bool:
-    """Say whether Muster suspended a RayJob, and is to resume it."""
-    return names.SUSPENDED_FOR in job.metadata.annotations
+    """Say whether Muster suspended this very RayJob, and is to resume it.
+
+    A note that was copied with the manifest of another RayJob says nothing.
+    """
+    meta = job.metadata
+    return bool(meta.uid) and meta.annotations.get(names.SUSPENDED_FOR, "").endswith(f" {meta.uid}")
+
+
+def suspension_note(job: RayJob, suspended_for: str) -> str:
+    """Return what the annotation says of a RayJob that Muster suspends."""
+    return f"{suspended_for} {job.metadata.uid}"
 
 
 def _bare(meta: ObjectMeta) -> ObjectMeta:

@@ -63,7 +63,7 @@ class Memory:
     `told` is what the gangs were told that were not decided. `asks_again_in` is after how many
     seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
     gangs for which parts of others end, with the room that is held for them; `in_vain` those for
-    which nothing can be taken.
+    which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
     """
 
     room: FreeCapacity
@@ -77,6 +77,7 @@ class Memory:
     asks_again_in: float = inf
     preemptions: tuple[Preemption, ...] = ()
     in_vain: InVain | None = None
+    had_turn: frozenset[GangKey] = frozenset()
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""
@@ -90,6 +91,12 @@ class Memory:
         refused = {key: kept for key, kept in self.refused.items() if key not in gangs}
         left_out = {key: kept for key, kept in self.left_out.items() if key not in gangs}
         return replace(self, refused=refused, left_out=left_out)
+
+    def only_promises(self) -> "Memory":
+        """Return it without any answer, so that all are decided anew; what is held stays held."""
+        return replace(
+            self, refused={}, left_out={}, old=frozenset(), took=True, told=None, in_vain=None
+        )
 
 
 def is_for_the_same(same: Kept, gang: PendingGang, room: FreeCapacity) -> bool:

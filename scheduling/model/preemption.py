@@ -14,8 +14,8 @@ class GangPart:
 
     With its minimum a gang loses all its surplus. `replica` names the replica, and is empty for the
     minimum. `room` is what the part holds by node, also of reserved slots; `admitted` is when the
-    gang was admitted, in seconds since 1970. `outlived` says that it runs longer than was declared
-    when it passed others. `kept_because` says why the part cannot be taken, and is empty where it
+    gang was admitted, in seconds since 1970. `outlived` says that it runs longer than it
+    or its queue declares. `kept_because` says why the part cannot be taken, and is empty where it
     can; it counts for quota all the same. `is_ending` says that it is being taken already, or that
     its pods are being deleted: its room comes free without more being done.
     """

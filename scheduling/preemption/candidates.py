@@ -99,10 +99,14 @@ def _name(kept: tuple[GangKey, str]) -> str:
 
 
 def _order(candidate: Candidate) -> tuple[object, ...]:
-    """Surplus before gangs; of gangs those first that outlived what they passed others with."""
+    """Surplus before gangs; then by priority, and of equals those first that outlived theirs.
+
+    A queue's default duration makes gangs outlive what no user declared: they must not end before
+    gangs of a lower priority, which they could stop in turn.
+    """
     part = candidate.first
     newest, name = -part.admitted, str(part.gang)
     if part.is_minimum:
-        return 1, not part.outlived, part.priority, newest, name
+        return 1, part.priority, not part.outlived, newest, name
     last = -len(part.replica), *(-ord(letter) for letter in part.replica)
     return 0, part.priority, not part.outlived, newest, name, last

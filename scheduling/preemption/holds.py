@@ -1,10 +1,13 @@
 """Holds the room that gangs were promised until what is in their way has ended.
 
 A plan is on the nodes as they will be: where victims still are, what is free falls below zero.
+Quota that ends in a queue and quota that is promised there count once, the more of both: others get
+neither what is in use now nor what will be.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,19 +16,29 @@ from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement, amounts_of
 from scheduling.model.preemption import Preemption
+from scheduling.preemption.coverage import held_by
 from scheduling.queueing.queues import Queues
 from scheduling.state.node_snapshot import NodeSnapshot
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hold:
-    """What is promised to a gang: `amounts` (resources x those nodes), and `quota` of its queue."""
+    """What is promised to a gang: `amounts` (resources x those nodes), and `quota` of its queue.
+
+    `in_use` is the part of the quota that counts already, for what ends in that queue holds it.
+    """
 
     gang: PendingGang
     preemption: Preemption
     nodes: Positions
     amounts: Amounts
     quota: Amounts
+    in_use: Amounts
+
+    @property
+    def counted(self) -> Amounts:
+        """The quota that counts beside what the queue holds."""
+        return self.quota - self.in_use
 
 
 class Holds:
@@ -37,6 +50,7 @@ class Holds:
     def __init__(self, before: Iterable[Preemption], queues: Queues, nodes: NodeSnapshot) -> None:
         self._tree, self._nodes = queues.waiting.tree, nodes
         self._kept: dict[GangKey, Hold] = {}
+        self._queues = queues
         self.freed: Positions = np.zeros(0, dtype=np.intp)
         for each in before:
             gang = queues.waiting.gang(each.preemptor)
@@ -49,12 +63,17 @@ class Holds:
         """Hold a plan for a gang."""
         at, amounts = self._cells(preemption.plan)
         quota = self._tree.requests(amounts_of(preemption.plan))
-        self._kept[gang.key] = Hold(gang, preemption, at, amounts, quota)
+        ends = np.maximum(0, self._ending[self._tree.index[gang.queue]])
+        in_use = np.minimum(quota, ends)
+        self._ending[self._tree.index[gang.queue]] -= in_use
+        self._kept[gang.key] = Hold(gang, preemption, at, amounts, quota, in_use)
         return self._kept[gang.key]
 
     def end(self, gang: GangKey) -> Hold:
         """Hold nothing for a gang any more; return what was."""
-        return self._kept.pop(gang)
+        hold = self._kept.pop(gang)
+        self._ending[self._tree.index[hold.gang.queue]] += hold.in_use
+        return hold
 
     def gangs(self) -> Iterator[PendingGang]:
         """Yield the gangs for which something is held."""
@@ -77,7 +96,24 @@ class Holds:
             return held
         total = held.copy()
         for each in self._kept.values():
-            total[self._tree.index[each.gang.queue]] += each.quota
+            total[self._tree.index[each.gang.queue]] += each.counted
+        return total
+
+    def with_all(self, held: Amounts) -> Amounts:
+        """Return what queues hold once nothing that ends counts: all that is promised in full."""
+        total = held.copy()
+        for each in self._kept.values():
+            total[self._tree.index[each.gang.queue]] += each.in_use
+        return total
+
+    @cached_property
+    def _ending(self) -> Amounts:
+        """What of the quota of queues ends and is set against no promise yet."""
+        tree = self._tree
+        total = np.zeros((len(tree.names), len(tree.resources)), dtype=np.int64)
+        for part in self._queues.parts():
+            if part.is_ending and part.queue in tree.index:
+                total[tree.index[part.queue]] += held_by(part, tree)
         return total
 
     def taken_from(self, room: FreeCapacity) -> FreeCapacity:

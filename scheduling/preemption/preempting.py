@@ -6,7 +6,7 @@ What was found for one gang counts for all after it: its victims as gone, its pl
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -23,10 +23,14 @@ from scheduling.preemption.existing import why_not
 from scheduling.preemption.freed import Freed
 from scheduling.preemption.holds import Holds
 from scheduling.preemption.search import Outlook, Search
+from scheduling.preemption.turns import Turns
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
+
+LISTING = 300
+"""Steps for each part that is looked at, to choose or to see what quota covers: some 6 us."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,13 +127,20 @@ class Preempting:
     """One cycle's preemptions; `holds` is the room that gangs were promised."""
 
     def __init__(
-        self, queues: Queues, nodes: NodeSnapshot, holds: Holds, before: InVain | None
+        self,
+        queues: Queues,
+        nodes: NodeSnapshot,
+        holds: Holds,
+        before: InVain | None,
+        had_turn: Collection[GangKey] = (),
     ) -> None:
         self._queues, self._tree, self._nodes = queues, queues.waiting.tree, nodes
-        self._holds, self._before = holds, before
+        self._holds, self._before, self.turns = holds, before, Turns(had_turn)
         self._held = holds.held(queues.held).tobytes() if self._tree.preempting else b""
         self._admitted: list[PendingGang] = []
         self._coverage: Coverage | None = None
+        self._of_repair: tuple[GangKey, Coverage] | None = None
+        self._listed = 0  # the steps of all that was listed for the gang of now
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
         self._hopeless: dict[object, str] = {}
         self._taken: tuple[GangPart, ...] = ()
@@ -186,11 +197,14 @@ class Preempting:
         reason = why_not(gang, outlook.existing)
         if reason:
             return self._nothing(gang, reason, 0)
-        search = Search(gang, outlook, self._standing.freed, self._tree, steps)
+        search, self._listed = Search(gang, outlook, self._standing.freed, self._tree, steps), 0
         found = self._waits(search) or self._takes(gang, search)
-        if isinstance(found, Made) or search.is_cut_short:
-            return found if isinstance(found, Made) else Nothing("", search.spent, is_open=True)
-        return self._nothing(gang, found, search.spent)
+        spent = search.spent + self._listed
+        if isinstance(found, Made):
+            return replace(found, spent=spent)
+        if search.is_cut_short:
+            return Nothing("", spent, is_open=True)
+        return self._nothing(gang, found, spent)
 
     def took(self, parts: Collection[GangPart]) -> None:
         """Count parts as gone, and what was promised to a gang as used."""
@@ -213,14 +227,33 @@ class Preempting:
         key = gang.queue, gang.priority, demand_of(gang.minimum), gang.pod_priority
         if key in self._hopeless and _is_plain(gang):
             return self._hopeless[key]
+        if not self._may_ask(gang, search):
+            return ""
+        made, note = self._chosen(gang, search)
+        if made is None and search.is_cut_short:
+            self.turns.cut_short(gang.key)
+        elif made is None:
+            self.turns.had(gang.key)
+            if _is_plain(gang):
+                self._hopeless[key] = note
+        return made or note
+
+    def _may_ask(self, gang: PendingGang, search: Search) -> bool:
+        """Say whether it is a gang's turn, and steps are left."""
+        is_due = self.turns.is_due(gang.key)
+        if is_due and not search.has_steps:
+            self.turns.cut_short(gang.key)
+        search.is_cut_short |= not (is_due and search.has_steps)
+        return not search.is_cut_short
+
+    def _chosen(self, gang: PendingGang, search: Search) -> tuple[Made | None, str]:
+        """Choose among what the gang may take; return what is said if that is not enough, too."""
         gone, claim = self._standing.gone, self._claim(gang)
         choice, made = self._choice(claim, gang), None
         if choice.candidates and search.might_fit(choice.every):
             needed = search.needed(gone, choice.candidates, choice.together)
             made = self._made(search, gone, needed)
-        if made is None and not search.is_cut_short and _is_plain(gang):
-            self._hopeless[key] = choice.note
-        return made or choice.note
+        return made, choice.note
 
     def _made(self, search: Search, gone: frozenset[int], needed: set[int] | None) -> Made | None:
         accepted = search.fits(gone | needed) if needed else None
@@ -245,10 +278,17 @@ class Preempting:
     def _covering(self, gang: PendingGang) -> Coverage:
         """Return the coverage that a gang joins: that of others, where it holds something."""
         if gang.is_repair:
-            return Coverage(self._standing.guarantees, self._uses(gang.key))
+            if self._of_repair is None or self._of_repair[0] != gang.key:
+                self._of_repair = gang.key, self._covered_but(gang.key)
+            return self._of_repair[1]
         if self._coverage is None:
-            self._coverage = Coverage(self._standing.guarantees, self._uses(None))
+            self._coverage = self._covered_but(None)
         return self._coverage
+
+    def _covered_but(self, gang: GangKey | None) -> Coverage:
+        uses = self._uses(gang)
+        self._listed += LISTING * len(uses)
+        return Coverage(self._standing.guarantees, uses)
 
     def _uses(self, but: GangKey | None) -> list[Use]:
         given = [*self._admitted, *self._holds.gangs()]
@@ -277,6 +317,7 @@ class Preempting:
     def _chosen_from(self, claim: Claim, gang: PendingGang) -> _Choice:
         parts = [pair for pair in self._standing.left() if pair[0].gang != gang.key]
         coverage = self._covering(gang)
+        self._listed += LISTING * len(parts)
         found, kept = candidates(claim, parts, coverage, self._standing.guarantees)
         groups = [self._positions(each) for each in found]
         together = {group[0]: set(group) for group in groups}
@@ -307,7 +348,7 @@ class Preempting:
 
     def _changed(self) -> None:
         """Forget what followed from the gangs that stood so far."""
-        self._coverage = None
+        self._coverage = self._of_repair = None
         self._choices.clear()
         self._hopeless.clear()
 

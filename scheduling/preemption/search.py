@@ -11,7 +11,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, exact_sum
 from scheduling.model.gang import PendingGang
 from scheduling.preemption.freed import Freed
-from scheduling.preemption.minimal_set import minimal_set
+from scheduling.preemption.minimal_set import first_enough, spared
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.pod_index import ExistingPods
@@ -36,7 +36,7 @@ FreedBy = Callable[[Collection[int]], Freed]
 class Search:
     """The questions about one gang, within a bound of steps; the same is not asked twice.
 
-    `is_cut_short` says that the steps were used up: then no answer is certain.
+    `is_cut_short` says that the steps were used up: then no refusal is certain.
     """
 
     def __init__(
@@ -48,6 +48,11 @@ class Search:
         self._demand = tree.requests(self._requests)
         self._answers: dict[frozenset[int], Accepted | None] = {}
         self.spent, self.is_cut_short = 0, False
+
+    @property
+    def has_steps(self) -> bool:
+        """Say whether anything can be asked at all."""
+        return self._steps > self.spent
 
     def might_fit(self, gone: Collection[int]) -> bool:
         """Say whether the gang might fit without these parts, by sums alone."""
@@ -65,16 +70,20 @@ class Search:
     ) -> set[int] | None:
         """Return a minimal set of parts to end beside those that are gone; None if there is none.
 
-        `together` names all that ends with a candidate.
+        `together` names all that ends with a candidate. Where the steps are used up on the way, the
+        set is enough, and not the smallest: it spares what came after the last that is needed.
         """
 
         def all_of(chosen: Sequence[int]) -> set[int]:
             return set(gone).union(*(together[each] for each in chosen))
 
-        found = minimal_set(candidates, lambda chosen: self.fits(all_of(chosen)) is not None)
-        if found is None or self.is_cut_short:
+        def enough(chosen: Sequence[int]) -> bool:
+            return not self.is_cut_short and self.fits(all_of(chosen)) is not None
+
+        first = first_enough(candidates, enough)
+        if first is None or self.is_cut_short:
             return None
-        return all_of(found) - set(gone)
+        return all_of(spared(first, enough)) - set(gone)
 
     def _asked(self, parts: frozenset[int]) -> Accepted | None:
         left = self._steps - self.spent - QUESTION

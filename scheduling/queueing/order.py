@@ -95,7 +95,11 @@ class QueueOrder:
 
     def take(self, gang: PendingGang, amounts: Mapping[str, int]) -> None:
         """Count what an admitted gang holds from now on, by resource."""
-        row, demand = self._tree.index[gang.queue], self._tree.requests(amounts)
+        self.take_row(gang, self._tree.requests(amounts))
+
+    def take_row(self, gang: PendingGang, demand: Amounts) -> None:
+        """Count what a gang holds from now on; a row over the tree's columns."""
+        row = self._tree.index[gang.queue]
         self._held[row] += demand
         self._note_move()
         changed = list(self._tree.take(row, demand, self._used))

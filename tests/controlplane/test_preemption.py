@@ -12,9 +12,11 @@ def with_queue(plot: Plot, cpus: int, **rules: object) -> dict[str, str]:
     return {**GANG, names.QUEUE: plot.queue("team")}
 
 
-def urgent(plot: Plot, name: str, workers: int, labels: dict[str, str]) -> Json:
+def urgent(
+    plot: Plot, name: str, workers: int, labels: dict[str, str], kind: str = "urgent"
+) -> Json:
     """A gang of higher priority than the others."""
-    urgent_class = plot.name + "-urgent"
+    urgent_class = f"{plot.name}-{kind}"
     return gang(
         name,
         group(replicas=workers, priorityClassName=urgent_class),
@@ -135,3 +137,37 @@ def test_pods_that_a_budget_keeps_are_deleted_where_the_queue_says_so(plot: Plot
     plot.wait_phase("low", "Queued")
     assert not uids(plot, "low") & before
     assert plot.get("PodDisruptionBudget", "low")["spec"]["minAvailable"] == 2
+
+
+def test_a_gang_for_which_others_end_is_stopped_itself_for_a_higher_one(plot: Plot) -> None:
+    """The victim's pods linger, so that the higher gang comes while they end.
+
+    What is held for a gang is not taken from it: it starts first, and is stopped then.
+    """
+    plot.add_priority_class("urgent", 1000)
+    plot.add_priority_class("higher", 2000)
+    labels = with_queue(plot, 3)
+    plot.create(gang("low", group(replicas=2), labels=labels))
+    plot.wait_running("low", 3)
+    before = uids(plot, "low")
+    pods = [pod["metadata"]["name"] for pod in plot.pods("low")]
+    linger(plot, pods, ["example.com/lingers"])
+    plot.create(urgent(plot, "urgent", 2, labels))
+    plot.wait_phase("urgent", "Queued", "Preempting", "low")
+    plot.create(urgent(plot, "highest", 2, labels, kind="higher"))
+    plot.wait_phase("highest", "Queued", "InsufficientResources", "room is held for")
+    assert all(is_held(pod) for name in ("urgent", "highest") for pod in plot.pods(name))
+    linger(plot, pods, None)
+    plot.wait_running("highest", 3)
+    plot.wait_phase("urgent", "Queued", "InsufficientResources")
+    assert not uids(plot, "low") & before
+    plot.delete_whole("highest")
+    plot.wait_running("urgent", 3)
+    plot.delete_whole("urgent")
+    plot.wait_running("low", 3)
+
+
+def linger(plot: Plot, pods: list[str], finalizers: list[str] | None) -> None:
+    """Keep pods that are deleted, or let them go."""
+    for pod in pods:
+        plot.patch("Pod", pod, {"metadata": {"finalizers": finalizers}})

@@ -173,6 +173,26 @@ def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     plot.wait_running("waits", 2)
 
 
+def test_a_parent_that_comes_changes_and_goes_while_gangs_wait(plot: Plot) -> None:
+    plot.add_node(8)
+    plot.add_queue("leaf", parent=plot.queue("top"))
+    plot.create(pods_of("one", 2, queue=plot.queue("leaf")))
+    plot.wait_phase("one", "Queued", "QueueInactive", plot.queue("top"))
+    plot.add_queue("top", quota={"cpu": 1})
+    plot.wait_phase("one", "Queued", "QuotaExceeded")
+    plot.change_queue("top", quota={"cpu": 2})
+    plot.wait_running("one", 2)
+    plot.create(pods_of("two", 2, queue=plot.queue("leaf")))
+    plot.wait_phase("two", "Queued", "QuotaExceeded")
+    plot.delete_queue("top")
+    plot.wait_no_queue("top")
+    plot.wait_phase("two", "Queued", "QueueInactive", plot.queue("top"))
+    assert plot.bound("one", "head")
+    plot.add_queue("top", quota={"cpu": 4})
+    plot.wait_running("two", 2)
+    wait_uses(plot, "top", "cpu 4/4")
+
+
 def test_a_quota_without_loans_is_hard_and_a_forest_has_many_trees(plot: Plot) -> None:
     """Each tree has its own resources; a gang waits for its quota though nodes are free."""
     plot.add_node(8)

@@ -155,9 +155,10 @@ class Api:
         meta = old["metadata"]
         if uid not in (None, meta["uid"]) or version not in (None, meta["resourceVersion"]):
             raise Conflict(409, "Conflict", "the precondition failed")
+        now = self._stamp()
         bound = key.plural == "pods" and old["spec"].get("nodeName")
         if bound or meta.get("finalizers"):
-            self.change(old, lambda obj: obj["metadata"].setdefault("deletionTimestamp", "now"))
+            self.change(old, lambda obj: obj["metadata"].setdefault("deletionTimestamp", now))
         else:
             self.remove(key)
 

@@ -1,6 +1,6 @@
 """What tests of preemption do in a world: choose victims as a cycle would, and see them end."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from coordinator.queues.parts import parts_of
 from coordinator.state.preempting import propose
@@ -27,6 +27,14 @@ def choose(world: World, preemptor: str, *chosen: GangPart) -> None:
 def choose_whole(world: World, preemptor: str, *victims: str) -> None:
     """Have a cycle choose whole gangs."""
     choose(world, preemptor, *(each for name in victims for each in parts(world, name)))
+
+
+def act_until(world: World, happened: Callable[[], object]) -> None:
+    """Carry out what is asked for, action by action, until something has happened."""
+    leader = world.leader
+    while not happened():
+        leader.act()
+        leader.hear_all()
 
 
 def ending(world: World, name: str) -> list[Json]:

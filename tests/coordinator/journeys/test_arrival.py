@@ -8,6 +8,7 @@ from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.ray_jobs import fail, job_of, owned_by, ray_job, ray_service
+from tests.coordinator.stopping import parts
 from tests.coordinator.world import WALL, World, key
 
 
@@ -45,6 +46,10 @@ def test_a_version_of_a_rayservice_waits_in_the_place_of_the_rayservice() -> Non
     world.create(gang_of("second", 3))
     world.settle(seconds=10)
     world.create(owned_by(service, gang_of("version", 3)))
+    world.settle(seconds=10)
+    assert [world.status(each)["position"] for each in ("second", "version")] == [1, 2]
+    named = {"pendingServiceStatus": {"rayClusterName": "version"}}
+    world.api.change(service, lambda obj: obj["status"].update(named))
     world.settle(seconds=10)
     assert [world.status(each)["position"] for each in ("version", "second")] == [1, 2]
 
@@ -86,3 +91,21 @@ def test_a_reference_to_no_such_owner_leaves_the_time_of_the_raycluster(
         c for c in world.leader.state.cache.clusters.values() if c.metadata.name == "forged"
     )
     assert world.leader.state.cache.owners.arrived_at(found) == WALL + 60.0
+
+
+def test_a_reference_to_an_owner_that_names_another_raycluster_lends_neither_age_nor_shelter() -> (
+    None
+):
+    world = World(node("n1", cpu=4))
+    world.create(ray_job("job", gang_of("", 1)))
+    world.settle(seconds=60)
+    world.api.change(
+        job_of(world.api, "job"), lambda obj: obj["status"].update(jobDeploymentStatus="Running")
+    )
+    world.create(owned_by(job_of(world.api, "job"), gang_of("forged", 1)))
+    world.settle(seconds=10)
+    owners = world.leader.state.cache.owners
+    found = world.leader.state.cache.clusters[key("forged")]
+    assert owners.arrived_at(found) == WALL + 60.0
+    assert parts(world, "job-1")[0].kept_because.startswith("RayJob job would be lost")
+    assert parts(world, "forged")[0].kept_because == ""

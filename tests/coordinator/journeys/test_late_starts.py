@@ -4,16 +4,26 @@ An image that never comes, or a GCS that never answers: the pods are bound and s
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import cast
 
 import pytest
 
-from coordinator.messages.actions import WriteGangStatus
+from coordinator.messages.actions import EvictPod, WriteGangStatus
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.reconcile.decisions import GANG_STOPPED
+from kube.api.errors import TooManyRequests
 from kube.objects import names
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, Json, node
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue, status_of
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
@@ -222,3 +232,50 @@ def test_a_late_start_is_logged_once(world: World) -> None:
     (line,) = [each for each in world.leader.logged if each.what == GANG_STOPPED]
     assert (line.queue, line.pods, line.reason, line.message) == ("team", 4, "ReadyTimeout", CAUSE)
     assert not line.preempted
+
+
+def test_a_budget_that_refuses_the_end_of_a_late_start_makes_no_more_of_them(
+    world: Unready,
+) -> None:
+    names_of = [pod["metadata"]["name"] for pod in world.pods("a")]
+    refusal = TooManyRequests(429, "TooManyRequests", "a disruption budget is against it")
+    world.api.budgets.update(dict.fromkeys(names_of, refusal))
+    world.settle(seconds=READY + 15)
+    assert len(evictions(world)) > 0
+    before = writes(world)
+    world.settle(seconds=1800)
+    assert late(world)["count"] == 1
+    assert phases(world, "a") == ["Admitted"]
+    assert world.bound("a") == {"n1": 4}
+    assert writes(world) - before < 30
+    world.api.budgets.clear()
+    world.settle(seconds=700)
+    assert late(world)["count"] == 2, "it was started again, late again, and is given up"
+    assert said(world) == ("Failed", "RetriesExhausted")
+
+
+def evictions(world: World) -> list[EvictPod]:
+    return [each for each in world.leader.log if isinstance(each, EvictPod)]
+
+
+def test_a_gang_that_never_becomes_ready_stops_others_more_and_more_seldom() -> None:
+    rules = {"readySeconds": 60, "retries": 100, "backoffSeconds": 60}
+    team = queue("team", preemption={"withinQueue": "LowerPriority"}, timeouts=rules)
+    world = Unready(node("n1", cpu=4), team, slow="p")
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=5)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    urgent = group("workers", 3, priority=10)
+    world.create(ray_cluster("p", urgent, head=template(priority=10), labels=labels))
+    stops: list[float] = []
+    ran = True
+    for _ in range(200):
+        world.settle(seconds=30)
+        runs = bool(world.bound("v"))
+        stops += [world.api.now] if ran and not runs else []
+        ran = runs
+    gaps = [after - before for before, after in pairwise(stops)]
+    assert len(gaps) == 3
+    assert all(
+        least < gap < 1.5 * least for gap, least in zip(gaps, (600, 1200, 2400), strict=True)
+    )

@@ -10,6 +10,7 @@ from coordinator.gang.eviction import FIRST_KEEP
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
+    FencePod,
     ReleasePod,
     TryEviction,
     WriteGangStatus,
@@ -18,14 +19,35 @@ from coordinator.queues.asking import line_up
 from coordinator.queues.parts import parts_of
 from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
+from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
-from tests.coordinator.api import Outcome
-from tests.coordinator.builders import OPTED_IN, Json, gang_of, group, node, ray_cluster, template
+from tests.coordinator.api import Key, Outcome
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
-from tests.coordinator.stopping import choose, choose_whole, condition, ending, names_of, parts
-from tests.coordinator.world import World, key
+from tests.coordinator.stopping import (
+    act_until,
+    choose,
+    choose_whole,
+    condition,
+    ending,
+    names_of,
+    parts,
+    terminating,
+)
+from tests.coordinator.world import Replica, World, is_gated, key
 
 PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+IN_TEAM = {**OPTED_IN, names.QUEUE: "team"}
+LOWER = {"withinQueue": "LowerPriority"}
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
 
 
@@ -35,9 +57,9 @@ def urgent(name: str, workers: int, **more: Any) -> Json:
     return ray_cluster(name, workers_of_it, head=template(priority=10), **more)
 
 
-def two_gangs(cpu: int = 4, workers: int = 3, **more: Any) -> World:
+def two_gangs(cpu: int = 4, workers: int = 3, replicas: int = 1, **more: Any) -> World:
     """Gang v has all of the room, and p waits."""
-    world = World(node("n1", cpu=cpu))
+    world = World(node("n1", cpu=cpu), replicas=replicas)
     world.create(gang_of("v", workers, **more))
     world.settle(seconds=10)
     world.create(urgent("p", cpu - 1))
@@ -122,9 +144,7 @@ def test_the_record_names_the_pods_that_are_left() -> None:
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     world.api.now += 30
     leader.tick()
     leader.act_all()
@@ -143,9 +163,7 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
     leader.hear_all()
     leader.act_all()
     leader.cycle()
-    while not world.status("v").get("placement"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: world.status("v").get("placement"))
     leader.act()  # the head is released, the workers are not
     world.create(urgent("p", 3))
     world.kuberay()
@@ -159,6 +177,56 @@ def test_a_gang_that_is_stopped_while_it_is_released_is_not_released_further() -
     world.settle(seconds=60)
     assert (world.gated("v"), world.gated("p")) == (4, 0)
     assert world.status("p")["phase"] == "Running"
+
+
+def release_of_unknown_outcome() -> World:
+    """Gang v is released in part; nobody knows what became of the release of one worker."""
+    rules = queue("team", preemption=LOWER)
+    world = World(node("n1", cpu=4), rules, replicas=2)
+    world.create(gang_in("team", "v", 3))
+    world.kuberay()
+    leader = world.leader
+    leader.hear_all()
+    leader.act_all()
+    leader.cycle()
+    act_until(world, lambda: world.status("v").get("placement"))
+    leader.act()  # the head is released
+    at = next(at for at, each in enumerate(leader.todo) if isinstance(each, ReleasePod))
+    leader.act(at, Outcome.HELD, reads_fail=True)
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    return world
+
+
+def go_on_without_fences(world: World, leader: Replica, *, until_it_ends: bool) -> None:
+    """Carry out what is asked, for a time: but all patches of pods of gang v are throttled."""
+    for _ in range(100):
+        world.controllers()
+        world.api.now += 0.1
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        while leader.todo and not (until_it_ends and ending(world, "v")):
+            asked = leader.todo[0]
+            throttled = isinstance(asked, FencePod | ReleasePod) and asked.gang == key("v")
+            leader.act(0, Outcome.THROTTLED if throttled else Outcome.DONE)
+
+
+@pytest.mark.parametrize("change_leader", [False, True])
+def test_the_room_of_a_stopped_gang_is_kept_until_no_release_of_it_can_arrive(
+    change_leader: bool,
+) -> None:
+    world = release_of_unknown_outcome()
+    leader = world.leader
+    go_on_without_fences(world, leader, until_it_ends=change_leader)
+    if change_leader:
+        leader.resign()
+        go_on_without_fences(world, world.elect(1), until_it_ends=False)
+    assert ending(world, "v")
+    assert world.gated("p") == 4
+    leader.client.let_go()
+    world.settle(seconds=60)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
 
 
 # ---- surplus
@@ -201,6 +269,75 @@ def test_the_slots_of_surplus_that_ends_leave_in_the_write_that_ends_it() -> Non
     assert len(write.status["evictions"][0]["replicas"]) == 2
 
 
+@pytest.mark.parametrize(("replicas", "binds"), [(1, True), (1, False), (2, True), (2, False)])
+def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
+    replicas: int, binds: bool
+) -> None:
+    world = World(
+        node("n1", cpu=3),
+        node("n2", cpu=2),
+        queue("team", preemption=LOWER),
+        replicas=replicas,
+    )
+    surplus = {names.MIN_REPLICAS: "workers=1"}
+    workers = group("workers", 2, hosts=2)
+    world.create(ray_cluster("v", workers, labels=IN_TEAM, annotations=surplus))
+    schedule_one = world._schedule_one
+
+    def schedule_four(raw: Json) -> None:
+        if world.bound("v").total() < 4:
+            schedule_one(raw)
+
+    world._schedule_one = schedule_four  # type: ignore[method-assign]
+    world.settle(seconds=5)
+    (late,) = (pod for pod in world.pods("v") if not pod["spec"].get("nodeName"))
+    assert not is_gated(late)
+    world.create(ray_cluster("p", head=template(priority=10), labels=IN_TEAM))
+    leader = world.leader
+    for _ in range(200):
+        world.kuberay()
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert ending(world, "v")
+    if replicas > 1:
+        leader.resign()
+        leader = world.elect(1)
+        leader.cycle()
+        leader.act_all_but(EvictPod)
+    assert leader.state.views[key("v")].reservation.reserved.slots.total() == 1
+    assert world.gated("p") == 1
+    world._schedule_one = schedule_one  # type: ignore[method-assign]
+    if binds:
+        schedule_one(late)
+    else:
+        world.delete("pods", late["metadata"]["name"])
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 3, 2)
+    assert ending(world, "v") == []
+
+
+def test_surplus_that_ends_before_it_was_bound_is_not_released_again() -> None:
+    world = World(node("n1", cpu=3))
+    world.create(elastic(2, 1))
+    world.kuberay()
+    late, schedule_one = workers_of(world, "v")[1], world._schedule_one
+    world._schedule_one = (  # type: ignore[method-assign]
+        lambda raw: None if raw["metadata"]["name"] == late else schedule_one(raw)
+    )
+    world.settle(seconds=10)
+    assert (world.bound("v").total(), world.gated("v")) == (2, 0)
+    world.create(urgent("p", 0))
+    world.settle(seconds=10)
+    surplus = parts(world, "v")[1]
+    assert surplus.replica == f"workers/{late}"
+    choose(world, "p", surplus)
+    act_until(world, lambda: ending(world, "v"))
+    world.delete("pods", late)
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total(), world.gated("v")) == (1, 2, 1)
+
+
 def test_all_pods_of_a_replica_of_several_hosts_end_together() -> None:
     world = World(node("n1", cpu=7))
     world.create(elastic(3, 1, hosts=2))
@@ -235,11 +372,8 @@ def test_surplus_that_ends_for_one_gang_and_then_the_whole_gang_for_another() ->
     world.settle(seconds=10)
     world.create(urgent("p", 1), urgent("q", 2))
     world.settle(seconds=10)
-    leader = world.leader
     choose(world, "p", *parts(world, "v")[1:3])
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     choose_whole(world, "q", "v")
     world.settle(seconds=20)
     assert world.gated("v") == 5
@@ -301,12 +435,46 @@ def refused_halfway(world: World) -> str:
     """Stop gang v; after the dry runs a budget comes to protect one worker."""
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not any(isinstance(each, EvictPod) for each in leader.todo):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     protected = workers_of(world, "v")[1]
     world.api.budgets[protected] = PDB
     return protected
+
+
+def test_pods_that_do_not_end_are_not_waited_for_and_another_victim_is_chosen() -> None:
+    world = World(
+        node("n1", cpu=4),
+        node("n2", cpu=4),
+        queue("team", preemption=LOWER),
+    )
+    world.create(gang_in("team", "other", 3))
+    world.settle(seconds=5)
+    world.create(gang_in("team", "v", 1))
+    world.settle(seconds=5)
+    stay(world, "v-")
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    world.settle(seconds=40)
+    assert terminating(world, "v") == ["headgroup", "workers"]
+    assert (world.status("p")["reason"], world.bound("other")) == ("Preempting", {"n1": 4})
+    world.settle(seconds=60)
+    assert (world.status("p")["phase"], world.gated("other")) == ("Running", 4)
+    assert "60 s after their grace" in parts(world, "v")[-1].kept_because
+    assert sum(pod.holds != "" for pod in members(world, "v")) == 2, "their room is not given out"
+
+
+def stay(world: World, prefix: str) -> None:
+    """Have pods that are deleted stay, as on a node that does not answer."""
+    remove = world.api.remove
+
+    def remove_others(key: Key) -> None:
+        if key.plural != "pods" or not key.name.startswith(prefix):
+            remove(key)
+
+    world.api.remove = remove_others  # type: ignore[method-assign]
+
+
+def members(world: World, name: str) -> list[ObservedPod]:
+    return list(world.leader.state.cache.pods_of(key(name)))
 
 
 def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> None:
@@ -330,9 +498,7 @@ def test_a_gang_of_which_no_eviction_is_accepted_goes_on_and_is_kept_for_a_time(
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not any(isinstance(each, EvictPod) for each in leader.todo):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     world.api.budgets.update(dict.fromkeys(names_of(world.pods("v")), PDB))
     world.settle(seconds=20)
     assert world.bound("v") == {"n1": 4}
@@ -389,9 +555,7 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     world = two_gangs()
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, EvictPod))
     leader.act(at)
     before = set(names_of(world.pods("v")))
@@ -399,6 +563,57 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     world.settle(seconds=60)
     assert world.status("v")["phase"] == "Running"  # anew, in the room that came free
     assert not before & set(names_of(world.pods("v")))
+
+
+def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
+    rules = queue("team", preemption=LOWER)
+    world = World(node("n1", cpu=4), rules)
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    leader = world.leader
+    while len(evicted(world)) < 2:
+        world.kuberay()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        if leader.todo:
+            leader.act()
+    cluster = world.api.get(next(k for k in world.api.objects if k.name == "v"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=60)
+    assert world.bound("v").total() == 4
+    assert world.status("p")["reason"] == "InsufficientResources"
+    assert "it is opted out" in world.status("p")["message"]
+
+
+@pytest.mark.parametrize("label", [{names.OPT_IN: "false"}, {names.QUEUE: "nowhere"}])
+def test_a_gang_goes_on_where_the_one_that_it_was_to_end_for_may_ask_no_more(label: Json) -> None:
+    world = two_gangs()
+    choose_whole(world, "p", "v")
+    world.leader.act_all_but(WriteGangStatus)
+    cluster = world.api.get(Key("rayclusters", TEAM, "p"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update(label))
+    world.settle(seconds=20)
+    assert evicted(world) == []
+    assert ending(world, "v") == []
+    assert world.bound("v") == {"n1": 4}
+
+
+def test_a_new_leader_stops_no_gang_of_which_nothing_is_gone_for_one_that_is_gone() -> None:
+    world = two_gangs(replicas=2)
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    act_until(world, lambda: ending(world, "v"))
+    before = names_of(world.pods("v"))
+    leader.resign()
+    world.delete("rayclusters", "p")
+    world.collect_garbage()
+    world.elect(1)
+    world.settle(seconds=60)
+    assert names_of(world.pods("v")) == before
+    assert ending(world, "v") == []
+    assert (world.status("v")["phase"], world.bound("v").total()) == ("Running", 4)
 
 
 def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() -> None:
@@ -417,16 +632,10 @@ def test_a_replica_that_is_not_evicted_yet_stays_where_it_is_needed_no_more() ->
 
 
 def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
-    while not evicted(world):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: evicted(world))
     before = set(names_of(world.pods("v")))
     at = next(at for at, each in enumerate(leader.todo) if isinstance(each, EvictPod))
     leader.act(at)
@@ -441,12 +650,11 @@ def test_a_new_leader_ends_a_gang_of_which_a_pod_was_evicted() -> None:
 
 
 def test_a_trial_ends_where_the_queue_allows_no_preemption_any_more() -> None:
-    world = World(node("n1", cpu=4), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world.create(gang_of("v", 3, labels=labels))
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     leader = world.leader
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     while not leader.state.term.trials:
         world.kuberay()
         leader.hear_all()
@@ -482,11 +690,7 @@ def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> Non
 
 @pytest.mark.parametrize("acts", range(22))
 def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(gang_of("v", 3))
-    world.settle(seconds=10)
-    world.create(urgent("p", 3))
-    world.settle(seconds=10)
+    world = two_gangs(replicas=2)
     leader = world.leader
     choose_whole(world, "p", "v")
     for _ in range(acts):
@@ -508,6 +712,23 @@ def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
     assert states == ["Queued", "Running"] or not (written or begun)
 
 
+def test_a_new_leader_finishes_an_end_of_which_no_room_is_left_to_be_given_back() -> None:
+    world = two_gangs(replicas=2)
+    refused_halfway(world)
+    world.settle(seconds=30)
+    assert world.gated("v") == 2
+    assert "placement" not in world.status("v")
+    world.leader.resign()
+    for pod in world.pods("v"):
+        world.delete("pods", pod["metadata"]["name"])
+    world.controllers()
+    assert world.gated("v") == 4
+    world.elect(1)
+    world.settle(seconds=120)
+    assert (world.gated("v"), world.bound("p").total()) == (4, 4)
+    assert ending(world, "v") == []
+
+
 def test_a_new_leader_goes_on_with_surplus_that_ends() -> None:
     world = World(node("n1", cpu=5), replicas=2)
     world.create(elastic(4, 1))
@@ -516,9 +737,7 @@ def test_a_new_leader_goes_on_with_surplus_that_ends() -> None:
     world.settle(seconds=10)
     leader = world.leader
     choose(world, "p", *parts(world, "v")[1:3])
-    while not ending(world, "v"):
-        leader.act()
-        leader.hear_all()
+    act_until(world, lambda: ending(world, "v"))
     leader.resign()
     world.elect(1)
     world.settle(seconds=20)
@@ -591,18 +810,17 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
 
 
 def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
     annotations = {names.MIN_REPLICAS: "workers=1"}
-    world.create(gang_of("low", 3, labels=labels, annotations=annotations))
-    world.create(gang_of("w", 3, labels=labels))
+    world.create(gang_of("low", 3, labels=IN_TEAM, annotations=annotations))
+    world.create(gang_of("w", 3, labels=IN_TEAM))
     world.settle(seconds=10)
-    world.create(urgent("p", 1, labels=labels))
+    world.create(urgent("p", 1, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.status("p")["phase"] == "Running"
     assert (world.bound("low").total(), world.gated("low")) == (2, 2)
     assert world.bound("w").total() == 4
-    world.create(urgent("q", 3, labels=labels))
+    world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.status("q")["phase"] == "Running"
     assert [world.bound(each).total() for each in ("low", "w")] in ([2, 0], [0, 4])
@@ -614,20 +832,19 @@ def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -
 
 
 def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world.create(gang_of("v", 3, labels=labels), gang_of("w", 3, labels=labels))
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM), gang_of("w", 3, labels=IN_TEAM))
     world.settle(seconds=10)
     world.api.budgets[workers_of(world, "w")[0]] = PDB
     world.api.budgets[head_of(world, "w")] = PDB
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
         "Queued",
         "Running",
         "Running",
     ]
-    world.create(urgent("q", 3, labels=labels))
+    world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert world.status("q")["phase"] == "Queued"
     assert "team/w" in world.status("q")["message"]
@@ -638,8 +855,7 @@ def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
 
 
 def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_found_anew() -> None:
-    world = World(node("n1", cpu=8), queue("team", preemption={"withinQueue": "LowerPriority"}))
-    labels = {**OPTED_IN, names.QUEUE: "team"}
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
     annotations = {names.MIN_REPLICAS: "workers=1", names.EXPECTED_DURATION: "20s"}
     leader, compared = world.leader, Counter[bool]()
 
@@ -652,12 +868,12 @@ def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_fou
         assert kept == list(parts_of(leader.state, leader._moment()))
         compared[any(part.outlived for part in kept)] += bool(kept)
 
-    world.create(gang_of("low", 4, labels=labels, annotations=annotations))
+    world.create(gang_of("low", 4, labels=IN_TEAM, annotations=annotations))
     for moment in range(120):
         if moment == 30:
-            world.create(urgent("p", 3, labels=labels))
+            world.create(urgent("p", 3, labels=IN_TEAM))
         if moment == 60:
-            world.create(urgent("q", 2, labels=labels))
+            world.create(urgent("q", 2, labels=IN_TEAM))
         if moment == 90:
             world.delete("rayclusters", "p")
         world.api.now += 1
@@ -695,13 +911,12 @@ def crowd() -> World:
         queue("team", preemption={"withinQueue": "LowerPriority", "deleteAfterSeconds": 300}),
         replicas=2,
     )
-    labels = {**OPTED_IN, names.QUEUE: "team"}
     elastic = {names.MIN_REPLICAS: "workers=2"}
-    world.create(gang_of("a", 4, labels=labels, annotations=elastic))
-    world.create(gang_of("b", 4, labels=labels))
+    world.create(gang_of("a", 4, labels=IN_TEAM, annotations=elastic))
+    world.create(gang_of("b", 4, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.gated() == 0
-    world.create(urgent("p", 1, labels=labels), urgent("q", 3, labels=labels))
+    world.create(urgent("p", 1, labels=IN_TEAM), urgent("q", 3, labels=IN_TEAM))
     return world
 
 
@@ -759,15 +974,15 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
     world = World(
         node("n1", cpu=5, labels={"zone": "a"}),
         node("n2", cpu=1),
-        queue("team", preemption={"withinQueue": "LowerPriority"}),
+        queue("team", preemption=LOWER),
     )
-    labels, here = {**OPTED_IN, names.QUEUE: "team"}, {"zone": "a"}
+    here = {"zone": "a"}
     low = group("workers", 3, nodeSelector=here)
     elastic = {names.MIN_REPLICAS: "workers=1"}
     head = template(nodeSelector=here)
-    world.create(ray_cluster("v", low, head=head, labels=labels, annotations=elastic))
+    world.create(ray_cluster("v", low, head=head, labels=IN_TEAM, annotations=elastic))
     workers, head = group("workers", 1, priority=10), template(priority=10, nodeSelector=here)
-    world.create(ray_cluster("p", workers, head=head, labels=labels))
+    world.create(ray_cluster("p", workers, head=head, labels=IN_TEAM))
     world.settle(seconds=10)
     assert world.bound("p") == {"n1": 1, "n2": 1}
     world.delete("nodes", "n2")
@@ -779,17 +994,44 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
 
 def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -> None:
     """The only victim is protected, so what was held for the urgent gang is given back."""
-    labels = {**OPTED_IN, names.QUEUE: "team"}
-    world = World(
-        node("n1", cpu=4), queue("team", cpu=6, preemption={"withinQueue": "LowerPriority"})
-    )
-    world.create(gang_of("v", 3, labels=labels))
+    world = World(node("n1", cpu=4), queue("team", cpu=6, preemption=LOWER))
+    world.create(gang_of("v", 3, labels=IN_TEAM))
     world.settle(seconds=10)
-    world.create(gang_of("q", 1, labels=labels))
+    world.create(gang_of("q", 1, labels=IN_TEAM))
     world.settle(seconds=10)
     world.api.budgets.update({workers_of(world, "v")[0]: PDB})
-    world.create(urgent("p", 3, labels=labels))
+    world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=600)
     assert world.status("q")["reason"] == "InsufficientResources"
     assert world.status("p")["reason"] == "QuotaExceeded"
     assert "team/v cannot be stopped for it" in world.status("p")["message"]
+
+
+def test_the_room_is_held_when_a_device_class_changes_while_the_victim_ends() -> None:
+    """`other`, of another queue, waits for longer: it would get the room that comes free."""
+    team, plain = ({**OPTED_IN, names.QUEUE: each} for each in ("team", "plain"))
+    within = {"withinQueue": "LowerPriority"}
+    nodes = node("n1", cpu=4), node("n2", cpu=4)
+    world = World(*nodes, queue("team", preemption=within), queue("plain"))
+    for name in ("v1", "v2"):
+        world.create(gang_of(name, 3, labels=team))
+        world.settle(seconds=5)
+    world.create(urgent("other", 3, labels=plain))
+    world.settle(seconds=5)
+    world.create(urgent("p", 3, labels=team))
+    for _ in range(400):
+        world.controllers()
+        world.leader.hear_all()
+        if not world.bound("v2"):
+            break
+        world.leader.tick()
+        world.leader.cycle()
+        if world.leader.todo:
+            world.leader.act()
+    assert not world.bound("v2")
+    assert not world.bound("p")
+    world.create({"kind": "DeviceClass", "metadata": {"name": "any.example.com"}, "spec": {}})
+    world.settle(seconds=60)
+    assert world.bound("p") == {"n2": 4}
+    assert world.bound("v1") == {"n1": 4}
+    assert not world.bound("other")

@@ -20,7 +20,7 @@ from tests.coordinator.builders import (
 )
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.ray_jobs import job_of, ray_job
-from tests.coordinator.stopping import choose_whole, ending, parts
+from tests.coordinator.stopping import act_until, choose_whole, ending, parts
 from tests.coordinator.world import World
 
 SHUTDOWN = {"shutdownAfterJobFinishes": True}
@@ -68,8 +68,9 @@ def sent(world: World, kind: type) -> int:
 
 
 def note_on(world: World) -> str | None:
-    annotations: Json = job_of(world.api, "job")["metadata"]["annotations"]
-    return annotations.get(names.SUSPENDED_FOR)
+    meta = job_of(world.api, "job")["metadata"]
+    note: str | None = meta["annotations"].get(names.SUSPENDED_FOR)
+    return note.removesuffix(f" {meta['uid']}") if note is not None else None
 
 
 def test_a_rayjob_is_suspended_and_resumed_and_waits_in_its_place() -> None:
@@ -134,18 +135,57 @@ def test_a_rayjob_that_a_user_suspended_is_left_alone() -> None:
     assert job_of(world.api, "job")["spec"]["suspend"] is True
 
 
+def test_a_rayjob_with_the_note_of_another_one_is_left_alone() -> None:
+    """Its manifest was read off a RayJob that Muster had suspended."""
+    world = World(node("n1", cpu=4), queue("team"))
+    job = ray_job("job", gang_of("", 1), suspend=True)
+    job["metadata"]["annotations"][names.SUSPENDED_FOR] = "team/p uid-of-another"
+    world.create(job)
+    world.settle(seconds=60)
+    assert sent(world, ResumeRayJob) == 0
+    assert job_of(world.api, "job")["spec"]["suspend"] is True
+
+
+def test_a_rayjob_whose_user_takes_the_note_off_stays_suspended() -> None:
+    world = with_job(**SHUTDOWN)
+    choose_whole(world, "p", "job-1")
+    act_until(world, lambda: note_on(world) is not None)
+    world.api.change(
+        job_of(world.api, "job"),
+        lambda obj: obj["metadata"]["annotations"].pop(names.SUSPENDED_FOR),
+    )
+    world.settle(seconds=60)
+    assert (state_of(world), sent(world, ResumeRayJob)) == ("Suspended", 0)
+
+
 def test_a_rayjob_that_a_user_resumes_loses_the_note() -> None:
     world = with_job(**SHUTDOWN)
     choose_whole(world, "p", "job-1")
-    while note_on(world) is None:
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: note_on(world) is not None)
     set_spec(world, suspend=False)
     world.settle(seconds=30)
     assert note_on(world) is None
     set_spec(world, suspend=True)
     world.settle(seconds=60)
     assert state_of(world) == "Suspended"
+
+
+def test_a_rayjob_that_others_resume_before_kuberay_acts_is_suspended_again() -> None:
+    world = with_job(**SHUTDOWN)
+    leader = world.leader
+    choose_whole(world, "p", "job-1")
+    for _ in range(200):
+        if note_on(world) is not None:
+            set_spec(world, suspend=False)
+        leader.hear_all()
+        leader.act_all()
+        world.api.now += 1
+        leader.tick()
+    assert 4 < sent(world, SuspendRayJob) < 12  # the pause doubles up to a minute
+    assert world.status("p")["phase"] == "Queued"
+    world.settle(seconds=90)
+    assert world.status("p")["phase"] == "Running"
+    assert (state_of(world), note_on(world)) == ("Initializing", None)
 
 
 def test_a_resumption_that_fails_is_tried_again() -> None:
@@ -178,9 +218,7 @@ def test_a_rayjob_that_changes_meanwhile_is_suspended_in_its_new_version() -> No
     choose_whole(world, "p", "job-1")
     say(world, failed=0)
     world.leader.act()
-    while not any(isinstance(each, SuspendRayJob) for each in world.leader.todo):
-        world.leader.act()
-        world.leader.hear_all()
+    act_until(world, lambda: any(isinstance(each, SuspendRayJob) for each in world.leader.todo))
     say(world, failed=1)
     world.settle(seconds=60)
     assert sent(world, SuspendRayJob) == 2
@@ -212,6 +250,17 @@ def test_a_retry_does_not_save_a_rayjob_in_http_mode() -> None:
     world = with_job(backoffLimit=1, submissionMode="HTTPMode")
     said = parts(world, "job-1")[0].kept_because
     assert said.startswith("RayJob job would be lost: in HTTPMode (spec.submissionMode) it is not")
+    choose_whole(world, "p", "job-1")
+    world.settle(seconds=10)
+    assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])
+
+
+def test_a_raycluster_whose_rayjob_is_not_known_yet_is_no_victim() -> None:
+    world = with_job(backoffLimit=1)
+    assert parts(world, "job-1")[0].kept_because == ""
+    uid = job_of(world.api, "job")["metadata"]["uid"]
+    world.leader.state.cache.owners.drop(uid)
+    assert parts(world, "job-1")[0].kept_because.startswith("RayJob job is not known to Muster")
     choose_whole(world, "p", "job-1")
     world.settle(seconds=10)
     assert (sent(world, EvictPod), ending(world, "job-1")) == (0, [])

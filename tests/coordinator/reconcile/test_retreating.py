@@ -61,6 +61,19 @@ def test_it_goes_after_gangs_of_lower_priority_for_a_while() -> None:
     assert world.bound("z") == {"n1": 2}
 
 
+def test_each_setback_in_a_row_takes_twice_as_long_within_bounds() -> None:
+    world = refused_world()
+    [view] = world.leader.state.views.values()
+    lasted: list[float] = []
+    while len(lasted) < 7:
+        before = view.retreat.until
+        world.settle(seconds=10)
+        if view.retreat.until != before:
+            lasted.append(view.retreat.until - world.api.now)
+    expected = [min(2**n, 32) * PATIENCE.setback for n in range(7)]
+    assert lasted == pytest.approx(expected, abs=10)
+
+
 def test_alone_it_is_tried_again_and_starts_when_the_refusal_ends() -> None:
     world = refused_world()
     world.settle(seconds=60)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
+from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS
-from scheduling.preemption.search import Search
+from scheduling.preemption.preempting import LISTING
+from scheduling.preemption.search import QUESTION, Search
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
@@ -84,6 +87,15 @@ def test_a_gang_that_outlived_its_duration_goes_first_then_the_newest() -> None:
     assert taken(one) == {"high": ["outlived"]}
     two = Cluster([queue], {"n1": 6}, [Spec("high", "a", 4, priority=1)], parts)
     assert taken(two) == {"high": ["late", "outlived"]}
+
+
+def test_a_gang_that_outlived_its_duration_stays_where_one_of_a_lower_priority_is_enough() -> None:
+    parts = [
+        part("outlived", {"n1": 2}, priority=5, admitted=2, outlived=True),
+        part("lower", {"n1": 2}, admitted=1),
+    ]
+    queue, gangs = Queue("a", within_queue=LOWER), [Spec("high", "a", 2, priority=10)]
+    assert taken(Cluster([queue], {"n1": 4}, gangs, parts)) == {"high": ["lower"]}
 
 
 def test_with_its_minimum_a_gang_loses_its_surplus() -> None:
@@ -408,7 +420,8 @@ def test_a_gang_of_which_a_part_was_lost_is_judged_with_what_it_still_holds() ->
         assert taken(cluster) == found
 
 
-def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def count_questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that grows with each question whether a gang might fit."""
     asked: list[str] = []
     fits = Search.might_fit
 
@@ -417,6 +430,11 @@ def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyP
         return fits(search, gone)
 
     monkeypatch.setattr(Search, "might_fit", counted)
+    return asked
+
+
+def test_it_is_not_asked_again_while_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = count_questions(monkeypatch)
     parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
     cluster = Cluster(
         [Queue("a", within_queue=LOWER)], {"n1": 8}, [Spec("high", "a", 8, priority=1)], parts
@@ -500,14 +518,7 @@ def test_refusals_are_kept_while_room_is_held() -> None:
 
 
 def test_equal_gangs_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    fits = Search.might_fit
-
-    def counted(search: Search, gone: set[int]) -> bool:
-        asked.append("again")
-        return fits(search, gone)
-
-    monkeypatch.setattr(Search, "might_fit", counted)
+    asked = count_questions(monkeypatch)
     parts = [part("low", {"n1": 4}), part("equal", {"n1": 4}, priority=1)]
     gangs = [Spec(f"g{at}", "a", 8, priority=1) for at in range(50)]
     cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
@@ -607,3 +618,93 @@ def test_for_host_ports_nothing_is_stopped_and_it_is_said() -> None:
     assert isinstance(verdict, Refusal)
     assert stopped == []
     assert PORTS in verdict.message
+
+
+def test_a_gang_that_needs_more_victims_than_questions_can_be_asked_takes_the_first() -> None:
+    """Sparing asks twice for each victim that is needed; the steps of a cycle allow 200."""
+    small = [part(f"s{at:03}", {f"n{at // 8}": 1}, admitted=at) for at in range(256)]
+    queue, nodes = Queue("a", within_queue=LOWER), {f"n{at}": 8 for at in range(32)}
+    cluster = Cluster([queue], nodes, [Spec("high", "a", 200, priority=1)], small)
+    assert taken(cluster) == {"high": [f"s{at:03}" for at in range(56, 256)]}
+
+
+def test_where_the_steps_run_out_more_is_taken_than_must_be_and_nothing_beyond_the_last() -> None:
+    """A pod of `high` fits only where `s1` and where `s5` is; the last that is needed is `s5`."""
+    small = [part(f"s{at}", {f"n{at}": 1}, admitted=9 - at) for at in range(8)]
+    nodes = {f"n{at}": 2 if at in (1, 5) else 1 for at in range(8)}
+    gangs = [Spec("high", "a", 2, priority=1, each=2)]
+    queue = Queue("a", within_queue=LOWER)
+    every, few = Settings(), Settings(search_steps=7 * QUESTION)
+    assert taken(Cluster([queue], nodes, gangs, small, settings=every)) == {"high": ["s1", "s5"]}
+    found = taken(Cluster([queue], nodes, gangs, small, settings=few))["high"]
+    assert {"s1", "s5"} < {*found} <= {f"s{at}" for at in range(6)}
+
+
+def many_that_find_nothing(last: Spec) -> Cluster:
+    """Twenty gangs that would have to look at 100 parts each, and one for which something is."""
+    low = [part(f"r{at}", {"n1": 1}, "b", kept="it must stay") for at in range(100)]
+    queues = [Queue("b", within_queue=LOWER), Queue("c", within_queue=LOWER)]
+    gangs = [Spec(f"g{at:02}", "b", 2, priority=50 + at) for at in range(20)]
+    parts = [*low, part("low", {"n2": 8}, "c")]
+    steps = Settings(cycle_search_steps=4 * 2 * 101 * LISTING)
+    return Cluster(queues, {"n1": 100, "n2": 8}, [*gangs, last], parts, settings=steps)
+
+
+def test_looking_at_parts_costs_steps_and_ends_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(*of: Any) -> Any:
+        asked.append("again")
+        return candidates(*of)
+
+    monkeypatch.setattr("scheduling.preemption.preempting.candidates", counted)
+    many_that_find_nothing(Spec("last", "c", 8, priority=1)).cycle()
+    assert 0 < len(asked) <= 8
+
+
+def test_gangs_that_find_nothing_keep_no_other_from_its_turn() -> None:
+    """What runs changes before each cycle, so that all that was sought in vain is sought again."""
+    cluster = many_that_find_nothing(Spec("last", "c", 8, priority=1))
+    for cycle in range(10):
+        cluster.parts = [replace(each, admitted=cycle) for each in cluster.parts]
+        if cluster.cycle():
+            break
+        assert cluster.memory is not None
+        assert cluster.memory.asks_again_in == SOON
+    assert cluster.says("last").startswith("Preempting")
+
+
+@pytest.mark.parametrize(("victim", "asked", "quota", "starts"), [
+    (4, 4, 6, True), (4, 4, 5, False), (2, 4, 6, True), (2, 4, 5, False),
+])  # fmt: skip
+def test_quota_of_victims_that_end_is_not_counted_beside_what_is_promised_for_it(
+    victim: int, asked: int, quota: int, *, starts: bool
+) -> None:
+    """`third`, on a node of its own, needs 2: beside the victim now, and the other gang later."""
+    queue = Queue("a", quota={GPU: quota}, within_queue=LOWER)
+    high = Spec("high", "a", 1, priority=1, each=asked)
+    low, foreign = part("low", {"n1": victim}), {"n1": 4 - max(victim, asked)}
+    cluster = Cluster([queue], {"n1": 4, "n2": 2}, [high], [low], foreign=foreign)
+    cluster.stop(cluster.cycle())
+    cluster.gangs = [high, Spec("third", "a", 1, each=2)]
+    cluster.cycle()
+    assert (cluster.runs("third") == 2) is starts
+    cluster.end()
+    cluster.cycle()
+    assert cluster.runs("high") == asked
+
+
+def test_quota_that_ends_is_set_against_one_promise_only() -> None:
+    """`one` gets the quota of `ends`, `two` what is left of it: none is left for `third`."""
+    queues = [
+        Queue("company", quota={GPU: 4}),
+        Queue("a", "company", quota={GPU: 8}, borrowing_limit={GPU: 0}, reclaim=Reclaim.ANY),
+        Queue("b", "company"),
+    ]
+    parts = [part("ends", {"n1": 4}, ending=True), part("lent", {"n2": 4}, "b")]
+    gangs = [Spec("one", "a", 1, each=4), Spec("two", "a", 1, each=4, created=1)]
+    cluster = Cluster(queues, {"n1": 4, "n2": 4, "n3": 2}, gangs, parts)
+    assert taken(cluster) == {"one": ["ends"], "two": ["lent"]}
+    cluster.gangs = [*gangs, Spec("third", "a", 1, each=2, priority=9)]
+    cluster.cycle()
+    assert cluster.runs("third") == 0

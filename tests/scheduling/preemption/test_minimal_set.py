@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.preemption.minimal_set import minimal_set
+from scheduling.preemption.minimal_set import first_enough, minimal_set, spared
 
 sizes = st.lists(st.integers(0, 6), max_size=8)
 """What each candidate would give back."""
@@ -35,6 +35,27 @@ def test_the_last_candidate_is_taken_only_where_those_before_it_are_not_enough(
     found = minimal_set(range(len(amounts)), lambda chosen: gives(amounts, chosen) >= wanted)
     if found:
         assert gives(amounts, range(max(found))) < wanted
+
+
+@given(sizes, st.integers(1, 20), st.integers(0, 20))
+def test_without_answers_it_spares_less_and_is_enough_all_the_same(
+    amounts: list[int], wanted: int, answers: int
+) -> None:
+    def enough(chosen: Sequence[int]) -> bool:
+        return gives(amounts, chosen) >= wanted
+
+    left = answers
+
+    def enough_or_no_answer(chosen: Sequence[int]) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and enough(chosen)
+
+    first = first_enough(range(len(amounts)), enough)
+    if first is not None:
+        found = spared(first, enough_or_no_answer)
+        assert enough(found)
+        assert set(spared(first, enough)) <= set(found) <= set(first)
 
 
 @given(st.sets(st.frozensets(st.integers(0, 6), min_size=1, max_size=3), min_size=1, max_size=4))
