@@ -58,6 +58,17 @@ def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
     return forward and in_place and _same_but(before, after, *moving)
 
 
+def was_nominated(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    """Say whether a gated pod was nominated to `target`, and nothing else of it changed."""
+    if not target or after.nominated_to != target or before.member is None or after.member is None:
+        return False
+    same = (
+        before.uid == after.uid and replace(before.member, told=after.member.told) == after.member
+    )
+    moving = ("nominated", "nominated_to", "resource_version", "member", "raw")
+    return same and after.gated and _same_but(before, after, *moving)
+
+
 def _nomination_stands(before: ObservedPod, after: ObservedPod) -> bool:
     """Whether a pod is nominated as before, or bound and was nominated to no other node."""
     same = after.nominated_to == before.nominated_to

@@ -43,8 +43,8 @@ def wanted(view: GangView, *, held_up: bool) -> dict[str, str]:
 
 
 def nominated_first(standing: Standing) -> set[str]:
-    """The uids of the pods whose release waits until they are nominated."""
-    return {pod.uid for pod, _ in _later_releases(standing)}
+    """The uids of the pods whose release waits until they are nominated; not those that are."""
+    return {pod.uid for pod, node in _later_releases(standing) if pod.nominated_to != node}
 
 
 def rightful(view: GangView, wanted: Nodes) -> Nodes:

@@ -173,20 +173,29 @@ class PodWrites:
 class Nominating:
     """The writes of nominations. Written by `reconcile.nominations` and `intake`.
 
-    `tries` are all that were asked for, with the time before which a pod is not written again, and
-    `inflight` those under way (uid -> node). `held_up_since` is since when none of the gang was
-    released, of which `released` pods are; `next_at` is when time alone has something to be
-    written. `astray` are the nodes to which pods are nominated that should not be; until
-    `astray_until` nothing is released there.
+    `tries` are all that were asked for, with the time before which a pod is not written again,
+    `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
+    under way (uid -> node); `crowded` says that others wait for those. `held_up_since` is since when
+    none of the gang was released, of which `released` pods are; `next_at` is when time alone has
+    something to be written. `astray` are the nodes to which pods are nominated that should not be;
+    until `astray_until` nothing is released there.
     """
 
     held_up_since: float | None = None
     released: int = 0
     inflight: dict[str, str] = field(default_factory=dict)
     tries: dict[str, Attempts] = field(default_factory=dict)
+    aims: dict[str, str] = field(default_factory=dict)
+    crowded: bool = False
     next_at: float | None = None
     astray: frozenset[str] = frozenset()
     astray_until: float = 0.0
+
+    def aim(self, uid: str, node: str) -> None:
+        """Note where a pod belongs; where that changes, no write waits for what failed before."""
+        if self.aims.get(uid) != node:
+            self.aims[uid] = node
+            self.tries.pop(uid, None)
 
     def ask(self, uid: str, node: str, now: float) -> None:
         """Note a write; where others undo it, the next one waits twice as long."""
@@ -218,11 +227,18 @@ class Nominating:
         if tried is not None and tried.not_before > now:
             self.due_by(tried.not_before)
             return False
-        return len(self.inflight) < MOST_IN_FLIGHT
+        self.crowded = len(self.inflight) >= MOST_IN_FLIGHT
+        return not self.crowded
+
+    def ended(self, uid: str) -> bool:
+        """Note the end of a write; say whether something may wait for it."""
+        taken_back = not self.inflight.pop(uid, "")
+        few = len(self.inflight) <= MOST_IN_FLIGHT // 2
+        return taken_back or not self.inflight or (self.crowded and few)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""
-        forget(alive, self.tries, self.inflight)
+        forget(alive, self.tries, self.aims, self.inflight)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Takes in what happened to pods, and how the writes to them ended."""
 
-from coordinator.gang.expected_changes import goes_on
+from coordinator.gang.expected_changes import goes_on, was_nominated
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -25,6 +25,8 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     if known.cache.is_spread_over(event.pod.namespace) != spread_before:
         _look_at_all(known, event.pod.namespace)
     _note_step(known, before, event.pod, moment)
+    if before is not None and _is_nominated(known, before, event.pod, moment):
+        return
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
         known.agenda.put_off(gathering, moment.now)
@@ -83,9 +85,12 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
 def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> None:
     """Take in that the write of a nomination ended, however it did."""
     view = known.views.get(event.gang)
-    if view is not None:
-        view.nominating.inflight.pop(event.uid, None)
+    if view is None:
+        return
+    if view.nominating.ended(event.uid):
         known.agenda.dirty.add(event.gang)
+    else:
+        known.agenda.put_off(event.gang, moment.now)
 
 
 def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:
@@ -127,6 +132,18 @@ def _goes_on(known: Known, before: ObservedPod, after: ObservedPod, moment: Mome
         known.agenda.dirty.add(view.key)
     else:
         known.agenda.put_off(view.key, moment.now)
+    return True
+
+
+def _is_nominated(known: Known, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
+    """Take in a nomination that was asked for: it takes no room beside the slot that it repeats."""
+    view = known.views.get(after.member.gang) if after.member is not None else None
+    asked = view.nominating.inflight.get(after.uid, "") if view is not None else ""
+    if view is None or not was_nominated(before, after, asked):
+        return False
+    if not known.room.repeats(view, after):
+        return False
+    known.agenda.put_off(view.key, moment.now)
     return True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Reserved, echoes, reserved, slots_of
+from reservation.slots import Reserved, Slot, echoes, reserved, slot_of, slots_of
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
@@ -48,6 +48,18 @@ class ReservedRoom:
         if not reserved_now.keeps(pod.holds):
             self._leave(pod.holds, view.key)
         return True
+
+    def repeats(self, view: GangView, pod: ObservedPod) -> bool:
+        """Count nothing for a nomination that was asked for; False where all must be looked at."""
+        slot, node = slot_of(pod, pod.nominated_to), pod.nominated_to
+        if slot is None or node in view.nominating.astray or not self._is_kept(view, slot):
+            return False
+        self._cache.take_as_echoes([pod], {pod.uid: node})
+        return True
+
+    def _is_kept(self, view: GangView, slot: Slot) -> bool:
+        planned = slots_of(view.queueing.planned or NO_PLACEMENT)
+        return bool(view.reservation.reserved.slots.get(slot) or planned.get(slot))
 
     def gangs_on(self, node: str) -> set[GangKey]:
         """The gangs that reserve room on a node."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
-from tests.faults.calls import is_release
+from tests.faults.calls import after, is_nomination, is_placement, is_release
+from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew
+from tests.faults.ledger import problems
+from tests.faults.proxy import Hold, Match
 
-NODES, CPUS, PODS = 4, 6, 20
-FILLERS = 100
+NODES, CPUS, PODS = 5, 12, 50
+FILLERS = 500
 GUARD = {"GUARD": "Nomination"}
 
 
@@ -75,7 +79,7 @@ def test_fillers_take_no_reserved_room_though_the_release_is_held_and_its_leader
     reserved = Counter(nominated(plot))
     for each in fillers(plot):
         plot.create(each)
-    tried = plot.wait(lambda: are_tried(plot), "all fillers to be bound or refused")
+    tried = wait_until(lambda: are_tried(plot), "all fillers to be bound or refused", every=0.5)
     taken = Counter[str]()
     for each in tried:
         taken[each["spec"].get("nodeName", "")] += millis(each)
@@ -87,3 +91,38 @@ def test_fillers_take_no_reserved_room_though_the_release_is_held_and_its_leader
     crew.start_leader(GUARD)
     plot.wait_running("large", PODS)
     assert nominated(plot) == []
+
+
+def test_a_nominated_start_goes_on_though_each_of_its_leaders_is_killed(
+    plot: Plot, crew: Crew, chronicle: Chronicle
+) -> None:
+    """At the placement, a nomination, the first release and another one.
+
+    What a leader was about to write arrives when the next one is at work.
+    """
+    plot.add_equal_nodes(2, 3)
+    leader = crew.start_leader(GUARD)
+    hold = leader.proxy.hold(is_placement)
+    plot.create(gang("killed", group(replicas=4)))
+    wait_until(lambda: bool(hold.met), "the first leader to write the placement")
+    for kind, passed in ((is_nomination, 2), (is_release, 0), (is_release, 2)):
+        leader.process.kill()
+        late, held = leader.proxy, hold
+        leader, hold = crew.start_held_leader(held_from(kind, passed), GUARD)
+        late.lift(held)
+        wait_until(partial(sends, hold, kind), "the next leader to send what it is killed at")
+    leader.process.kill()
+    crew.start_leader(GUARD)
+    plot.wait_running("killed", 5)
+    assert nominated(plot) == []
+    assert problems(chronicle.ledger, {plot.node(f"n-{at}"): 3 for at in range(2)}) == []
+
+
+def held_from(kind: Match, passed: int) -> Match:
+    """Hold what follows the first ones of a kind, and releases unless they are meant themselves."""
+    later = after(passed, kind)
+    return lambda call: later(call) or (is_release(call) and kind is not is_release)
+
+
+def sends(hold: Hold, kind: Match) -> bool:
+    return any(kind(each.call) for each in hold.met)
