@@ -175,10 +175,10 @@ class Nominating:
 
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
-    under way (uid -> node); `crowded` says that others wait for those. `held_up_since` is since when
-    none of the gang was released, of which `released` pods are; `next_at` is when time alone has
-    something to be written. `astray` are the nodes to which pods are nominated that should not be;
-    until `astray_until` nothing is released there.
+    under way (uid -> node); `crowded` says that others wait for those. `held_up_since` is since
+    when none of the gang was released, of which `released` pods are; `next_at` is when time alone
+    has something to be written. `astray` are the nodes to which pods are nominated that should not
+    be; until `astray_until` nothing is released there.
     """
 
     held_up_since: float | None = None

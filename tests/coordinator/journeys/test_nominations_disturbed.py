@@ -5,9 +5,13 @@ import pytest
 from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
 from coordinator.gang.nominations import Guard
-from coordinator.messages.actions import NominatePod, ReleasePod
+from coordinator.gang.view import MOST_IN_FLIGHT
+from coordinator.messages.actions import Action, NominatePod, ReleasePod
 from coordinator.messages.events import SchedulerSeen
+from coordinator.reconcile.look import Scene
 from coordinator.reconcile.nominations import PAUSE
+from coordinator.state_machine import CoordinatorState
+from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.deeds import opt
@@ -221,6 +225,7 @@ def test_nominations_end_with_the_opt_out(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def each_is_of(action: object, gang: str) -> bool:
+    """Whether an action is for a gang."""
     key = getattr(action, "gang", None)
     return key is not None and key.name == gang
 
@@ -240,3 +245,53 @@ def test_nominations_go_with_the_placement_to_another_node() -> None:
         leader.act_all_but(ReleasePod)
         pass_time(world, 0.1)
     assert fields(world, LAST) == {"n2"}
+
+
+# ---- what nominations cost
+
+
+def test_a_nomination_that_was_asked_for_has_no_gang_of_the_node_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes no room. Its own gang is looked at once, when all of its writes are over."""
+    monkeypatch.setattr(start_window, "SLACK", 1000.0)
+    world = with_a_line(Guard.NOMINATION)
+    pass_time(world, PAUSE)
+    leader = world.leader
+    own = [each for each in leader.todo if each_is_of(each, LAST)]
+    assert [type(each) for each in own] == [NominatePod, NominatePod]
+    looks, look_at = [], CoordinatorState._look_at
+
+    def counted(state: CoordinatorState, key: GangKey, scene: Scene) -> list[Action]:
+        looks.append(key.name)
+        return look_at(state, key, scene)
+
+    monkeypatch.setattr(CoordinatorState, "_look_at", counted)
+    for each in own:
+        leader.act(leader.todo.index(each))
+        validate(leader.state)
+    leader.hear_all()
+    assert fields(world, LAST) == {"n1"}
+    assert looks == [LAST]
+
+
+def test_more_nominations_follow_before_all_that_are_under_way_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "FIRST_RELEASES", 0)
+    world = guarded(node("n1", cpu=64))
+    world.create(gang_of("a", MOST_IN_FLIGHT + 20))
+    decided_but_not_nominated(world)
+    leader = world.leader
+    for _ in range(MOST_IN_FLIGHT // 2):
+        leader.act(next(at for at, a in enumerate(leader.todo) if isinstance(a, NominatePod)))
+    assert len(nominations(world)) == MOST_IN_FLIGHT + MOST_IN_FLIGHT // 2
+
+
+def decided_but_not_nominated(world: World) -> None:
+    """Bring everything to where the first nominations are asked for."""
+    world.kuberay()
+    world.leader.hear_all()
+    world.leader.act_all()
+    world.leader.cycle()
+    world.leader.act_all_but(NominatePod, ReleasePod)
