@@ -60,7 +60,9 @@ def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
 
 def was_nominated(before: ObservedPod, after: ObservedPod, target: str) -> bool:
     """Say whether a gated pod was nominated to `target`, and nothing else of it changed."""
-    if not target or after.nominated_to != target or before.member is None or after.member is None:
+    if not target or after.nominated_to != target or before.nominated_to not in ("", target):
+        return False
+    if before.member is None or after.member is None:
         return False
     same = (
         before.uid == after.uid and replace(before.member, told=after.member.told) == after.member
