@@ -163,6 +163,29 @@ def test_a_nomination_that_others_overwrite_is_written_again(
     assert [node for pod, node in nominations(world, LAST) if pod == name] == ["n1", "", "n1"]
 
 
+def test_room_that_a_nomination_of_others_took_is_free_once_ours_has_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was written while ours was under way."""
+    monkeypatch.setattr(start_window, "SLACK", 1000.0)
+    world = with_a_line(Guard.NOMINATION)
+    world.create(node("n2", cpu=2))
+    pass_time(world, PAUSE)
+    leader = world.leader
+    leader.hear_all()
+    leader.cycle()
+    ours, _ = (each for each in leader.todo if each_is_of(each, LAST))
+    assert isinstance(ours, NominatePod)
+    name = ours.pod.metadata.name
+    nominate(world, world.api.get(Key("pods", TEAM, name)), "n2")
+    leader.hear_all()
+    assert not leader.state.cycle_wanted
+    leader.act(leader.todo.index(ours))
+    assert field_of(world, name) == "n1"
+    assert leader.state.cycle_wanted
+    validate(leader.state)
+
+
 @pytest.mark.parametrize("guard", Guard)
 def test_a_pod_that_joins_a_gang_nominated_is_placed_like_others(guard: Guard) -> None:
     """To a node where the gang has no slot; the coordinator hears of both at once."""
