@@ -183,11 +183,11 @@ def kept_on_one_of_two(plot: Plot) -> tuple[str, str]:
 
 
 def take_room(plot: Plot, node: str, **spec: object) -> None:
-    """Have a pod bound to a node."""
+    """Have a pod bound to a node, all of which it takes."""
     only = {**plot.selector, "kubernetes.io/hostname": node}
-    plot.cluster.api.create(
-        f"/api/v1/namespaces/{plot.name}/pods", pod("taker", plot, nodeSelector=only, **spec)
-    )
+    taker = pod("taker", plot, nodeSelector=only, **spec)
+    taker["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
+    plot.cluster.api.create(f"/api/v1/namespaces/{plot.name}/pods", taker)
     plot.wait(lambda: plot.get("Pod", "taker")["spec"].get("nodeName") == node, "it to be bound")
 
 
