@@ -35,6 +35,7 @@ from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.deciding import NO_PLACEMENT, decide
+from coordinator.state.following import follow_queues
 from coordinator.state.intake import take
 from coordinator.state.known import Known
 from coordinator.state.preempting import settle_trials
@@ -47,6 +48,7 @@ from reservation.release_order import is_ordered
 from reservation.slots import Reserved, is_released
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
+from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
@@ -67,12 +69,13 @@ class CoordinatorState(Known):
             agenda.dirty.clear()
             agenda.cycle_wanted = False
             return []
+        follow_queues(self, moment)
         if due:
             agenda.dirty |= agenda.late  # a decision must know where each pod is
         actions = self._advance_dirty(moment)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
-        settle_trials(self, moment)
+        actions += settle_trials(self, moment)
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)
         actions += report(self, moment)
@@ -163,6 +166,7 @@ class CoordinatorState(Known):
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
         """Bring a gang forward; keys without a meaning are told of any RayCluster."""
         self.cycles.looked_at.add(key)
+        self.agenda.in_turn.pop(key, None)
         news = self.unknown_keys.news(key, scene.moment.now)
         actions = [*news, *self._advance_gang(key, scene)]
         self._bound_waiting(key)
@@ -225,9 +229,16 @@ class CoordinatorState(Known):
         return [pod for pod in pods if is_released(pod)] if self._is_out(key) else pods
 
     def _is_out(self, key: GangKey) -> bool:
-        """Whether there is a RayCluster of this name and it is no gang."""
-        cluster = self.cache.clusters.get(key)
-        return cluster is not None and not self._concerns_us(key, cluster)
+        """Whether there is a RayCluster of this name and it is no gang.
+
+        The record of one that was opted out may stay, for the queue that its pods count in.
+        """
+        cluster, gang = self.cache.clusters.get(key), self.cache.gangs.get(key)
+        if cluster is None:
+            return False
+        if gang is not None and gang.status.reason == Reason.OPTED_OUT:
+            return opt_in_of(cluster, self.cache).answer is Answer.NO
+        return not self._concerns_us(key, cluster)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

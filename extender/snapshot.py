@@ -32,6 +32,7 @@ from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
 from scheduling.model.placement import Assignment, Placement
 from scheduling.model.pod import HIGHEST_PRIORITY
+from scheduling.model.verdict import Reason
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 
@@ -358,7 +359,8 @@ def _key(gang: Gang) -> GangKey:
 def _guarded(gang: Gang) -> GuardedGang:
     owners = (o.uid for o in gang.metadata.owner_references if o.kind == "RayCluster")
     minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
-    owner = next(owners, "")
+    # The Gang of a RayCluster that was opted out guards nothing: its pods are like any others.
+    owner = "" if gang.status.reason == Reason.OPTED_OUT else next(owners, "")
     return GuardedGang(owner, _slots_by_node(gang) if owner else {}, minimum)
 
 

@@ -91,6 +91,20 @@ def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
     return [WriteGangStatus(key, meta.uid, meta.resource_version, status, decides=False)]
 
 
+def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
+    """Have the Gang of what was opted out reserve nothing; it says in which queue pods count."""
+    meta, status = gang.metadata, gang.status
+    if status.reason == Reason.OPTED_OUT and status.placement is None:
+        return []
+    said = _without_placement(gang, epoch)
+    told = {
+        **{key: value for key, value in said.items() if key != "evictions"},  # it runs on
+        "reason": Reason.OPTED_OUT,
+        "message": f"opted out: what its pods use counts in queue {gang.spec.queue} until they end",
+    }
+    return [WriteGangStatus(key, meta.uid, meta.resource_version, told, decides=False)]
+
+
 def outlived_by(gang: Gang) -> str:
     """Say why a RayCluster gets no Gang while an earlier one's is there; empty if it soon goes."""
     meta = gang.metadata

@@ -5,7 +5,7 @@ Then it is decided, and written to the Gang. Only what is written is carried out
 the pods that it covers are no members any more. A new leader reads it off the record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
 NAMED = 3  # pods; a message counts the others
+BY_BUDGET = "a PodDisruptionBudget forbids it"
+REFUSED = "the API server refuses it"
 REFUSAL_LIMIT = 300  # characters of what the API server says
 FIRST_KEEP = 60.0  # seconds for which a part is not chosen again whose eviction would be refused
 LAST_KEEP = 600.0
@@ -30,7 +32,8 @@ class Ending:
     """What of a gang is to end: the replicas named, or the whole gang where none is.
 
     `reason` and `message` say why; `since` is when it was decided (RFC 3339). `preemptor` is the
-    gang that it ends for, None where it ends for its own sake.
+    gang that it ends for, None where it ends for its own sake, and `preemptor_uid` tells its
+    RayCluster from another one of the same name; empty where an earlier release wrote it down.
     """
 
     reason: Reason
@@ -38,6 +41,7 @@ class Ending:
     since: str
     preemptor: GangKey | None = None
     replicas: tuple[str, ...] = ()
+    preemptor_uid: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -63,13 +67,15 @@ class Probe:
     """An ending that is proposed: what the API server says to a dry run of it.
 
     `asked` are the uids of the pods (or of the RayJob) that it is being asked for, `accepted` those
-    that it would let go. `refusal` is what it said against one, and `refused` the uid of that.
+    that it would let go. `refusal` is what it said against one, `in_short` what gangs of other
+    namespaces are told of that, and `refused` the uid of the pod.
     """
 
     ending: Ending
     asked: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
     refusal: str = ""
+    in_short: str = REFUSED
     refused: str = ""
     passed: bool = False
 
@@ -78,24 +84,35 @@ class Probe:
         """Whether there is nothing to ask any more."""
         return self.passed or bool(self.refusal)
 
-    def heard(self, uid: str, refusal: str) -> None:
+    def heard(self, uid: str, refusal: str, in_short: str) -> None:
         """Take in an answer; an empty one is a yes."""
         if uid in self.asked:
             self.asked.discard(uid)
             if refusal and not self.refusal:
-                self.refusal, self.refused = refusal, uid
+                self.refuse(refusal, in_short, uid)
         if not refusal:
             self.accepted.add(uid)
+
+    def refuse(self, refusal: str, in_short: str, uid: str) -> None:
+        """Note what is against the eviction of a pod."""
+        self.refusal, self.in_short, self.refused = refusal, in_short, uid
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Why a part cannot be taken, until when, for how long that was said, and if that is over."""
+    """Why a part cannot be taken, until when, for how long that was said, and if that is over.
+
+    `in_short` is what gangs of other namespaces are told.
+    """
 
     because: str
+    in_short: str
     until: float
     seconds: float
     reopened: bool = False
+
+
+NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -153,16 +170,16 @@ class Eviction:
         self.endings, self.begun, self.refusal, self.text = (), False, "", ""
         self.is_news = True
 
-    def keep(self, part: str, because: str, now: float) -> None:
+    def keep(self, part: str, because: str, in_short: str, now: float) -> None:
         """Note that a part cannot be taken; it is asked for again after a time that doubles."""
         before = self.kept.get(part)
         seconds = min(LAST_KEEP, 2 * before.seconds) if before is not None else FIRST_KEEP
-        self.kept[part] = Kept(because[:REFUSAL_LIMIT], now + seconds, seconds)
+        self.kept[part] = Kept(because[:REFUSAL_LIMIT], in_short, now + seconds, seconds)
 
-    def kept_because(self, part: str, now: float) -> str:
-        """Say why a part cannot be taken now; empty where it can."""
+    def kept_now(self, part: str, now: float) -> Kept:
+        """Return why a part cannot be taken now; `NOT_KEPT` where it can."""
         kept = self.kept.get(part)
-        return kept.because if kept is not None and now < kept.until else ""
+        return kept if kept is not None and now < kept.until else NOT_KEPT
 
     def refused(self, now: float, refusal: str) -> None:
         """Note that an eviction failed: the next one waits. An empty refusal was no judgement."""
@@ -209,21 +226,26 @@ def replicas(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> Mapping[st
     return {pod.uid: replica_of(pod, n) for pod, n in members if n is not None}
 
 
-def spare_replicas(standing: Standing) -> dict[str, tuple[ObservedPod, ...]]:
+def spare_replicas(
+    standing: Standing, ending: Container[str] = ()
+) -> dict[str, tuple[ObservedPod, ...]]:
     """Return the replicas on nodes beyond the minimum, with their pods.
 
     Slots without a pod are no part of them: what runs must not end while the minimum has a slot
-    alone.
+    alone. Nor are pods that end already (`ending`, by uid), also before that is written.
     """
-    return {name: pods for each in standing for name, pods in _spare(each)}
+    return {name: pods for each in standing for name, pods in _spare(each, ending)}
 
 
-def _spare(each: PodSetStanding) -> Iterator[tuple[str, tuple[ObservedPod, ...]]]:
+def _spare(
+    each: PodSetStanding, ending: Container[str]
+) -> Iterator[tuple[str, tuple[ObservedPod, ...]]]:
     """Those that are not ready end first, so that the minimum keeps those that are."""
     hosts = each.terms.hosts
     found: dict[str, list[ObservedPod]] = {}
     for pod in each.settled:
-        found.setdefault(replica_of(pod, hosts), []).append(pod)
+        if pod.uid not in ending:
+            found.setdefault(replica_of(pod, hosts), []).append(pod)
     halves = found.pop("", [])
     whole = {name: pods for name, pods in found.items() if len(pods) == hosts and hosts}
     best = sorted(whole, key=lambda name: (_unfit(whole[name]), name))
@@ -268,6 +290,7 @@ def _json(ending: Ending) -> dict[str, Any]:
         "message": ending.message,
         "since": ending.since,
         "preemptor": str(ending.preemptor) if ending.preemptor is not None else "",
+        "preemptorUid": ending.preemptor_uid,
         "replicas": list(ending.replicas),
     }
     return {key: value for key, value in written.items() if value}
@@ -282,6 +305,7 @@ def endings_recorded(written: Iterable[GangEviction]) -> tuple[Ending, ...]:
             each.since,
             _key(each.preemptor),
             each.replicas,
+            each.preemptor_uid,
         )
         for each in written
     )

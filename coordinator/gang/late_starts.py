@@ -80,7 +80,7 @@ def cause_in_words(late: LateStarts, timeouts: Timeouts) -> str:
 
 def pause_in_words(late: LateStarts) -> str:
     """Say until when the gang waits."""
-    return f"the gang may start again from {_stamp(late.not_before)} on"
+    return f"the gang may start again from {stamp_of(late.not_before)} on"
 
 
 def late_starts_json(late: LateStarts | None) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def late_starts_json(late: LateStarts | None) -> dict[str, Any]:
     if late is None:
         return {}
     of = {"generation": late.of.generation, "retry": late.of.retry}
-    return {"count": late.count, "notBefore": _stamp(late.not_before)} | {
+    return {"count": late.count, "notBefore": stamp_of(late.not_before)} | {
         key: value for key, value in of.items() if value
     }
 
@@ -101,6 +101,7 @@ def late_starts_recorded(written: GangLateStarts | None) -> LateStarts | None:
     return LateStarts(written.count, moment_of(written.not_before), edition)
 
 
-def _stamp(moment: float) -> str:
+def stamp_of(moment: float) -> str:
+    """Write a time down to the second (RFC 3339)."""
     found = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
     return found.replace("+00:00", "Z")

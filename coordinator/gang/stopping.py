@@ -30,9 +30,10 @@ class EvictPods:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Leave the gang alone, and why."""
+    """Leave the gang alone, and why; `in_short` is what gangs of other namespaces are told."""
 
     because: str
+    in_short: str = "a RayJob might be lost"
 
 
 Way = Suspend | EvictPods | Keep

@@ -268,8 +268,8 @@ class Retreat:
     """Gives the placement up because a release is refused. Written by `reconcile.retreating`.
 
     `refused_since`: a release is refused and nothing runs. `under_way`: the placement is given up
-    once no release can arrive any more. `count`, which holds until `until`, is how often that was,
-    and `text` says why the last time.
+    once no release can arrive any more. `count` is how often that was, which the record holds; it
+    is a setback until `until` (seconds since 1970). `text` says why the last time.
     """
 
     refused_since: float | None = None

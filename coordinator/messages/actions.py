@@ -1,6 +1,6 @@
 """The actions of the coordinator: each is one write to the API server.
 
-Each action is one write to the API server, or one line to the log, complete in itself: the
+Each action is one request to the API server, or one line to the log, complete in itself: the
 executor needs nothing but the action to carry it out. `uid` and `resource_version` are tests: a
 write that was decided on an older object fails instead of doing harm.
 """
@@ -120,6 +120,14 @@ class TryEviction:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadBudgets:
+    """Read the disruption budgets of a namespace: pods there are to be evicted for a gang."""
+
+    gang: GangKey
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
 class EvictPod:
     """Evict a pod: it ends in its grace period, where no disruption budget is against it."""
 
@@ -230,6 +238,7 @@ GangAction = (
     | NominatePod
     | DeletePod
     | TryEviction
+    | ReadBudgets
     | EvictPod
     | TrySuspension
     | SuspendRayJob

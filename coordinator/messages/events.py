@@ -7,6 +7,7 @@ and time. A failed write is an event like any other, never an exception that cro
 from dataclasses import dataclass
 from enum import IntFlag
 
+from kube.codec.budget import Budget
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -264,12 +265,26 @@ class PodPatchEnded:
 class EvictionTried:
     """The dry run of an eviction, or of a suspension, ended; None: it would be accepted.
 
-    `uid` is that of the pod or of the RayJob.
+    `uid` is that of the pod or of the RayJob. `by_budget`: a disruption budget is against it.
     """
 
     gang: GangKey
     uid: str
     refusal: str | None
+    by_budget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetsRead:
+    """The disruption budgets of a namespace were read, for pods that are to end for a gang.
+
+    `error` is None where they were, else why not.
+    """
+
+    gang: GangKey
+    namespace: str
+    budgets: tuple[Budget, ...]
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +349,7 @@ Event = (
     | QueueWriteEnded
     | PodPatchEnded
     | EvictionTried
+    | BudgetsRead
     | RayJobWriteEnded
     | NominationEnded
     | SchedulerSeen

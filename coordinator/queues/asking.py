@@ -50,7 +50,8 @@ def _line_up(known: Known, key: GangKey) -> None:
     view, cycles = known.views.get(key), known.cycles
     asked = question_of(view) if view is not None else None
     in_line = asked is not None and not known.waiting_limit.is_beyond(key)
-    if asked is None or not in_line or asked.queue not in cycles.waiting.tree.index:
+    works = asked is not None and asked.queue in cycles.waiting.tree.index
+    if asked is None or not in_line or not works or asked.queue in known.queues.faults:
         cycles.waiting.drop(key)
         cycles.ages.drop(key)
     else:

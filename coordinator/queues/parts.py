@@ -3,11 +3,12 @@
 All that a gang holds is in one of its parts, so that what a cycle counts is what is there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from coordinator.gang.eviction import spare_replicas
+from coordinator.gang.eviction import covered, spare_replicas
 from coordinator.gang.stopping import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
@@ -17,6 +18,7 @@ from coordinator.reconcile.understanding import opt_in_of
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.ray_cluster import Answer, is_terminating
+from reservation.slots import Reserved, Slot, slot_of, take_slot
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
@@ -77,8 +79,8 @@ def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> 
         first = _minimum(view, queue, known, moment)
         yield from _of_gang(view, first, pods, moment)
     if stuck:
-        kept = replace(first, replica=STUCK, kept_because=NOT_GONE, is_ending=False)
-        yield replace(kept, room=_room(stuck))
+        part = replace(first, replica=STUCK, room=_room(stuck), is_ending=False)
+        yield replace(part, kept_because=NOT_GONE, kept_in_short=NOT_GONE)
 
 
 def _ask_again(key: GangKey, known: Known, moment: Moment) -> None:
@@ -104,32 +106,74 @@ def _of_gang(
 
 
 def _of_running(
-    view: GangView, first: GangPart, pods: Iterable[ObservedPod], moment: Moment
+    view: GangView, first: GangPart, pods: Sequence[ObservedPod], moment: Moment
 ) -> Iterator[GangPart]:
     """Share out what a gang holds: replicas beyond the minimum, pods that end, and the rest."""
+    slots, ends = _Slots(view.reservation.reserved), _ending(view, pods)
     left = {pod.uid: pod for pod in pods}
     spare = (
         []
         if first.kept_because == OPTED_OUT
-        else sorted(spare_replicas(view.survey.standing).items())
+        else sorted(spare_replicas(view.survey.standing, ends).items())
     )
     found = []
     for name, members in spare:
         mine = [left.pop(pod.uid) for pod in members if pod.uid in left]
-        because = view.eviction.kept_because(name, moment.now)
-        found.append(replace(first, replica=name, room=_room(mine), kept_because=because))
-    gone = [pod for pod in left.values() if pod.terminating or pod.uid in view.pod_writes.leaving]
+        kept = view.eviction.kept_now(name, moment.now)
+        room = (*_room(mine), *slots.of(members))
+        part = replace(first, replica=name, room=room)
+        found.append(replace(part, kept_because=kept.because, kept_in_short=kept.in_short))
+    gone = [pod for pod in left.values() if pod.terminating or pod.uid in ends]
     for pod in gone:
         del left[pod.uid]
-    yield replace(first, room=(*_room(left.values()), *_reserved(view)))
+    going = slots.taken(slot for uid, slot in view.eviction.slots.items() if uid in ends)
+    yield replace(first, room=(*_room(left.values()), *slots.left()))
     yield from found
-    if gone:
-        yield replace(first, replica=ENDING, room=_room(gone), kept_because="", is_ending=True)
+    if gone or going:
+        room = (*_room(gone), *going)
+        yield replace(first, replica=ENDING, room=room, kept_because="", is_ending=True)
+
+
+class _Slots:
+    """The slots that no pod holds yet: those of surplus that is on its way, and the rest.
+
+    The room of surplus that is stopped before it is bound is free once its pods are gone.
+    """
+
+    def __init__(self, reserved: Reserved) -> None:
+        self._requests, self._open = reserved.requests, Counter(reserved.slots)
+        self._room = Counter(reserved.room)
+
+    def of(self, pods: Iterable[ObservedPod]) -> Room:
+        """Take out the slots that pods are on their way to."""
+        unbound = (pod for pod in pods if not pod.holds)
+        slots = (slot_of(pod, pod.settled_on) for pod in unbound)
+        return self.taken(slot for slot in slots if slot is not None)
+
+    def taken(self, slots: Iterable[Slot]) -> Room:
+        """Take slots out; those that are held by now are no room of their own."""
+        mine = [slot for slot in slots if take_slot(self._open, slot)]
+        room = tuple((slot.node, self._requests[slot.kind]) for slot in mine)
+        self._room.subtract(room)
+        return room
+
+    def left(self) -> Room:
+        """Return the room of those that were not taken out."""
+        return _multiplied(+self._room)
+
+
+def _ending(view: GangView, pods: Sequence[ObservedPod]) -> set[str]:
+    """Return the uids of the pods that are to end, also where that is not written yet."""
+    endings, terms = view.eviction.endings, view.understood.terms
+    on_their_way = (pod for each in view.survey.standing for pod in each.settled)
+    members = {pod.uid: pod for pod in (*pods, *on_their_way)}.values()
+    decided = (pod.uid for each in endings for pod in covered(each, terms, members))
+    return view.pod_writes.leaving.union(decided)
 
 
 def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPart:
     """Describe the gang, without what it holds."""
-    cluster = known.cache.clusters[view.key]
+    cluster, kept = known.cache.clusters[view.key], _kept(view, queue, known, moment)
     return GangPart(
         gang=view.key,
         replica="",
@@ -137,18 +181,20 @@ def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPa
         priority=view.understood.priority,
         admitted=began(view) or 0.0,
         room=(),
-        kept_because=_kept_because(view, queue, known, moment),
+        kept_because=kept.because,
+        kept_in_short=kept.in_short,
         is_ending=view.eviction.whole is not None or is_terminating(cluster),
     )
 
 
-def _kept_because(view: GangView, queue: str, known: Known, moment: Moment) -> str:
+def _kept(view: GangView, queue: str, known: Known, moment: Moment) -> Keep:
+    """Say why the gang cannot be stopped; nothing where it can."""
     cluster = known.cache.clusters[view.key]
     if opt_in_of(cluster, known.cache).answer is Answer.NO:
-        return OPTED_OUT
+        return Keep(OPTED_OUT, OPTED_OUT)
     way = way_in(known.cache, known.queues, cluster, queue)
-    kept = view.eviction.kept_because("", moment.now)
-    return way.because if isinstance(way, Keep) else kept
+    kept = view.eviction.kept_now("", moment.now)
+    return way if isinstance(way, Keep) else Keep(kept.because, kept.in_short)
 
 
 def _has_outlived(view: GangView | None, known: Known, moment: Moment) -> bool:
@@ -171,6 +217,7 @@ def _stray(key: GangKey, queue: str, pods: list[ObservedPod]) -> GangPart:
         admitted=0.0,
         room=_room(pods),
         kept_because=kept,
+        kept_in_short=kept,
         is_ending=ends,
     )
 
@@ -180,7 +227,11 @@ def _room(pods: Iterable[ObservedPod]) -> Room:
 
 
 def _reserved(view: GangView) -> Room:
+    return _multiplied(view.reservation.reserved.room)
+
+
+def _multiplied(room: Mapping[tuple[str, Requests], int]) -> Room:
     return tuple(
         (node, tuple((resource, amount * pods) for resource, amount in requests))
-        for (node, requests), pods in view.reservation.reserved.room.items()
+        for (node, requests), pods in room.items()
     )

@@ -23,6 +23,16 @@ BUILT_IN = Queue(DEFAULT_QUEUE)
 ENDING = "the GangQueue is being deleted: it goes once none of its gangs holds anything"
 
 
+class Outward(NamedTuple):
+    """What gangs depend on: the queues that they may use, and of their own queue all but its size.
+
+    How much the queue may hold is a matter of cycles. `by_queue` has the rest by name.
+    """
+
+    selections: Selections = NO_SELECTIONS
+    by_queue: Mapping[str, object] = MappingProxyType({})
+
+
 class QueueRegistry:
     """All GangQueues by name. Every change makes new values of what is derived from them."""
 
@@ -30,6 +40,11 @@ class QueueRegistry:
         self.objects: dict[str, GangQueue] = {}
         self._derived: Derived | None = None
         self._selections = NO_SELECTIONS
+
+    @property
+    def outward(self) -> Outward:
+        """What gangs depend on: the same object until a GangQueue changes."""
+        return self._now.outward
 
     def put(self, found: GangQueue) -> bool:
         """Take in a GangQueue; say whether that changes any rule."""
@@ -106,8 +121,7 @@ class QueueRegistry:
 
         A resource is limited where the queue, one above it or one below it names it.
         """
-        at = self.tree.index.get(name)
-        return at is None or name in self.faults or bool(self.tree.limited[at].any())
+        return name in self.faults or self.tree.is_limited(name)
 
 
 def _selectors(queues: Mapping[str, Queue]) -> Mapping[str, object]:
@@ -122,6 +136,7 @@ class Derived(NamedTuple):
     faults: Mapping[str, str]
     tree: QuotaTree
     node_rules: Mapping[str, NodeRules]
+    outward: Outward
 
 
 def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
@@ -140,7 +155,22 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     same = _selectors(rules) == _selectors(before.queues)
     selections = before if same else Selections(MappingProxyType(rules))
     stopped = MappingProxyType({**ending, **broken})
-    return Derived(MappingProxyType(rules), selections, stopped, tree, node_rules(tree))
+    nodes = node_rules(tree)
+    of_specs = {
+        name: (found.spec.preemption, found.spec.timeouts) for name, found in objects.items()
+    }
+    by_queue = {
+        name: (
+            *of_specs[name],
+            stopped.get(name),
+            nodes.get(name),
+            rule.duration,
+            tree.is_limited(name),
+        )
+        for name, rule in rules.items()
+    }
+    outward = Outward(selections, MappingProxyType(by_queue))
+    return Derived(MappingProxyType(rules), selections, stopped, tree, nodes, outward)
 
 
 def _stopped(queue: Queue) -> Queue:

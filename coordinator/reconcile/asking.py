@@ -74,7 +74,9 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
 def _setbacks(look: Look) -> int:
     """Count how often the gang gave its room back of late: it comes later, and stops none."""
     retreat = look.view.retreat
-    return (retreat.count if retreat.until > look.now else 0) + timing_out.setbacks(look)
+    return (retreat.count if retreat.until > look.scene.moment.wall else 0) + timing_out.setbacks(
+        look
+    )
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

@@ -4,11 +4,11 @@ Nothing is evicted before the record says so, and from then on the pods are no m
 kept for them, and no pod is released in their place. What was begun of a whole gang is finished.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction import Ending, covered, left_in_words, replicas
+from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
 from coordinator.gang.stopping import Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
@@ -23,7 +23,7 @@ from coordinator.reconcile.asking import ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.probing import way_of
+from coordinator.reconcile.probing import deletes_in_the_end, way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.understanding import expect_deletions, understand
@@ -33,8 +33,10 @@ from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import HEAD
 from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import is_suspended_by_muster
-from reservation.edits import without_slots
-from reservation.slots import Slots, slot_of
+from reservation.edits import merged, placement_from_pins, without_slots
+from reservation.slots import Slots, slot_of, taken_slots
+from scheduling.model.gang import PendingGang
+from scheduling.model.queue import Reclaim, WithinQueue
 
 AT_ONCE = 16
 """Evictions of one gang that are under way at one time."""
@@ -80,9 +82,11 @@ def settle_endings(look: Look) -> Done:
     if eviction.whole is not None:
         return _settle_whole(look, eviction.whole)
     if eviction.endings:
+        before = _ending_pods(look)
         settled = (_settled(look, each) for each in eviction.endings)
         eviction.endings = tuple(each for each in settled if each.replicas)
         eviction.text = "; ".join(each.in_words() for each in eviction.endings)
+        return _return_slots(look, before)
     return NOTHING_DONE
 
 
@@ -145,10 +149,12 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
     undo = _may_be_undone(look) and look.scene.sighted
-    if undo and eviction.refusal:
-        eviction.keep("", eviction.refusal, look.now)
-    if undo and (eviction.refusal or _is_needless(look, ending) or _must_be_kept(look)):
+    is_refused = bool(eviction.refusal) and not deletes_in_the_end(view, look.scene.queues)
+    if undo and is_refused:
+        eviction.keep("", eviction.refusal, REFUSED, look.now)
+    if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
+        _return_slots(look, look.pods)
     elif is_under_way(view) and not left and withdraw(look, gated(look.pods)):
         view.reservation.placement = None
         view.repairs.pod_removed = True
@@ -169,14 +175,32 @@ def _may_be_undone(look: Look) -> bool:
 
 
 def _is_needless(look: Look, ending: Ending) -> bool:
-    """Say whether the gang that it is for is gone, or waits for its minimum no more."""
+    """Say whether the gang that it is for is gone, waits no more, or may not stop this one."""
     key, scene = ending.preemptor, look.scene
     if key is None:
         return False
     cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
     if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
         return True
-    return view is not None and not view.asks_for_minimum
+    if ending.preemptor_uid not in ("", cluster.metadata.uid):
+        return True
+    return view is not None and not (view.asks_for_minimum and _may_stop(view, look))
+
+
+def _may_stop(preemptor: GangView, look: Look) -> bool:
+    """Say whether the GangQueue of a gang lets it stop this one still; quota is not judged again.
+
+    Without a GangQueue there is nothing that could have changed.
+    """
+    asked, queues, mine = preemptor.queueing.asked, look.scene.queues, look.view
+    if not isinstance(asked, PendingGang) or asked.queue not in queues.objects:
+        return True
+    rules, is_lower = queues.queue(asked.queue), mine.understood.priority < asked.priority
+    if mine.understood.terms is not None and asked.queue == mine.understood.terms.queue:
+        return is_lower and rules.within_queue is WithinQueue.LOWER_PRIORITY
+    if rules.reclaim is Reclaim.LOWER_PRIORITY:
+        return is_lower
+    return rules.reclaim is Reclaim.ANY
 
 
 def _settled(look: Look, ending: Ending) -> Ending:
@@ -187,6 +211,23 @@ def _settled(look: Look, ending: Ending) -> Ending:
         pods = [pod for pod in pods if pod.terminating or pod.uid in writes.deleted]
     left = set(replicas(terms, pods).values())
     return replace(ending, replicas=tuple(each for each in ending.replicas if each in left))
+
+
+def _return_slots(look: Look, pods: Iterable[ObservedPod]) -> Done:
+    """Give those of these pods their slots back that stay: these were dropped with the decision.
+
+    A pod without one would take that of the next that is placed there.
+    """
+    placed, ends = look.view.reservation, {pod.uid for pod in _ending_pods(look)}
+    stay = {pod.uid for pod in pods if pod.alive and pod.uid not in ends}
+    if not stay or placed.placement is None:
+        return NOTHING_DONE
+    _, homeless = taken_slots(placed.placement, look.pods)
+    back = placement_from_pins(pod for pod in homeless if pod.uid in stay)
+    if back is None:
+        return NOTHING_DONE
+    placed.placement = merged(placed.placement, back, look.pods)
+    return SURVEY_AGAIN
 
 
 # --- what is written for it -----------------------------------------------------------------------

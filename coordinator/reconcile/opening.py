@@ -3,6 +3,7 @@
 from coordinator.gang import adoption, ending
 from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
 from coordinator.gang.late_starts import late_starts_recorded
+from coordinator.gang.setbacks import refused_releases_recorded
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.recording import read_record
@@ -72,6 +73,7 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     view.eviction.endings = endings_recorded(gang.status.evictions)
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
     view.late = late_starts_recorded(gang.status.late_starts)
+    view.retreat = refused_releases_recorded(gang.status.refused_releases)
     view.notes.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
         if condition.type == EVICTED:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
 from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
+from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
@@ -36,13 +37,20 @@ def way_in(cache: ClusterCache, queues: QueueRegistry, cluster: RayCluster, queu
     return way_to_stop(cluster, owner, queue, jobs_may_be_lost=allowed)
 
 
+def deletes_in_the_end(view: GangView, queues: QueueRegistry) -> bool:
+    """Say whether the gang's queue has pods deleted whose eviction is refused for long."""
+    terms = view.understood.terms
+    rules = queues.preemption(terms.queue if terms is not None else "")
+    return rules.delete_after_seconds is not None
+
+
 def _ask(look: Look, probe: Probe) -> Iterator[Action]:
     if probe.is_over or not look.scene.sighted:
         return
     way = way_of(look) if probe.ending.is_whole else None
     match way:
-        case Keep(because):
-            probe.refusal = because
+        case Keep(because, in_short):
+            probe.refuse(because, in_short, "")
         case Suspend(job):
             yield from _ask_for_job(look, probe, job)
         case _:

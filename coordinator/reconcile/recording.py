@@ -47,6 +47,15 @@ def clear_away(look: Look, gang: Gang) -> list[Action]:
     return actions
 
 
+def keep_queue(look: Look, gang: Gang) -> list[Action]:
+    """Have the record of what was opted out say no more than the queue that its pods count in."""
+    if not _is_writable(look):
+        return []
+    actions = ending.keep_queue(look.view.key, gang, look.scene.epoch)
+    look.view.record.writing = bool(actions)
+    return actions
+
+
 def write_record(look: Look) -> Done:
     """Create the Gang, or bring its spec, then its status in line."""
     return Done(_write(look)) if _is_writable(look) else NOTHING_DONE

@@ -1,5 +1,7 @@
 """Gives the room back of a gang that cannot begin, because a release is refused for ever."""
 
+from math import floor
+
 from coordinator.gang import repair
 from coordinator.reconcile.fences import withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
@@ -34,5 +36,7 @@ def _give_up(look: Look) -> Done:
     look.view.reservation.placement = None
     state.refused_since, state.under_way = None, False
     state.count += 1
-    state.until = look.now + look.scene.patience.setback_after(state.count)
+    state.until = float(
+        floor(look.scene.moment.wall + look.scene.patience.setback_after(state.count))
+    )
     return SURVEY_AGAIN

@@ -14,6 +14,7 @@ from coordinator.gang.eviction import endings_json
 from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
+from coordinator.gang.setbacks import refused_releases_json
 from coordinator.gang.view import GangView
 from coordinator.reconcile.waiting import Waits, in_words, short, waiting
 from coordinator.record.status import pruned
@@ -170,6 +171,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
     status["evictions"] = endings_json(view.eviction.endings)
     status["lateStarts"] = late_starts_json(view.late)
+    status["refusedReleases"] = refused_releases_json(view.retreat)
     return _filled(status)
 
 

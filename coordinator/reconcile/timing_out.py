@@ -26,7 +26,7 @@ def time_out(look: Look) -> Done:
     due, wall = _due_at(look), look.scene.moment.wall
     if due is None or wall < due or not look.scene.sighted or view.eviction.whole is not None:
         return NOTHING_DONE
-    if view.eviction.kept_because("", look.now):
+    if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
     timeouts = timeouts_of(look)
     if not _is_counted(view.late, due - (timeouts.ready_seconds or 0)):

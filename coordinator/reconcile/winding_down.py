@@ -8,9 +8,12 @@ from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.recording import clear_away, sync_record, write_record
+from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record
 from coordinator.reconcile.releases import release_unpinned
 from coordinator.reconcile.understanding import expect_deletions, understand
+from coordinator.record.spec import is_of
+from kube.objects.gang import Gang
+from reservation.slots import is_released
 from scheduling.model.verdict import Reason
 
 OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
@@ -79,11 +82,21 @@ def _leave(look: Look) -> None:
     if reservation.placement is not None:
         run(GIVE_ROOM_BACK, look)
     if reservation.placement is None:
-        look.actions += [*release_unpinned(look), *_delete_record(look)]
+        look.actions += [*release_unpinned(look), *_end_record(look)]
     elif look.view.record.gang is not None:
         run((write_record,), look)
 
 
-def _delete_record(look: Look) -> list[Action]:
+def _end_record(look: Look) -> list[Action]:
+    """Delete the record; not while it alone says whose quota the pods use that Muster placed."""
     gang = look.scene.cache.gangs.get(look.view.key)
-    return clear_away(look, gang) if gang is not None else []
+    if gang is None:
+        return []
+    return keep_queue(look, gang) if _uses_quota(look, gang) else clear_away(look, gang)
+
+
+def _uses_quota(look: Look, gang: Gang) -> bool:
+    queues, queue = look.scene.queues, gang.spec.queue
+    if not is_of(gang, look.view.cluster_uid) or queue not in queues.objects:
+        return False
+    return queues.has_quota(queue) and any(is_released(pod) and pod.holds for pod in look.pods)

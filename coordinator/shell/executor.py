@@ -26,6 +26,7 @@ from coordinator.messages.actions import (
     LogDecision,
     NominatePod,
     PatchGangSpec,
+    ReadBudgets,
     Regarding,
     ReleasePod,
     ResumeRayJob,
@@ -37,6 +38,7 @@ from coordinator.messages.actions import (
     WriteQueueStatus,
 )
 from coordinator.messages.events import (
+    BudgetsRead,
     Event,
     EvictionTried,
     GangGone,
@@ -55,9 +57,18 @@ from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
 from coordinator.shell.stopper import Stopper
 from coordinator.shell.write_lanes import Lanes
-from kube.api.client import Client
-from kube.api.errors import ApiError, Conflict, Invalid, KubeError, NotFound, is_of_what_goes
-from kube.api.resources import GANG_QUEUES, GANGS, PODS
+from kube.api.client import Client, decode
+from kube.api.errors import (
+    ApiError,
+    Conflict,
+    Invalid,
+    KubeError,
+    NotFound,
+    is_of_budget,
+    is_of_what_goes,
+)
+from kube.api.resources import BUDGETS, GANG_QUEUES, GANGS, PODS
+from kube.codec.budget import Budget, budget_of
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod_patches import (
     Operation,
@@ -68,6 +79,7 @@ from kube.codec.pod_patches import (
 )
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
+from kube.objects.policy import BudgetList
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayJob
 from scheduling.model.gang import GangKey
@@ -362,25 +374,34 @@ class Executor:
     @_do.register
     async def _try_eviction(self, action: TryEviction) -> list[Event]:
         request = self._stopper.try_to_evict(action.namespace, action.name, action.uid)
-        return [EvictionTried(action.gang, action.uid, await self._refusal_of(request))]
+        return [await self._tried(action.gang, action.uid, request)]
 
     @_do.register
     async def _try_suspension(self, action: TrySuspension) -> list[Event]:
         request = self._stopper.try_to_suspend(action.job, action.suspended_for)
-        uid = action.job.metadata.uid
-        return [EvictionTried(action.gang, uid, await self._refusal_of(request))]
+        return [await self._tried(action.gang, action.job.metadata.uid, request)]
 
-    async def _refusal_of(self, dry_run: Awaitable[None]) -> str | None:
-        """Return what the API server said against a dry run; what is gone is in no way."""
+    async def _tried(self, gang: GangKey, uid: str, dry_run: Awaitable[None]) -> EvictionTried:
+        """Return what the API server said to a dry run; what is gone is in no way."""
         try:
             await dry_run
         except NotFound:
-            return None
+            return EvictionTried(gang, uid, None)
         except KubeError as error:
             EVICTIONS.labels("would_be_refused").inc()
-            return str(error)
+            return EvictionTried(gang, uid, str(error), is_of_budget(error))
         EVICTIONS.labels("would_be_accepted").inc()
-        return None
+        return EvictionTried(gang, uid, None)
+
+    @_do.register
+    async def _read_budgets(self, action: ReadBudgets) -> list[Event]:
+        found: list[Budget] = []
+        try:
+            async for page in self._client.list(BUDGETS.path(action.namespace)):
+                found += map(budget_of, decode(page, BudgetList).items)
+        except KubeError as error:
+            return [BudgetsRead(action.gang, action.namespace, (), str(error))]
+        return [BudgetsRead(action.gang, action.namespace, tuple(found))]
 
     @_do.register
     async def _evict(self, action: EvictPod) -> list[Event]:

@@ -1,6 +1,8 @@
 """Lists the gangs to look at, now or at their time, and says whether a cycle is wanted."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.record.write_lines import WriteLines
@@ -8,20 +10,26 @@ from scheduling.model.gang import GangKey
 
 LATER = 0.5  # seconds; what only goes on as decided has its gang looked at so often
 
+AT_ONCE = 200
+"""So many gangs are looked at in one step where all have to be: some 50 ms. Others are decided, and
+what else happened is taken in, between two steps."""
+
 
 @dataclass
 class Agenda:
     """What is to be done next.
 
     `dirty` are the gangs to look at now, `late` those that are looked at in a moment or before the
-    next cycle, `wake_at` when time alone asks for a look. `refresh_at` is when numbers are to be
-    worked out anew, `cycled_at` when the last cycle was. `lines` are the gangs whose status waits
-    for its turn to be written.
+    next cycle, `wake_at` when time alone asks for a look, `in_turn` those looked at a few at a
+    time, from `turn_at` on. `refresh_at` is when numbers are to be worked out anew, `cycled_at`
+    when the last cycle was. `lines` are the gangs whose status waits for its turn to be written.
     """
 
     dirty: set[GangKey] = field(default_factory=set)
     late: set[GangKey] = field(default_factory=set)
     wake_at: dict[GangKey, float] = field(default_factory=dict)
+    in_turn: dict[GangKey, None] = field(default_factory=dict)
+    turn_at: float | None = None
     cycle_wanted: bool = False
     refresh_at: float | None = None
     cycled_at: float = 0.0
@@ -43,6 +51,17 @@ class Agenda:
         """Look at a gang at a moment, unless it is to be looked at before."""
         self.wake_at[key] = min(self.wake_at.get(key, at), at)
 
+    def look_in_turn(self, keys: Iterable[GangKey], now: float) -> None:
+        """Look at gangs, at the first of them in this step."""
+        self.in_turn.update(dict.fromkeys(keys))
+        self._take_turn(now)
+
+    def _take_turn(self, now: float) -> None:
+        for key in list(islice(self.in_turn, AT_ONCE)):
+            del self.in_turn[key]
+            self.dirty.add(key)
+        self.turn_at = now if self.in_turn else None
+
     def renew_soon(self) -> None:
         """Have the numbers of waiting gangs worked out anew when they are `QUIET_DELAY` old."""
         self.refresh_by(self.cycled_at + QUIET_DELAY)
@@ -57,6 +76,8 @@ class Agenda:
         for key in due:
             del self.wake_at[key]
         self.dirty |= due
+        if self.turn_at is not None:
+            self._take_turn(now)
         if self.refresh_at is not None and self.refresh_at <= now:
             self.refresh_at, self.cycle_wanted = None, True
 
@@ -64,5 +85,7 @@ class Agenda:
         """Drop what was planned by a leader."""
         self.late.clear()
         self.wake_at.clear()
+        self.in_turn.clear()
+        self.turn_at = None
         self.refresh_at, self.cycle_wanted = None, False
         self.lines.forget()

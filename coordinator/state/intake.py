@@ -8,6 +8,7 @@ from typing import Any
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    BudgetsRead,
     ClusterGone,
     ClusterSeen,
     CycleDue,
@@ -195,8 +196,7 @@ def _queue_write_ended(event: QueueWriteEnded, known: Known, moment: Moment) -> 
 
 
 def _queues_changed(known: Known) -> None:
-    """Have all gangs look for their queue again, and decide by the new rules."""
-    known.agenda.dirty |= set(known.views)
+    """Decide by the new rules; which gangs are to be looked at is seen once all events are in."""
     known.agenda.cycle_wanted = True
     known.reports.census.changed |= known.queues.objects.keys()
 
@@ -269,6 +269,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     PodGone: pod_intake.pod_gone,
     PodPatchEnded: pod_intake.patch_ended,
     EvictionTried: pod_intake.eviction_tried,
+    BudgetsRead: pod_intake.budgets_read,
     RayJobWriteEnded: _ray_job_write_ended,
     NominationEnded: pod_intake.nomination_ended,
     SchedulerSeen: _scheduler_seen,

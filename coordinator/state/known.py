@@ -13,7 +13,7 @@ from coordinator.gang.view import Attempts, GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
-from coordinator.queues.registry import BUILT_IN, QueueRegistry
+from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
 from coordinator.queues.reports import QueueReports
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.record.renewals import Renewals
@@ -21,6 +21,7 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
+from kube.codec.budget import Budget
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
@@ -36,15 +37,28 @@ class Resumption:
     attempts: Attempts = field(default_factory=Attempts)
 
 
+@dataclass(slots=True)
+class Trial:
+    """What is to end for a waiting gang: of each gang the replicas, none where all of it is.
+
+    `asked` are the namespaces whose disruption budgets are being read, or were; `budgets` are
+    those that were read, by namespace, and `unread` says of others why they were not.
+    """
+
+    chosen: Mapping[GangKey, tuple[str, ...]]
+    asked: set[str] = field(default_factory=set)
+    budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Term:
     """What a leader knows beyond what is observed; thrown away when its term ends.
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
-    earlier leader has seen gated, and may be releasing. `trials` are the gangs that others are to
-    be stopped for, with the replicas that are to end of each. `resumptions` are of the
-    RayJobs, by uid, that Muster suspended. `astray` are, by gang, the nodes on which nothing is
-    released until nominations to them are taken back.
+    earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
+    to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended. `astray`
+    are, by gang, the nodes on which nothing is released until nominations to them are taken back.
     """
 
     epoch: int = 0
@@ -53,7 +67,7 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
-    trials: dict[GangKey, Mapping[GangKey, tuple[str, ...]]] = field(default_factory=dict)
+    trials: dict[GangKey, Trial] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
     astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
 
@@ -84,8 +98,9 @@ class Cycles:
 class Known:
     """Everything the coordinator knows.
 
-    `blind` are the watches that are down. `came_at` is when a gated pod of any gang came last.
-    `scheduler` is the holder of kube-scheduler's Lease.
+    `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
+    `came_at` is when a gated pod of any gang came last. `scheduler` is the holder of
+    kube-scheduler's Lease.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -93,6 +108,7 @@ class Known:
     cache: ClusterCache = field(default_factory=ClusterCache)
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
     queues: QueueRegistry = field(default_factory=QueueRegistry)
+    followed: Outward = field(default_factory=Outward)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
@@ -121,7 +137,12 @@ class Known:
     def _ends(self) -> Iterator[float]:
         yield from self.agenda.wake_at.values()
         yield from (at for at in (self.agenda.lines.next_at,) if at is not None)
-        alone = (self.agenda.refresh_at, self.term.refusals.next_end, self.term.window.next_end)
+        alone = (
+            self.agenda.turn_at,
+            self.agenda.refresh_at,
+            self.term.refusals.next_end,
+            self.term.window.next_end,
+        )
         yield from (at for at in alone if at is not None)
         for each in self.term.resumptions.values():
             if each.attempts.not_before > float("-inf"):

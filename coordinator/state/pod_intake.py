@@ -1,15 +1,18 @@
 """Takes in what happened to pods, and how the writes to them ended."""
 
+from coordinator.gang.eviction import BY_BUDGET, REFUSED
 from coordinator.gang.expected_changes import goes_on, was_nominated
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    BudgetsRead,
     EvictionTried,
     NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
 )
+from coordinator.reconcile.probing import deletes_in_the_end
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
@@ -62,12 +65,28 @@ def patch_ended(event: PodPatchEnded, known: Known, moment: Moment) -> None:
 
 
 def eviction_tried(event: EvictionTried, known: Known, moment: Moment) -> None:
-    """Take in how the dry run of an eviction ended."""
+    """Take in how the dry run of an eviction ended.
+
+    What a budget says is no refusal where the queue has such pods deleted in the end.
+    """
     view = known.views.get(event.gang)
-    if view is not None:
-        for probe in view.eviction.probes.values():
-            probe.heard(event.uid, event.refusal or "")
-        known.agenda.dirty.add(event.gang)
+    if view is None:
+        return
+    overruled = event.by_budget and deletes_in_the_end(view, known.queues)
+    refusal = "" if overruled else event.refusal or ""
+    for probe in view.eviction.probes.values():
+        probe.heard(event.uid, refusal, BY_BUDGET if event.by_budget else REFUSED)
+    known.agenda.dirty.add(event.gang)
+
+
+def budgets_read(event: BudgetsRead, known: Known, moment: Moment) -> None:
+    """Take in the disruption budgets that a trial has to be within."""
+    trial = known.term.trials.get(event.gang)
+    if trial is None or event.namespace not in trial.asked:
+        return
+    trial.budgets[event.namespace] = event.budgets
+    if event.error is not None:
+        trial.unread[event.namespace] = event.error
 
 
 def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:

@@ -27,6 +27,9 @@ from runtime.errors import CannotRunError
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause that a 403 names when something is to be created in a namespace that goes."""
 
+DISRUPTION_BUDGET = "DisruptionBudget"
+"""The cause that a 429 names when a budget holds an eviction back."""
+
 
 class KubeError(CannotRunError):
     """Anything that keeps us from an answer of the API server."""
@@ -140,6 +143,11 @@ def is_of_what_goes(error: KubeError) -> bool:
             return NAMESPACE_TERMINATING in causes
         case _:
             return False
+
+
+def is_of_budget(error: KubeError) -> bool:
+    """Say whether a disruption budget holds an eviction back."""
+    return isinstance(error, TooManyRequests) and DISRUPTION_BUDGET in error.causes
 
 
 class _Cause(msgspec.Struct):

@@ -183,6 +183,7 @@ class GangEviction(Part, frozen=True):
     preemptor: Annotated[
         str, Allows("The gang that it is stopped for, as namespace/name; absent for other causes.")
     ] = ""
+    preemptor_uid: Annotated[str, Allows("The uid of that gang's RayCluster.")] = ""
     replicas: Annotated[
         OrNull[tuple[str, ...]],
         Allows(
@@ -200,6 +201,15 @@ class GangLateStarts(Slim, frozen=True):
     not_before: Annotated[str, Allows("When the gang may start again.", format="date-time")] = ""
     generation: Annotated[int, Allows("That of the RayCluster; absent with autoscaling.")] = 0
     retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
+
+
+class GangRefusedReleases(Slim, frozen=True):
+    """Placements in a row that were given up because the API server refused a release."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
 
 
 class GangStatus(Part, frozen=True):
@@ -235,6 +245,7 @@ class GangStatus(Part, frozen=True):
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),
     ] = ()
     late_starts: GangLateStarts | None = None
+    refused_releases: GangRefusedReleases | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -101,7 +101,8 @@ class Preemption(Slim, frozen=True):
         int | None,
         Allows(
             "Pods of a gang of this queue that is being stopped are deleted after so long where "
-            "their eviction is refused; absent means never.",
+            "their eviction is refused; a PodDisruptionBudget then keeps no gang from being "
+            "chosen. Absent means never.",
             **_SECONDS,
         ),
     ] = None

@@ -5,17 +5,20 @@
 - Backfill: others may pass that do not delay its start (`Reservations`).
 
 Whatever the rule, nothing in its queue passes a gang that was passed too often; and nothing at all
-one that has waited too long, but gangs that their own quota covers where it would borrow.
+one that has waited too long, but gangs that their own quota covers where it would borrow. What a
+node has to spare beside such a gang passes all the same.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question, SearchSteps
+from scheduling.admission.refusal_memory import CERTAIN
 from scheduling.backfill.reservations import (
     Contested,
     Outlook,
@@ -23,11 +26,13 @@ from scheduling.backfill.reservations import (
     Reservations,
     RunningGang,
 )
-from scheduling.diagnosis.never_fits import never
+from scheduling.diagnosis.explain import explain
+from scheduling.diagnosis.never_fits import never, patient
 from scheduling.diagnosis.quota_refusals import would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import LIMIT, Mask, Requests
+from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
@@ -75,6 +80,8 @@ class Blocking:
     def note(self, gang: PendingGang, refusal: Refusal) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+            return
+        if self._holds_back_others(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
         if self._keeps_a_start(gang):
@@ -143,14 +150,23 @@ class Blocking:
     def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
         ends = self._queues.now + gang.duration
         running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        return replace(running, borrows=self._order.borrows(gang), place=self._place(gang))
+        borrows, place = self._order.borrows(gang), self._place(gang)
+        return replace(running, borrows=borrows, place=place, is_plain=self._is_plain(gang))
+
+    def _is_plain(self, gang: PendingGang) -> bool:
+        """Say whether a gang takes nothing on its nodes but amounts of what they have."""
+        if self._existing is not None or gang.mounts_volumes:
+            return False
+        return all(
+            name in self._nodes.row for each in gang.groups() for name, _ in each.shape.requests
+        )
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""
         if self._kept is None:
             return None
         while broken := self._kept.delayed_by(running, outlook):
-            if not (broken.barred and never(demand_of(broken.gang.minimum), self._nodes)):
+            if not broken.barred or self._may_ever_fit(broken.gang):
                 return broken
             self._kept.drop(broken)
         return None
@@ -182,6 +198,29 @@ class Blocking:
                 kept.add(kind)
                 self._keep(gang, self._quota_for(gang, nowhere))
 
+    def _holds_back_others(self, gang: PendingGang) -> bool:
+        queue = self._tree.queues[self._tree.index[gang.queue]]
+        return gang.key in self._queues.aged or queue.when_blocked is not WhenBlocked.BEST_EFFORT
+
+    def _may_ever_fit(self, gang: PendingGang) -> bool:
+        """Say whether the empty nodes might hold a gang; what they cannot hold blocks no other.
+
+        Each group alone may fit and all together not, which no sum shows.
+        """
+        if never(demand_of(gang.minimum), self._nodes):
+            return False
+        if not self._is_plain(gang):
+            return True
+        key = "fits when empty", gang.minimum, gang.topology
+        return self._nodes.traits.remembered(key, partial(self._might_fit_when_empty, gang))
+
+    def _might_fit_when_empty(self, gang: PendingGang) -> bool:
+        """Ask for the verdict on empty nodes; only a certain no is one."""
+        asked = replace(gang, surplus=()).reshaped(lambda each: patient(each.shape))
+        outcome = admit(Question(asked, FreeCapacity(self._nodes, self._nodes.allocatable), STEPS))
+        self._steps.spend(outcome.steps)
+        return isinstance(outcome, Accepted) or explain(outcome.cause).reason not in CERTAIN
+
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         return gang.key in self._queues.aged or self._backfills(gang)
 
@@ -198,7 +237,8 @@ class Blocking:
         """Keep what a gang waits for; of an aged one also what its `fitting` groups have now."""
         if self._kept is None:
             running = [self._running(*each) for each in self._holdings()]
-            self._kept = Reservations(self._queues.now, running + self._started, self._fits)
+            running += self._started
+            self._kept = Reservations(self._queues.now, running, self._fits, self._spares)
         row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
         kept = Reservation(gang, contested, row=row, borrows=borrows, place=self._place(gang))
         if gang.key in self._queues.aged:
@@ -253,6 +293,22 @@ class Blocking:
         outcome = admit(Question(gang, room, self._steps.at_most(STEPS), self._existing))
         self._steps.spend(outcome.steps)
         return isinstance(outcome, Accepted)
+
+    def _spares(self, gang: PendingGang, other: RunningGang, nodes: Mask, free: Amounts) -> bool:
+        """Say whether nodes have what another gang takes to spare, beside all pods of a gang.
+
+        So many of its pods as each node could run if it were empty: what ends there, and when, does
+        not matter then. What the other gang takes none of does not either.
+        """
+        contested = nodes[other.nodes]
+        at, takes = other.nodes[contested], other.room[:, contested]
+        allocatable, row, wanted = self._nodes.allocatable[:, at], self._nodes.row, takes * 0
+        for group in gang.minimum:
+            requests = group.shape.requests
+            pods = np.minimum(pods_per_node(requests, row, allocatable), group.count)
+            for resource, amount in requests if pods.any() else ():
+                wanted[row[resource]] += pods * amount
+        return bool(((takes == 0) | (takes + wanted <= free[:, at])).all())
 
     def _running(
         self, key: GangKey, queue: str, ends: float, room: Iterable[tuple[str, Requests]]

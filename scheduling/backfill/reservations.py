@@ -6,8 +6,8 @@ only if it ends before that time, or if the blocked gang would still be admitted
 one standing. (Lifka, "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of
 processors.)
 
-A gang that has waited too long, or was passed too often, has a reservation without a time: nothing
-passes it on the nodes that it waits for.
+A gang that has waited too long, or was passed too often, has a reservation without a time: on the
+nodes that it waits for nothing passes it but what these nodes can spare whatever else ends there.
 """
 
 from bisect import bisect_left, insort
@@ -27,7 +27,8 @@ class RunningGang:
     `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
     what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
     the queue in row `queue`; `borrows` says that this is more than its own quota covers,
-    `place` where it waited in the queue.
+    `place` where it waited in the queue. `is_plain` says that nothing else of it is in the way of
+    other pods on its nodes: no host port, no volume, no constraint between pods.
     """
 
     key: GangKey
@@ -38,6 +39,7 @@ class RunningGang:
     quota: Amounts
     borrows: bool = True
     place: Place | None = None
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,6 +68,10 @@ class Outlook:
 Fits = Callable[[PendingGang, Outlook], bool]
 """Whether a gang would be admitted, by the full verdict."""
 
+Spares = Callable[[PendingGang, RunningGang, Mask, Amounts], bool]
+"""Whether some nodes, with so much free, have to spare what the second gang takes of them: beside
+all pods of the first one that they could run if they were empty."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contested:
@@ -84,8 +90,10 @@ class Contested:
 
     def is_taken_by(self, gang: RunningGang) -> bool:
         """Say whether a gang takes some of it."""
-        if self.nodes[gang.nodes].any():
-            return True
+        return bool(self.nodes[gang.nodes].any()) or self.is_quota_taken_by(gang)
+
+    def is_quota_taken_by(self, gang: RunningGang) -> bool:
+        """Say whether a gang takes some of the quota."""
         short = gang.quota if self.resources is None else gang.quota[self.resources]
         return bool(self.queues[gang.queue] and short.any())
 
@@ -134,10 +142,12 @@ class Reservation:
 class Reservations:
     """The reservations of one cycle, in the order in which the gangs were blocked."""
 
-    def __init__(self, now: float, running: Iterable[RunningGang], fits: Fits) -> None:
+    def __init__(
+        self, now: float, running: Iterable[RunningGang], fits: Fits, spares: Spares
+    ) -> None:
         self._now = now
         self._running = sorted((each for each in running if each.ends < inf), key=_order)
-        self._fits = fits
+        self._fits, self._spares = fits, spares
         self._kept: list[Reservation] = []
         self._all: Contested | None = None
 
@@ -178,9 +188,9 @@ class Reservations:
             return None
         standing: list[tuple[Reservation, Outlook]] = []
         for each in [each for each in self._kept if each.concerns(gang)]:
-            then = self._then(each, outlook)
-            if each.barred:
+            if each.barred and not self._is_spared(each, gang, outlook):
                 return each
+            then = self._then(each, outlook)
             if then is None or gang.ends <= each.starts:
                 continue
             then = then.beside(gang)
@@ -192,6 +202,13 @@ class Reservations:
             each.then = then
         self._note(gang)
         return None
+
+    def _is_spared(self, kept: Reservation, gang: RunningGang, outlook: Outlook) -> bool:
+        """Say whether a gang takes only what a barred one will not need, whatever ends first."""
+        contested = kept.contested
+        if not gang.is_plain or contested.is_quota_taken_by(gang):
+            return False
+        return self._spares(kept.gang, gang, contested.nodes, outlook.free)
 
     def start(self, gang: RunningGang) -> None:
         """Count a gang as running that nothing may delay; starts that it moves are found anew."""

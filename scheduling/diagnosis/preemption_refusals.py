@@ -32,13 +32,27 @@ def preempting(parts: Sequence[GangPart]) -> Refusal:
     return Refusal(Reason.PREEMPTING, text)
 
 
-def not_taken(kept: Sequence[tuple[GangKey, str]]) -> str:
-    """Say which gangs its rules would let a gang stop, and why that cannot be done."""
-    if not kept:
-        return ""
-    said = [f"{gang} cannot be stopped for it: {why[:REASON_SHOWN]}" for gang, why in kept]
-    more = len(said) - MOST_NAMED
-    return "; ".join(said[:MOST_NAMED]) + (f"; nor can {more} more" if more > 0 else "")
+def not_taken(namespace: str, kept: Sequence[GangPart]) -> str:
+    """Say which gangs the rules of a namespace's gang would let it stop, and why it cannot.
+
+    Of other namespaces gangs are counted: their names, and those of their budgets, are not told.
+    """
+    own = [each for each in kept if each.gang.namespace == namespace]
+    said = [
+        f"{each.gang} cannot be stopped for it: {each.kept_because[:REASON_SHOWN]}"
+        for each in own[:MOST_NAMED]
+    ]
+    more = len(own) - MOST_NAMED
+    said += [f"nor can {more} more"] if more > 0 else []
+    others = Counter(each.kept_in_short for each in kept if each.gang.namespace != namespace)
+    return "; ".join([*said, *(_of_others(count, why) for why, count in sorted(others.items()))])
+
+
+def _of_others(count: int, why: str) -> str:
+    which = (
+        f"{_several(count, 'gang')} of {'another namespace' if count == 1 else 'other namespaces'}"
+    )
+    return f"{which} cannot be stopped for it" + (f": {why}" if why else "")
 
 
 def with_note(refusal: Refusal, note: str) -> Refusal:

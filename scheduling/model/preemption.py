@@ -16,7 +16,8 @@ class GangPart:
     minimum. `room` is what the part holds by node, also of reserved slots; `admitted` is when the
     gang was admitted, in seconds since 1970. `outlived` says that it runs longer than it
     or its queue declares. `kept_because` says why the part cannot be taken, and is empty where it
-    can; it counts for quota all the same. `is_ending` says that it is being taken already, or that
+    can; it counts for quota all the same. `kept_in_short` is what gangs of other namespaces are
+    told of that: it names nothing. `is_ending` says that it is being taken already, or that
     its pods are being deleted: its room comes free without more being done.
     """
 
@@ -29,6 +30,7 @@ class GangPart:
     outlived: bool = False
     kept_because: str = ""
     is_ending: bool = False
+    kept_in_short: str = ""
 
     @property
     def is_minimum(self) -> bool:

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     PODS_REFUSED = "PodsRefused"
     NOT_RELEASED_BY_MUSTER = "NotReleasedByMuster"
     TERMINATING = "Terminating"
+    OPTED_OUT = "OptedOut"
     PENDING = "Pending"
     ADMITTED = "Admitted"
     RELEASE_REFUSED = "ReleaseRefused"

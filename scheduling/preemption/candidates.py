@@ -40,21 +40,13 @@ class Candidate:
         return self.parts[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A gang that might be taken, were there not a reason against it."""
-
-    gang: GangKey
-    because: str
-
-
 def candidates(
     claim: Claim,
     parts: Iterable[tuple[GangPart, Use]],
     coverage: Coverage,
     guarantees: Guarantees,
-) -> tuple[list[Candidate], list[Kept]]:
-    """Return what may be taken, the first to go first, and the gangs that are kept."""
+) -> tuple[list[Candidate], list[GangPart]]:
+    """Return what may be taken, the first to go first, and of each gang that is kept a part."""
     of_gang: dict[GangKey, list[GangPart]] = defaultdict(list)
     open_to: list[GangPart] = []
     for part, use in parts:
@@ -62,9 +54,9 @@ def candidates(
         if may_take(claim, part, use, coverage, guarantees):
             open_to.append(part)
     found = [_candidate(part, of_gang[part.gang]) for part in open_to]
-    kept = {each.first.gang: why for each in found for why in _why_kept(each)}
-    free = [each for each in found if not any(_why_kept(each))]
-    return sorted(free, key=_order), [Kept(*each) for each in sorted(kept.items(), key=_name)]
+    kept = {each.first.gang: part for each in found for part in _kept(each)}
+    free = [each for each in found if not any(_kept(each))]
+    return sorted(free, key=_order), sorted(kept.values(), key=_name)
 
 
 def may_take(
@@ -90,12 +82,12 @@ def _candidate(part: GangPart, of_gang: Sequence[GangPart]) -> Candidate:
     return Candidate((part, *(each for each in of_gang if not each.is_minimum)))
 
 
-def _why_kept(candidate: Candidate) -> Iterable[str]:
-    return (each.kept_because for each in candidate.parts if each.kept_because)
+def _kept(candidate: Candidate) -> Iterable[GangPart]:
+    return (each for each in candidate.parts if each.kept_because)
 
 
-def _name(kept: tuple[GangKey, str]) -> str:
-    return str(kept[0])
+def _name(part: GangPart) -> str:
+    return str(part.gang)
 
 
 def _order(candidate: Candidate) -> tuple[object, ...]:

@@ -60,7 +60,7 @@ class Nothing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Choice:
-    """What one claim may take: candidates by their first part, and what to say of the others.
+    """What one claim may take: candidates by their first part, and what is `kept` from it.
 
     `every` are all that would be gone then.
     """
@@ -68,7 +68,7 @@ class _Choice:
     candidates: list[int]
     together: dict[int, set[int]]
     every: frozenset[int]
-    note: str
+    kept: Sequence[GangPart]
 
 
 class _Standing:
@@ -142,7 +142,7 @@ class Preempting:
         self._of_repair: tuple[GangKey, Coverage] | None = None
         self._listed = 0  # the steps of all that was listed for the gang of now
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
-        self._hopeless: dict[object, str] = {}
+        self._hopeless: dict[object, Sequence[GangPart]] = {}
         self._taken: tuple[GangPart, ...] = ()
         self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
 
@@ -226,17 +226,17 @@ class Preempting:
         """Choose what is to end; or say why nothing is."""
         key = gang.queue, gang.priority, demand_of(gang.minimum), gang.pod_priority
         if key in self._hopeless and _is_plain(gang):
-            return self._hopeless[key]
+            return not_taken(gang.key.namespace, self._hopeless[key])
         if not self._may_ask(gang, search):
             return ""
-        made, note = self._chosen(gang, search)
+        made, kept = self._chosen(gang, search)
         if made is None and search.is_cut_short:
             self.turns.cut_short(gang.key)
         elif made is None:
             self.turns.had(gang.key)
             if _is_plain(gang):
-                self._hopeless[key] = note
-        return made or note
+                self._hopeless[key] = kept
+        return made or not_taken(gang.key.namespace, kept)
 
     def _may_ask(self, gang: PendingGang, search: Search) -> bool:
         """Say whether it is a gang's turn, and steps are left."""
@@ -246,14 +246,14 @@ class Preempting:
         search.is_cut_short |= not (is_due and search.has_steps)
         return not search.is_cut_short
 
-    def _chosen(self, gang: PendingGang, search: Search) -> tuple[Made | None, str]:
-        """Choose among what the gang may take; return what is said if that is not enough, too."""
+    def _chosen(self, gang: PendingGang, search: Search) -> tuple[Made | None, Sequence[GangPart]]:
+        """Choose among what the gang may take; return what is kept from it, too."""
         gone, claim = self._standing.gone, self._claim(gang)
         choice, made = self._choice(claim, gang), None
         if choice.candidates and search.might_fit(choice.every):
             needed = search.needed(gone, choice.candidates, choice.together)
             made = self._made(search, gone, needed)
-        return made, choice.note
+        return made, choice.kept
 
     def _made(self, search: Search, gone: frozenset[int], needed: set[int] | None) -> Made | None:
         accepted = search.fits(gone | needed) if needed else None
@@ -322,8 +322,7 @@ class Preempting:
         groups = [self._positions(each) for each in found]
         together = {group[0]: set(group) for group in groups}
         every = self._standing.gone.union(*groups)
-        note = not_taken([(each.gang, each.because) for each in kept])
-        return _Choice(list(together), together, every, note)
+        return _Choice(list(together), together, every, kept)
 
     def _positions(self, candidate: Candidate) -> Sequence[int]:
         return [self._standing.position(each) for each in candidate.parts]

@@ -341,8 +341,9 @@ class QueueOrder:
     def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
         setbacks, _, created, namespace, name = line.places[at]
         gang = line.gangs[at]
-        is_young = gang.key not in self._overdue
-        return setbacks, borrows, is_young, share, -gang.priority, created, namespace, name
+        if gang.key in self._overdue:
+            return setbacks, borrows, False, 0.0, 0, created, namespace, name
+        return setbacks, borrows, True, share, -gang.priority, created, namespace, name
 
     def _demand(self, gang: PendingGang) -> Amounts:
         return self._tree.requests(requests_of(gang.minimum))

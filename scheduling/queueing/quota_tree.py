@@ -73,6 +73,11 @@ class QuotaTree:
         """Say whether there are queues below one."""
         return bool((self._parent == at).any())
 
+    def is_limited(self, name: str) -> bool:
+        """Say whether anything is limited in a queue; of one that is not in the tree everything."""
+        at = self.index.get(name)
+        return at is None or bool(self.limited[at].any())
+
     def requests(self, amounts: Mapping[str, int]) -> Amounts:
         """Return amounts by resource as a row, without the resources that no queue names."""
         return np.array([min(amounts.get(each, 0), MOST) for each in self.resources], np.int64)

@@ -6,7 +6,7 @@ Objects are JSON and never changed in place, so an event may hold one for as lon
 import copy
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ PLURALS = {
     "Gang": "gangs",
     "GangQueue": "gangqueues",
     "Event": "events",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PersistentVolume": "persistentvolumes",
     "StorageClass": "storageclasses",
@@ -46,11 +47,21 @@ PLURALS = {
     "CSINode": "csinodes",
     "VolumeAttachment": "volumeattachments",
 }
-WATCHED = tuple(plural for plural in PLURALS.values() if plural != "events")
+WATCHED = tuple(
+    plural for plural in PLURALS.values() if plural not in ("events", "poddisruptionbudgets")
+)
 OURS = ("gangs", "gangqueues")
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
     r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
+)
+
+
+BUDGET = TooManyRequests(
+    429,
+    "TooManyRequests",
+    "Cannot evict pod as it would violate the pod's disruption budget.",
+    causes=("DisruptionBudget",),
 )
 
 
@@ -170,8 +181,23 @@ class Api:
             raise Conflict(409, "Conflict", "the precondition failed")
         if key.name in self.budgets and pod["spec"].get("nodeName"):
             raise self.budgets[key.name]
+        for budget in self.all("poddisruptionbudgets"):
+            if _is_healthy(pod) and _selects(budget, pod) and not self.allowed(budget):
+                raise BUDGET
         if not dry_run:
             self.delete(key, uid)
+
+    def allowed(self, budget: Json) -> int:
+        """How many healthy pods of a budget may go now, as its controller counts."""
+        mine = [pod for pod in self.all("pods") if _selects(budget, pod) and _is_healthy(pod)]
+        return max(0, len(mine) - int(budget["spec"]["minAvailable"]))
+
+    def budgets_in(self, namespace: str) -> Json:
+        """The list of the budgets of a namespace, each counted anew."""
+        found = (each for each in self.all("poddisruptionbudgets"))
+        mine = [each for each in found if each["metadata"]["namespace"] == namespace]
+        status = ({"disruptionsAllowed": self.allowed(each)} for each in mine)
+        return {"items": [{**each, "status": now} for each, now in zip(mine, status, strict=True)]}
 
     def merge(self, key: Key, changes: Json, *, dry_run: bool) -> Json:
         """Apply a merge patch that names the version it is of."""
@@ -247,6 +273,19 @@ def _merged(old: Json, changes: Json) -> Json:
         else:
             found[name] = _merged(old.get(name, {}), value) if isinstance(value, dict) else value
     return found
+
+
+def _is_healthy(pod: Json) -> bool:
+    said = pod["status"].get("conditions", ())
+    is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in said)
+    return is_ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def _selects(budget: Json, pod: Json) -> bool:
+    labels = pod["metadata"].get("labels", {})
+    wanted = budget["spec"]["selector"]["matchLabels"]
+    same = budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
+    return bool(same and wanted.items() <= labels.items())
 
 
 def key_of(obj: Json) -> Key:
@@ -341,6 +380,12 @@ class Client:
         if outcome is not Outcome.DONE:
             raise _fault(outcome)
         return done
+
+    async def list(self, path: str) -> AsyncIterator[bytes]:
+        """Of budgets alone: all else is watched."""
+        if self.reads_fail:
+            raise Timeout("no answer within 10 s")
+        yield msgspec.json.encode(self._api.budgets_in(_parsed(path)[0].namespace))
 
 
 def _dry(path: str) -> tuple[str, bool]:

@@ -1,7 +1,9 @@
 """What tests of preemption do in a world: choose victims as a cycle would, and see them end."""
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
+from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.parts import parts_of
 from coordinator.state.preempting import propose
 from scheduling.model.preemption import GangPart, Preemption
@@ -35,6 +37,29 @@ def act_until(world: World, happened: Callable[[], object]) -> None:
     while not happened():
         leader.act()
         leader.hear_all()
+
+
+def go_until(world: World, happened: Callable[[], object], *, steps: int = 400) -> None:
+    """Have everybody go on, the leader action by action, until something has happened."""
+    leader = world.leader
+    for _ in range(steps):
+        if happened():
+            return
+        world.kuberay()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        if leader.todo and not happened():
+            leader.act()
+    raise AssertionError("it does not happen")
+
+
+@contextlib.contextmanager
+def out_of_sight(world: World, watch: str = "raypods") -> Iterator[None]:
+    """A watch of the leader is down until the block ends."""
+    world.leader.handle([SightLost(watch)])
+    yield
+    world.leader.handle([SightRegained(watch)])
 
 
 def ending(world: World, name: str) -> list[Json]:

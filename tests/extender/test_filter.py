@@ -358,6 +358,16 @@ def test_a_pod_of_a_ray_cluster_that_is_no_gang_is_like_any_other() -> None:
     assert list(ask(known, with_slot()).passed) == ["a", "b"]
 
 
+def test_a_pod_of_a_ray_cluster_that_was_opted_out_is_like_any_other() -> None:
+    """Its Gang stays for the sake of quota."""
+    known = ledger(node("a"), node("b"), gang(slots={"a": 1}))
+    out = gang() | {"status": {"reason": "OptedOut"}}
+    known.put_gang(as_gang(out))
+    unpinned = member(pod("later", gpu=8))
+    assert list(ask(known, unpinned).passed) == ["a", "b"]
+    assert list(ask(known, pod("other", gpu=8)).passed) == ["a", "b"]
+
+
 # ---- whatever the numbers are
 
 

@@ -7,6 +7,11 @@ import itertools
 from tests.faults.proxy import Call, Match
 
 
+def either(*matches: Match) -> Match:
+    """Match what one of several matches."""
+    return lambda call: any(each(call) for each in matches)
+
+
 def is_release(call: Call) -> bool:
     """Whether the request takes our gate off a pod."""
     if call.method != "PATCH" or "/pods/" not in call.path:
@@ -37,6 +42,17 @@ def is_placement(call: Call) -> bool:
     return any("placement" in (operation.get("value") or ()) for operation in call.content)
 
 
+def writes_of(gang: str, field: str) -> Match:
+    """Match writes of a Gang's status that hold this field."""
+
+    def matches(call: Call) -> bool:
+        if call.method != "PATCH" or f"/gangs/{gang}/status" not in call.path:
+            return False
+        return any(field in (operation.get("value") or ()) for operation in call.content)
+
+    return matches
+
+
 def of_other_pods(call: Call) -> bool:
     """Whether the request lists or watches the pods that are not of Ray clusters."""
     return "/pods?" in call.path and "notin" in call.path
@@ -60,3 +76,19 @@ def not_lease(call: Call) -> bool:
 def evictions_after(count: int) -> Match:
     """Match evictions that are no dry runs, but let the first ones pass."""
     return after(count, lambda call: call.path.endswith("/eviction"))
+
+
+def suspends(call: Call) -> bool:
+    """Whether the request suspends a RayJob, and is no dry run."""
+    return _says_suspend(call) is True
+
+
+def resumes(call: Call) -> bool:
+    """Whether the request resumes a RayJob."""
+    return _says_suspend(call) is False
+
+
+def _says_suspend(call: Call) -> object:
+    if call.method != "PATCH" or "/rayjobs/" not in call.path or "dryRun" in call.path:
+        return None
+    return call.content["spec"]["suspend"]

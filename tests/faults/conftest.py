@@ -17,6 +17,7 @@ import pytest
 from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
+from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import LABEL, NODES, Plot
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew, account_of
@@ -34,11 +35,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def dashboards() -> Iterator[Dashboards]:
+    """The dashboards of Ray heads, as KubeRay reaches them; they answer for the plots that ask."""
+    with Dashboards() as dashboards:
+        yield dashboards
+
+
+@pytest.fixture(scope="session")
 def muster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    dashboards: Dashboards,
 ) -> Iterator[Muster]:
     """One cluster with Muster's webhook and rights; the coordinators are each test's own."""
-    options = Options(kuberay_args=("--reconcile-concurrency=4",))
+    options = Options(
+        kuberay_args=("--reconcile-concurrency=4",), kuberay_env=dashboards.environment
+    )
     directory = tmp_path_factory.mktemp("faults") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
         yield start_muster(cluster, coordinators=0)

@@ -280,6 +280,7 @@ USED: dict[str, Rights] = {
         ("", "pods/eviction"): {"create"},
         # coordinator/shell/executor.py: nominations
         ("", "pods/status"): {"patch"},
+        ("policy", "poddisruptionbudgets"): {"list"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
         ("ray.io", "rayclusters"): {"list", "watch"},

@@ -21,6 +21,8 @@ NAMES = ("q0", "q1", "q2", "q3", "q4")
 CYCLES = 60
 WITHIN = (WithinQueue.LOWER_PRIORITY, WithinQueue.LOWER_PRIORITY, WithinQueue.NEVER)
 RECLAIM = (Reclaim.ANY, Reclaim.ANY, Reclaim.LOWER_PRIORITY, Reclaim.NEVER)
+KEEPS: tuple[tuple[str, ...], ...] = ((), (), (), ("",), ("r0",), ("", "r1"))
+"""Parts of a gang that may not be stopped."""
 
 
 @st.composite
@@ -60,6 +62,7 @@ def clusters(draw: st.DrawFn, most: int = 7) -> Cluster:
             surplus=draw(st.integers(0, 2)),
             created=float(draw(st.integers(0, 3))),
             each=draw(st.sampled_from((1, 1, 2))),
+            keeps=draw(st.sampled_from(KEEPS)),
         )
         for at in range(draw(st.integers(2, most)))
     ]
@@ -88,6 +91,7 @@ def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster)
     for count in range(1, len(everyone) + 1):
         cluster.gangs, cluster.stopped = everyone[:count], []
         assert cluster.settle(CYCLES), described(cluster)
+        assert not cluster.stopped_kept, described(cluster)
         pairs = set(cluster.stopped)
         assert not any((victim, preemptor) in pairs for preemptor, victim in pairs), described(
             cluster
@@ -144,6 +148,32 @@ def test_where_what_is_ending_is_enough_nothing_is_taken(
             assert not alone.stop(alone.cycle())
 
 
+@settings(max_examples=150)
+@given(clusters(5), st.integers(1, 4))
+def test_where_all_that_may_be_taken_is_enough_something_is(cluster: Cluster, first: int) -> None:
+    runs_some(cluster, first)
+    for spec in cluster.gangs[first:]:
+        alone = Cluster(cluster.queues, cluster.nodes, [spec], list(cluster.parts))
+        if not alone.cycle() and not isinstance(alone.verdicts.get(spec.name), Admitted):
+            gone = takeable(cluster, spec)
+            assert not is_admitted(cluster, spec, gone), described(cluster)
+
+
+def takeable(cluster: Cluster, spec: Spec) -> set[tuple[GangKey, str]]:
+    """Name all parts that a gang may take, with a minimum those of its surplus."""
+    keeps = {part.gang for part in cluster.parts if part.kept_because}
+    found = [
+        part
+        for part in cluster.parts
+        if may_take(cluster.tree, cluster.parts, spec, part)
+        and not (part.kept_because or (part.is_minimum and part.gang in keeps))
+    ]
+    whole = {part.gang for part in found if part.is_minimum}
+    return {
+        (part.gang, part.replica) for part in cluster.parts if part in found or part.gang in whole
+    }
+
+
 def is_admitted(cluster: Cluster, spec: Spec, gone: set[tuple[GangKey, str]]) -> bool:
     """Say whether a gang would be admitted in the cluster without some parts, and without rules."""
     rest = [each for each in cluster.parts if (each.gang, each.replica) not in gone]
@@ -183,22 +213,24 @@ def check_quota(cluster: Cluster, before: Amounts) -> None:
 
 def check_allowed(cluster: Cluster, parts: Sequence[GangPart], preemption: Preemption) -> None:
     spec = next(each for each in cluster.gangs if each.key == preemption.preemptor)
-    queue = cluster.tree.queues[cluster.tree.index[spec.queue]]
-    ours = covered_with(cluster.tree, parts, spec)
     for victim in preemption.parts:
-        theirs = covered(cluster.tree, parts, victim)
-        lower = victim.priority < spec.priority
-        if victim.queue == spec.queue:
-            assert queue.within_queue is WithinQueue.LOWER_PRIORITY
-            assert lower
-            assert theirs <= ours
-        else:
-            assert queue.reclaim is Reclaim.ANY or (
-                queue.reclaim is Reclaim.LOWER_PRIORITY and lower
-            )
-            a, b = path(cluster.tree, spec.queue), path(cluster.tree, victim.queue)
-            assert ours & ({*a} - {*b})
-            assert not theirs & ({*b} - {*a})
+        assert not victim.kept_because, described(cluster)
+        mine = [part for part in parts if part.gang == victim.gang]
+        if victim.is_minimum:
+            assert not any(part.kept_because for part in mine), described(cluster)
+        assert may_take(cluster.tree, parts, spec, victim), described(cluster)
+
+
+def may_take(tree: QuotaTree, parts: Sequence[GangPart], spec: Spec, victim: GangPart) -> bool:
+    queue = tree.queues[tree.index[spec.queue]]
+    ours, theirs = covered_with(tree, parts, spec), covered(tree, parts, victim)
+    lower = victim.priority < spec.priority
+    if victim.queue == spec.queue:
+        return queue.within_queue is WithinQueue.LOWER_PRIORITY and lower and theirs <= ours
+    if queue.reclaim is Reclaim.NEVER or (queue.reclaim is Reclaim.LOWER_PRIORITY and not lower):
+        return False
+    a, b = path(tree, spec.queue), path(tree, victim.queue)
+    return bool(ours & ({*a} - {*b})) and not theirs & ({*b} - {*a})
 
 
 def path(tree: QuotaTree, name: str) -> list[str]:

@@ -132,6 +132,25 @@ def test_a_strict_queue_does_not_wait_for_a_gang_that_the_nodes_can_never_hold()
     assert isinstance(verdicts["fits"], Admitted)
 
 
+@pytest.mark.parametrize("when", WhenBlocked)
+def test_a_gang_whose_groups_fit_empty_nodes_each_alone_and_not_together_blocks_nothing(
+    when: WhenBlocked,
+) -> None:
+    """A head and two workers of 2 CPU each never fit two nodes of 3; sums do not show that."""
+    odd = gang("odd", group("head", 1, shape(cpu=2)), group("workers", 2, shape(cpu=2, gpu=1)))
+    light = gang("light", group("head", 1, shape(cpu=1)), created=1)
+    verdicts, passed = decide(
+        [team(when)],
+        replace(odd, queue="a"),
+        replace(light, queue="a"),
+        aged=[odd],
+        nodes=(node("n1", cpu=3, gpu=1), node("n2", cpu=3, gpu=1)),
+    )
+    assert said(verdicts["odd"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["light"], Admitted)
+    assert passed == []
+
+
 BUSY = (holds("old", {"n1": 8}, ends=100), holds("other", {"n2": 6}, ends=200))
 
 
@@ -392,6 +411,18 @@ def test_an_aged_gang_is_decided_before_other_queues_that_need_as_little_to_borr
     assert isinstance(verdicts["other"], Admitted), "passes count in the queue alone"
 
 
+def test_of_aged_gangs_of_several_queues_the_first_that_came_is_decided_first() -> None:
+    """Else a busy queue of higher priority, all of whose gangs wait that long, starves others."""
+    queues = [team(gpus=16), Queue("b", quota={GPU: 16})]
+    old = asks("old", 10, created=1)
+    other = replace(asks("other", 10, queue="b", created=2), priority=9)
+    running = [holds("runs", {"n1": 1})]
+    verdicts, _ = decide(queues, old, other, running=running, aged=[old, other])
+    assert isinstance(verdicts["old"], Admitted)
+    verdicts, _ = decide(queues, old, other, running=running)
+    assert isinstance(verdicts["other"], Admitted), "its queue uses the smaller share"
+
+
 def test_a_gang_that_was_passed_too_often_holds_its_nodes_in_its_queue_alone() -> None:
     queues = [team(gpus=99), Queue("b", quota={GPU: 16})]
     big, other = asks("big", 10), asks("other", 1, queue="b", created=1)
@@ -544,6 +575,53 @@ def test_an_aged_gang_keeps_the_room_of_its_pods_that_fit(cpu: int, *, passes: b
             "QueueBlocked: there is room, but team/big has waited so long for it that nothing "
             "passes it"
         )
+
+
+def hungry(name: str, pods: int) -> PendingGang:
+    """A gang with workers of 2 GPUs and 3 CPU each."""
+    return replace(gang(name, group("workers", pods, shape(gpu=2, cpu=3))), queue="a")
+
+
+@pytest.mark.parametrize(
+    ("workers", "gpus", "cpu", "passes"),
+    [
+        (9, 0, 3, True),  # 12 CPU are kept: n1 could run four workers if it were empty
+        (9, 0, 4, False),
+        (2, 0, 9, True),  # 6 CPU are kept: there are no more than two workers
+        (2, 0, 10, False),
+        (9, 1, 1, False),  # a GPU that is free, of nine that four workers need eight of
+    ],
+)
+def test_what_a_node_has_beyond_all_pods_of_an_aged_gang_that_it_could_run_passes(
+    workers: int, gpus: int, cpu: int, *, passes: bool
+) -> None:
+    """n1 has 15 of 16 CPU free and one GPU, n2 none; the workers need 2 GPUs and 3 CPU each."""
+    nodes = (node("n1", gpu=9, cpu=16, labels={"name": "n1"}), node("n2", gpu=16, cpu=30))
+    busy = (("n1", (("cpu", 1000), (GPU, 8))), ("n2", ((GPU, 16),)))
+    big = replace(gang("big", group("workers", workers, shape(gpu=2, cpu=3))), queue="a")
+    on_n1 = shape(gpu=gpus, cpu=cpu, selector={"name": "n1"})
+    other = replace(gang("other", group("workers", 1, on_n1), created=1), queue="a")
+    running = [Holding(GangKey("team", "old"), "a", busy)]
+    verdicts, _ = decide([team()], big, other, running=running, aged=[big], nodes=nodes)
+    assert said(verdicts["big"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["other"], Admitted) == passes
+
+
+def test_a_gang_with_a_host_port_does_not_pass_on_what_an_aged_one_leaves() -> None:
+    """Amounts alone are looked at, and a port may be what the aged gang needs too."""
+    big = replace(gang("big", group("workers", 4, shape(gpu=2, cpu=3))), queue="a")
+    nodes = (node("n1", gpu=8, cpu=64),)
+    for ports in ((), (("", "TCP", 80),)):
+        light = gang("light", group("head", 1, shape(cpu=1, ports=ports)), created=1)
+        verdicts, _ = decide(
+            [team()],
+            big,
+            replace(light, queue="a"),
+            running=[holds("old", {"n1": 8})],
+            aged=[big],
+            nodes=nodes,
+        )
+        assert isinstance(verdicts["light"], Admitted) != bool(ports)
 
 
 def test_gangs_of_a_queue_that_is_not_active_end_too() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
     FencePod,
+    ReadBudgets,
     ReleasePod,
     TryEviction,
     WriteGangStatus,
@@ -21,6 +23,7 @@ from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
+from scheduling.model.preemption import GangPart
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import (
     OPTED_IN,
@@ -45,7 +48,12 @@ from tests.coordinator.stopping import (
 )
 from tests.coordinator.world import Replica, World, is_gated, key
 
-PDB = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+PDB = TooManyRequests(
+    429,
+    "TooManyRequests",
+    "Cannot evict pod as it would violate the budget",
+    causes=("DisruptionBudget",),
+)
 IN_TEAM = {**OPTED_IN, names.QUEUE: "team"}
 LOWER = {"withinQueue": "LowerPriority"}
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
@@ -80,6 +88,29 @@ def head_of(world: World, name: str) -> str:
 
 def workers_of(world: World, name: str) -> list[str]:
     return [pod for pod in names_of(world.pods(name)) if "workers" in pod]
+
+
+def budget(name: str, least: int, **labels: str) -> Json:
+    """A budget by which so many of the pods with these labels must stay."""
+    selector = {"matchLabels": {f"ray.io/{key}": value for key, value in labels.items()}}
+    spec = {"minAvailable": least, "selector": selector}
+    meta = {"name": name, "namespace": TEAM}
+    return {"kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+
+
+def go_on_until(world: World, happened: Callable[[], object]) -> None:
+    """Have everybody work, action by action, until something has happened."""
+    leader = world.leader
+    for _ in range(500):
+        if happened():
+            return
+        world.kuberay()
+        leader.hear_all()
+        leader.tick()
+        leader.cycle()
+        if leader.todo:
+            leader.act()
+    raise AssertionError("it never happened")
 
 
 def evicted(world: World) -> list[str]:
@@ -509,18 +540,153 @@ def test_a_gang_of_which_no_eviction_is_accepted_goes_on_and_is_kept_for_a_time(
 
 
 def test_a_queue_may_have_pods_deleted_whose_eviction_is_refused() -> None:
-    rules = {"deleteAfterSeconds": 120}
+    rules = {**LOWER, "deleteAfterSeconds": 120}
     world = World(node("n1", cpu=4), queue("team", preemption=rules))
     world.create(gang_in("team", "v", 3))
     world.settle(seconds=10)
-    world.create(urgent("p", 3, labels={names.OPT_IN: "true", names.QUEUE: "team"}))
-    world.settle(seconds=10)
-    protected = refused_halfway(world)
+    protected = workers_of(world, "v")[1]
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    leader = world.leader
+    go_on_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
+    world.api.budgets[protected] = PDB
     world.settle(seconds=100)
     assert protected in names_of(world.pods("v"))
     world.settle(seconds=60)
     assert [a.name for a in world.leader.log if isinstance(a, DeletePod)] == [protected]
     assert (world.gated("v"), world.gated("p")) == (4, 0)
+
+
+@pytest.mark.parametrize("least", [3, 4])
+def test_a_budget_keeps_no_gang_whose_queue_deletes_pods_in_the_end(least: int) -> None:
+    """Whether it lets one pod go, or none: a dry run that it refuses is overruled as well."""
+    rules = {**LOWER, "deleteAfterSeconds": 120}
+    world = World(node("n1", cpu=4), queue("team", preemption=rules))
+    world.create(gang_in("team", "v", 3), budget("v", least, cluster="v"))
+    world.settle(seconds=10)
+    before = names_of(world.pods("v"))
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    world.settle(seconds=100)
+    assert world.status("v")["phase"] == "Preempting"
+    assert len(set(before) & set(names_of(world.pods("v")))) == least
+    world.settle(seconds=90)
+    deleted = [a.name for a in world.leader.log if isinstance(a, DeletePod)]
+    assert (len(deleted), set(deleted) <= set(before)) == (least, True)
+    assert (world.gated("v"), world.status("p")["phase"]) == (4, "Running")
+
+
+# ---- what budgets say of all evictions together
+
+
+def test_a_gang_is_chosen_only_where_its_budget_lets_all_of_its_pods_go() -> None:
+    world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
+    world.create(gang_in("team", "w", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "v", 3), budget("one-by-one", 3, cluster="v"))
+    world.settle(seconds=10)
+    before = names_of(world.pods("v"))
+    world.create(urgent("p", 3, labels=IN_TEAM))  # of equals the one that came last would go
+    world.settle(seconds=30)
+    assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
+        "Running",
+        "Queued",
+        "Running",
+    ]
+    world.create(urgent("q", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    assert world.status("q")["message"].endswith(
+        "team/v cannot be stopped for it: PodDisruptionBudget one-by-one lets 1 of its pods go "
+        "now, and 4 ready pods would have to"
+    )
+    assert names_of(world.pods("v")) == before
+    world.delete("poddisruptionbudgets", "one-by-one")
+    world.settle(seconds=700)
+    assert world.status("q")["phase"] == "Running"
+
+
+def test_the_pods_of_all_gangs_that_end_together_count_against_one_budget() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(gang_in("team", "v", 1), gang_in("team", "w", 1))
+    world.create(budget("workers", 1, group="workers"))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3, labels=IN_TEAM))  # needs both, each of which could go alone
+    world.settle(seconds=30)
+    assert evicted(world) == []
+    assert "PodDisruptionBudget workers lets 1 of its pods go now" in world.status("p")["message"]
+    world.create(urgent("q", 1, labels=IN_TEAM))
+    world.settle(seconds=130)
+    assert world.status("q")["phase"] == "Running"
+
+
+def test_pods_whose_end_is_decided_count_against_a_budget_before_they_are_evicted() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(gang_of("v", 1), gang_of("w", 1), budget("workers", 1, group="workers"))
+    world.settle(seconds=10)
+    world.create(urgent("p", 1), urgent("q", 1))
+    world.settle(seconds=10)
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    act_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
+    choose_whole(world, "q", "w")
+    while others := [at for at, a in enumerate(leader.todo) if not isinstance(a, EvictPod)]:
+        leader.act(others[0])
+    assert "1 of them for other gangs" in parts(world, "w")[0].kept_because
+    world.settle(seconds=20)
+    assert (world.gated("v"), world.bound("w").total()) == (2, 2)
+
+
+def test_a_replica_of_several_hosts_ends_only_where_a_budget_lets_all_of_them_go() -> None:
+    world = World(node("n1", cpu=5))
+    world.create(elastic(2, 1, hosts=2), budget("workers", 3, group="workers"))
+    world.settle(seconds=10)
+    world.create(urgent("p", 1))
+    world.settle(seconds=10)
+    chosen = parts(world, "v")[1]
+    choose(world, "p", chosen)
+    world.settle(seconds=10)
+    assert evicted(world) == []
+    assert "lets 1 of its pods go now" in parts(world, "v")[1].kept_because
+
+
+def test_no_gang_is_stopped_whose_budgets_cannot_be_read() -> None:
+    world = two_gangs()
+    leader = world.leader
+    choose_whole(world, "p", "v")
+    act_until(world, lambda: any(isinstance(each, ReadBudgets) for each in leader.todo))
+    leader.act(reads_fail=True)
+    assert "PodDisruptionBudgets cannot be read" in parts(world, "v")[0].kept_because
+    world.settle(seconds=10)
+    assert evicted(world) == []
+
+
+def test_budgets_are_read_once_for_all_gangs_of_a_namespace() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(gang_of("v", 1), gang_of("w", 1))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3))
+    world.settle(seconds=10)
+    choose_whole(world, "p", "v", "w")
+    world.settle(seconds=10)
+    assert world.status("p")["phase"] == "Running"
+    assert sum(isinstance(each, ReadBudgets) for each in world.leader.log) == 1
+
+
+def test_of_another_namespace_neither_gangs_nor_budgets_are_named_where_nothing_is_stopped() -> (
+    None
+):
+    """Two equal gangs, of which one is in the namespace of what cannot be stopped."""
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create({"kind": "Namespace", "metadata": {"name": "secret"}})
+    world.create(gang_of("merger", 3, labels=IN_TEAM, namespace="secret"))
+    world.settle(seconds=10)
+    world.api.budgets.update(dict.fromkeys(names_of(world.pods("merger")), PDB))
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    world.create(urgent("q", 3, labels=IN_TEAM, namespace="secret"))
+    world.settle(seconds=20)
+    told = [world.status("p"), world.api.get(Key("gangs", "secret", "q"))["status"]]
+    assert [each["message"].partition("secret/merger; ")[2] for each in told] == [
+        "1 gang of another namespace cannot be stopped for it: a PodDisruptionBudget forbids it",
+        f"secret/merger cannot be stopped for it: {PDB}",
+    ]
 
 
 def test_few_evictions_of_a_gang_are_under_way_at_one_time() -> None:
@@ -565,9 +731,12 @@ def test_a_gang_of_which_one_pod_was_evicted_is_stopped_whole() -> None:
     assert not before & set(names_of(world.pods("v")))
 
 
-def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that() -> None:
-    rules = queue("team", preemption=LOWER)
-    world = World(node("n1", cpu=4), rules)
+@pytest.mark.parametrize("quota", [None, 6])
+def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_that(
+    quota: int | None,
+) -> None:
+    """Nor is its end taken up where it is opted in again."""
+    world = World(node("n1", cpu=4), queue("team", quota, preemption=LOWER), replicas=2)
     world.create(gang_in("team", "v", 3))
     world.settle(seconds=10)
     world.create(urgent("p", 3, labels=IN_TEAM))
@@ -585,6 +754,15 @@ def test_a_gang_that_is_opted_out_halfway_ends_no_further_and_nothing_waits_for_
     assert world.bound("v").total() == 4
     assert world.status("p")["reason"] == "InsufficientResources"
     assert "it is opted out" in world.status("p")["message"]
+    left = names_of(world.pods("v"))
+    world.leader.resign()
+    world.elect(1)
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "true"}))
+    world.api.change(
+        world.api.get(Key("gangqueues", "", "team")), lambda o: o["spec"].pop("preemption")
+    )
+    world.settle(seconds=60)
+    assert names_of(world.pods("v")) == left
 
 
 @pytest.mark.parametrize("label", [{names.OPT_IN: "false"}, {names.QUEUE: "nowhere"}])
@@ -598,6 +776,47 @@ def test_a_gang_goes_on_where_the_one_that_it_was_to_end_for_may_ask_no_more(lab
     assert evicted(world) == []
     assert ending(world, "v") == []
     assert world.bound("v") == {"n1": 4}
+
+
+def at_the_write() -> World:
+    """The end of gang v for p is written, and no eviction was sent."""
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER), replicas=2)
+    world.create(gang_in("team", "v", 3))
+    world.settle(seconds=10)
+    world.create(urgent("p", 3, labels=IN_TEAM))
+    leader = world.leader
+    go_on_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
+    while sends := [at for at, a in enumerate(leader.todo) if isinstance(a, EvictPod)]:
+        leader.act(sends[0], Outcome.UNSENT)
+    assert ending(world, "v")
+    return world
+
+
+def test_a_gang_goes_on_where_the_queue_of_the_other_lets_it_stop_no_more() -> None:
+    world = at_the_write()
+    before = names_of(world.pods("v"))
+    change(world, "team", preemption={"withinQueue": "Never"})
+    world.settle(seconds=30)
+    assert names_of(world.pods("v")) == before
+    assert [world.status(each)["phase"] for each in ("v", "p")] == ["Running", "Queued"]
+    assert ending(world, "v") == []
+
+
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_gang_goes_on_where_the_other_was_made_anew_under_its_name(leader: int) -> None:
+    """The new one asks for more than there ever was: a priority alone gives no right to v."""
+    world = at_the_write()
+    before = names_of(world.pods("v"))
+    world.delete("rayclusters", "p")
+    world.collect_garbage()
+    world.create(urgent("p", 30, labels=IN_TEAM))
+    if leader:
+        world.kuberay()
+        world.leader.resign()
+        world.elect(leader)
+    world.settle(seconds=30)
+    assert names_of(world.pods("v")) == before
+    assert world.status("v")["phase"] == "Running"
 
 
 def test_a_new_leader_stops_no_gang_of_which_nothing_is_gone_for_one_that_is_gone() -> None:
@@ -776,6 +995,19 @@ def test_a_gang_that_was_stopped_did_not_run_under_its_new_placement() -> None:
 # ---- parts
 
 
+def slow_scheduler(world: World, name: str, bound: int) -> None:
+    """Have kube-scheduler bind so many workers of a gang and no more."""
+    schedule = world._schedule_one
+
+    def schedule_some(raw: Json) -> None:
+        pod = raw["metadata"]["name"]
+        done = [each for each in world.pods(name) if each["spec"].get("nodeName")]
+        if not pod.startswith(f"{name}-workers") or len(done) < 1 + bound:
+            schedule(raw)
+
+    world._schedule_one = schedule_some  # type: ignore[method-assign]
+
+
 def test_the_parts_of_gangs_are_all_that_they_hold() -> None:
     """At each step of an end: what is counted as held is in some part."""
     world = World(node("n1", cpu=5))
@@ -796,6 +1028,27 @@ def test_the_parts_of_gangs_are_all_that_they_hold() -> None:
     assert [len(part.room) for part in marked] == [2]
 
 
+def test_surplus_that_ends_before_it_is_bound_is_in_some_part_at_each_step() -> None:
+    world = World(node("n1", cpu=5))
+    slow_scheduler(world, "v", 1)
+    world.create(elastic(4, 1))
+    world.settle(seconds=5)
+    world.create(urgent("p", 1))
+    world.settle(seconds=5)
+    leader, found = world.leader, list[list[GangPart]]()
+    choose(world, "p", *parts(world, "v")[1:3])
+    for _ in range(30):
+        found.append(parts(world, "v"))
+        held = sum(h.amounts["cpu"] for h in leader.state.quota.of(key("v")).values())
+        room = [dict(each)["cpu"] for part in found[-1] for _, each in part.room]
+        assert sum(room) == held
+        if leader.todo:
+            leader.act()
+        leader.hear_all()
+    ends = [len(part.room) for each in found for part in each if part.is_ending]
+    assert max(ends) == 2
+
+
 def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world = two_gangs()
     cluster = world.api.get(next(k for k in world.api.objects if k.name == "v"))
@@ -804,6 +1057,22 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world.leader.hear_all()
     (part,) = parts(world, "v")
     assert part.is_ending
+
+
+def test_surplus_that_is_released_and_not_bound_is_enough_where_the_room_of_it_is() -> None:
+    world = World(node("n1", cpu=5), queue("team", preemption=LOWER))
+    slow_scheduler(world, "v", 1)
+    annotations = {names.MIN_REPLICAS: "workers=1"}
+    world.create(gang_in("team", "v", 4, annotations=annotations))
+    world.settle(seconds=5)
+    assert world.bound("v").total() == 2
+    assert [len(each.room) for each in parts(world, "v")] == [2, 1, 1, 1]
+    before = names_of(pod for pod in world.pods("v") if pod["spec"].get("nodeName"))
+    world.create(urgent("p", 1, labels=IN_TEAM))
+    world.settle(seconds=20)
+    assert world.status("p")["phase"] == "Running"
+    assert world.status("v")["phase"] == "Running"
+    assert set(before) <= set(names_of(world.pods("v")))
 
 
 # ---- chosen by cycles

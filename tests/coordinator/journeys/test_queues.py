@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from coordinator import state_machine
 from coordinator.messages.actions import (
     Action,
     WriteGangStatus,
@@ -14,6 +15,9 @@ from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.asking import line_up, queues_of
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
+from coordinator.reconcile.advance import advance
+from coordinator.reconcile.look import Look
+from coordinator.state import agenda
 from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome
@@ -103,6 +107,94 @@ def test_a_quota_that_is_raised_lets_a_waiting_gang_in() -> None:
     change(world, "team", quota={"cpu": "4"})
     world.settle(seconds=10)
     assert phases(world, "a") == ["Running"]
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The gangs that are looked at from now on, as they come."""
+    found: list[str] = []
+
+    def advance_and_note(look: Look) -> None:
+        found.append(look.view.key.name)
+        advance(look)
+
+    monkeypatch.setattr(state_machine, "advance", advance_and_note)
+    return found
+
+
+def two_waiting() -> World:
+    """Two queues, in each a gang that waits for quota that the queue above them does not have."""
+    return World(
+        node("n1", cpu=100),
+        queue("all", cpu=2),
+        queue("red", parent="all"),
+        queue("blue", parent="all"),
+        gang_in("red", "a", 4),
+        gang_in("blue", "b", 4),
+    )
+
+
+def test_a_change_of_quota_has_no_gang_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = two_waiting()
+    world.settle(seconds=100)
+    seen = looked_at(monkeypatch)
+    change(world, "all", quota={"cpu": "3"})
+    world.leader.hear_all()
+    assert seen == []
+    world.settle(seconds=100)
+    assert "at most 3 cpu" in world.status("a")["message"], "the next cycle goes by it"
+
+
+def test_a_change_of_what_a_queue_says_to_its_gangs_has_those_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = two_waiting()
+    world.settle(seconds=100)
+    seen = looked_at(monkeypatch)
+    change(world, "red", timeouts={"readySeconds": 60})
+    world.leader.hear_all()
+    assert seen == ["a"]
+    change(world, "red", namespaceSelector={"matchLabels": {"team": "red"}})
+    world.leader.hear_all()
+    assert seen == ["a", "a", "b"], "each may use other queues"
+
+
+def test_where_many_gangs_are_looked_at_others_are_decided_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agenda, "AT_ONCE", 1)
+    world = World(node("n1", cpu=4), queue("red"))
+    world.create(*(gang_in("red", f"g{at}", 8) for at in range(6)))
+    world.settle(seconds=100)
+    world.create(gang_in("red", "small", 1))
+    world.controllers()
+    world.leader.hear_all()
+    world.leader.act_all()
+    seen = looked_at(monkeypatch)
+    change(world, "red", timeouts={"readySeconds": 60})
+    world.leader.hear_all()
+    world.leader.cycle()
+    world.leader.act_all()
+    assert world.status("small")["placement"]
+    assert {f"g{at}" for at in range(6)} - {*seen}
+    world.settle(seconds=1)
+    assert {f"g{at}" for at in range(6)} <= {*seen}
+
+
+def test_a_gang_that_was_not_looked_at_yet_is_not_admitted_to_a_queue_that_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agenda, "AT_ONCE", 1)
+    world = World(node("n1", cpu=8), queue("all"), queue("red", cpu=99, parent="all"))
+    world.create(gang_in("red", "old", 7))
+    world.settle(seconds=10)
+    waiting = [f"g{at}" for at in range(6)]
+    world.create(*(gang_in("red", name, 1) for name in waiting))
+    world.settle(seconds=100)
+    change(world, "red", lendingLimit={"cpu": "100"})
+    world.delete("rayclusters", "old")
+    world.settle(seconds=10)
+    assert phases(world, *waiting) == ["Queued"] * 6
+    assert {world.status(name)["reason"] for name in waiting} == {"QueueInactive"}
 
 
 def test_a_quota_that_is_lowered_ends_nothing() -> None:
@@ -806,29 +898,39 @@ def opt_in(world: World, gang: str, said: str) -> None:
     world.api.change(cluster, lambda obj: obj["metadata"]["labels"].update({names.OPT_IN: said}))
 
 
-def test_a_gang_that_was_opted_out_comes_back_into_its_queue() -> None:
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_gang_that_was_opted_out_comes_back_into_its_queue(leader: int) -> None:
     """The queue that it names meanwhile was not asked for what its pods use."""
-    world = World(node("n1", cpu=100), queue("team", cpu=4), queue("other", cpu=100))
+    queues = queue("team", cpu=4), queue("other", cpu=1)
+    world = World(node("n1", cpu=100), *queues, replicas=2)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
     opt_in(world, "a", "false")
     world.settle(seconds=20)
     name_queue(world, "a", "other")
     world.settle(seconds=10)
+    if leader:
+        world.leader.resign()
+        world.elect(leader)
+        world.settle(seconds=20)
     opt_in(world, "a", "true")
     world.settle(seconds=20)
-    assert status_of(world, "team")["summary"] == "cpu 4/4"
+    used = {name: status_of(world, name)["summary"] for name in ("team", "other")}
+    assert used == {"team": "cpu 4/4", "other": "cpu 0/1"}
+    assert world.status("a")["phase"] == "Running"
 
 
 def test_a_gang_that_was_opted_out_holds_quota_while_its_pods_run() -> None:
-    """Also under a leader that has no record of it."""
+    """Its record says in which queue, and goes with them."""
     world = World(node("n1", cpu=100), queue("team", cpu=4), replicas=2)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
     opt_in(world, "a", "false")
     world.create(gang_in("team", "b", 3))
     world.settle(seconds=20)
-    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
+    told = world.status("a")
+    assert (told["reason"], "placement" in told) == ("OptedOut", False)
+    assert "counts in queue team" in told["message"]
     assert phases(world, "b") == ["Queued"]
     world.leader.resign()
     world.elect(1)
@@ -836,8 +938,9 @@ def test_a_gang_that_was_opted_out_holds_quota_while_its_pods_run() -> None:
     assert (phases(world, "b"), world.bound("a")) == (["Queued"], {"n1": 4})
     assert status_of(world, "team")["summary"] == "cpu 4/4"
 
-    world.delete("rayclusters", "a")
-    world.settle(seconds=10)
+    world.edit("a", suspend=True)
+    world.settle(seconds=20)
+    assert not [each for each in world.api.all("gangs") if each["metadata"]["name"] == "a"]
     assert phases(world, "b") == ["Running"]
 
 
@@ -850,6 +953,7 @@ def test_a_gang_that_was_opted_out_does_not_hold_up_the_deletion_of_its_queue() 
     world.api.delete(Key("gangqueues", "", "team"))
     world.settle(seconds=10)
     assert not list(world.api.all("gangqueues"))
+    assert not list(world.api.all("gangs"))
     assert world.bound("a") == {"n1": 4}
 
 

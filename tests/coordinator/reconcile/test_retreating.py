@@ -8,15 +8,15 @@ from kube.api.errors import ApiError, Forbidden, Invalid
 from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.deeds import decided
-from tests.coordinator.world import World, name_of
+from tests.coordinator.world import WALL, World, key, name_of
 
 PATIENCE = Patience()
 POLICY = Forbidden(403, "Forbidden", "policy says no")
 
 
-def refused_world(name: str = "a") -> World:
+def refused_world(name: str = "a", replicas: int = 1) -> World:
     """A gang of two is placed where no other fits, and the release of its head is refused."""
-    world = World(node("n1", cpu=2))
+    world = World(node("n1", cpu=2), replicas=replicas)
     world.create(gang_of(name, 1))
     decided(world)
     world.api.refusals[name_of(world.pods(name)[0])] = POLICY
@@ -69,7 +69,7 @@ def test_each_setback_in_a_row_takes_twice_as_long_within_bounds() -> None:
         before = view.retreat.until
         world.settle(seconds=10)
         if view.retreat.until != before:
-            lasted.append(view.retreat.until - world.api.now)
+            lasted.append(view.retreat.until - WALL - world.api.now)
     expected = [min(2**n, 32) * PATIENCE.setback for n in range(7)]
     assert lasted == pytest.approx(expected, abs=10)
 
@@ -111,6 +111,22 @@ def test_its_place_is_its_own_again_after_a_while() -> None:
     world.settle(seconds=PATIENCE.setback + 60)
     [mine] = [view for view in world.leader.state.views.values() if view.key.name == "a"]
     assert mine.retreat.count == 1
+    assert getattr(mine.queueing.asked, "setbacks", None) == 0
+
+
+def test_another_leader_knows_how_long_its_place_is_not_its_own() -> None:
+    world = refused_world(replicas=2)
+    world.create(gang_of("b", 1))
+    world.settle(seconds=60)
+    before = world.status("a")["refusedReleases"]
+    assert before["count"] == 1
+    world.leader.resign()
+    world.elect(1)
+    world.settle(seconds=60)
+    mine = world.replicas[1].state.views[key("a")]
+    assert getattr(mine.queueing.asked, "setbacks", None) == 1
+    assert world.status("a")["refusedReleases"] == before
+    world.settle(seconds=PATIENCE.setback)
     assert getattr(mine.queueing.asked, "setbacks", None) == 0
 
 

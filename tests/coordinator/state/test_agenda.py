@@ -1,7 +1,7 @@
 """The agenda tells which gangs are to be looked at, and when."""
 
 from coordinator.record.urgency import QUIET_DELAY
-from coordinator.state.agenda import LATER, Agenda
+from coordinator.state.agenda import AT_ONCE, LATER, Agenda
 from tests.coordinator.world import key
 
 A, B = key("a"), key("b")
@@ -33,7 +33,18 @@ def test_numbers_are_renewed_once_they_are_old_and_a_cycle_is_wanted_then() -> N
     assert (agenda.cycle_wanted, agenda.refresh_at) == (True, None)
 
 
+def test_many_gangs_are_looked_at_a_few_at_a_time() -> None:
+    agenda = Agenda()
+    agenda.look_in_turn([key(f"g{at}") for at in range(2 * AT_ONCE + 1)], 5.0)
+    for left, due in ((AT_ONCE + 1, 5.0), (1, 6.0), (0, None)):
+        assert (len(agenda.in_turn), agenda.turn_at) == (left, due)
+        assert len(agenda.dirty) == (AT_ONCE if left else 1)
+        agenda.dirty.clear()
+        agenda.pass_time(6.0)
+    assert agenda == Agenda(), "nothing is due any more"
+
+
 def test_the_end_of_a_term_drops_what_was_planned_and_keeps_what_happened() -> None:
-    agenda = Agenda({A}, {B}, {B: 1.0}, cycle_wanted=True, refresh_at=2.0)
+    agenda = Agenda({A}, {B}, {B: 1.0}, {B: None}, 1.0, cycle_wanted=True, refresh_at=2.0)
     agenda.forget_term()
     assert agenda == Agenda({A})

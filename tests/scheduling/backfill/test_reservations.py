@@ -25,6 +25,11 @@ def fits(asked: PendingGang, outlook: Outlook) -> bool:
     return wanted <= int(outlook.free.sum()) and wanted + int(outlook.held.sum()) <= 100
 
 
+def spares(*_: object) -> bool:
+    """No node has anything to spare."""
+    return False
+
+
 def asks(name: str, pods: int) -> PendingGang:
     return gang(name, group("workers", pods, shape(cpu=1)))
 
@@ -50,7 +55,7 @@ class Pool:
     def __post_init__(self) -> None:
         held = sum(int(each.quota.sum()) for each in self.running)
         self.outlook = Outlook(np.array([self.free], dtype=np.int64), np.array([[held]]))
-        self.kept = Reservations(self.now, self.running, fits)
+        self.kept = Reservations(self.now, self.running, fits, spares)
 
     def lets(self, gang: RunningGang) -> bool:
         """Whether a gang may start; if it may, it does."""

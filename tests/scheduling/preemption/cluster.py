@@ -20,10 +20,15 @@ from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape
 
+KEPT = "a budget forbids it"
+
 
 @dataclass(frozen=True)
 class Spec:
-    """A gang of workers with so many GPUs `each`: the minimum, and replicas of surplus of one."""
+    """A gang of workers with so many GPUs `each`: the minimum, and replicas of surplus of one.
+
+    `keeps` names the parts of it that may not be stopped: the minimum by an empty name.
+    """
 
     name: str
     queue: str
@@ -33,6 +38,7 @@ class Spec:
     created: float = 0.0
     each: int = 1
     setbacks: int = 0
+    keeps: tuple[str, ...] = ()
 
     @property
     def key(self) -> GangKey:
@@ -62,7 +68,7 @@ def part(
     """A part of a running gang with so many GPUs, and pods, on each node."""
     room = tuple((where, ((GPU, count), ("pods", count))) for where, count in gpus.items())
     key = GangKey("team", name)
-    return GangPart(key, replica, queue, priority, admitted, room, outlived, kept, ending)
+    return GangPart(key, replica, queue, priority, admitted, room, outlived, kept, ending, kept)
 
 
 @dataclass
@@ -78,6 +84,8 @@ class Cluster:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Preemptor and victim, as they came."""
+    stopped_kept: list[GangPart] = field(default_factory=list)
+    """Parts that were stopped and should not have been."""
     settings: Settings | None = None
     ends: Mapping[str, float] = field(default_factory=dict)
     """When running gangs are expected to end."""
@@ -107,6 +115,7 @@ class Cluster:
         """Begin to end the victims; say whether any is new."""
         chosen = {(p.gang, p.replica) for each in preemptions for p in each.parts}
         fresh = [p for p in self.parts if (p.gang, p.replica) in chosen and not p.is_ending]
+        self.stopped_kept += [p for p in fresh if p.kept_because]
         for each in preemptions:
             names = {p.gang.name for p in each.parts if not p.is_ending}
             self.stopped += [(each.preemptor.name, name) for name in sorted(names)]
@@ -204,14 +213,16 @@ class Cluster:
             room: dict[str, int] = {}
             for on in (where.pop() for _ in range(pods)):
                 room[on] = room.get(on, 0) + spec.each
+            name = next(free)
             self.parts.append(
                 part(
                     spec.name,
                     room,
                     spec.queue,
-                    replica=next(free),
+                    replica=name,
                     priority=spec.priority,
                     admitted=self.now,
+                    kept=KEPT if name in spec.keeps else "",
                 )
             )
 

@@ -1,0 +1,175 @@
+"""Every gang that could run is admitted in the end, also while others go on arriving."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from tests.builders import GPU
+from tests.examples import examples
+from tests.scheduling.timeline import Job, Node, Timeline, fits_alone
+
+NAMES = ("q0", "q1", "q2")
+RULES = (WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL, WhenBlocked.STRICT)
+WITHIN = (WithinQueue.LOWER_PRIORITY, WithinQueue.LOWER_PRIORITY, WithinQueue.NEVER)
+RECLAIM = (Reclaim.ANY, Reclaim.ANY, Reclaim.LOWER_PRIORITY, Reclaim.NEVER)
+TOLD = (1.0, 1 / 3, 3.0, inf)
+"""By what factor gangs are wrong about how long they run; infinite where they say nothing."""
+
+
+def limit(amount: int | None) -> dict[str, int]:
+    return {} if amount is None else {GPU: amount}
+
+
+few_nodes = st.lists(st.builds(Node, st.integers(1, 4), st.integers(2, 8)), min_size=1, max_size=2)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[Queue]:
+    """Up to four queues of any depth, with any rule and order, some of which preempt."""
+    found: list[Queue] = []
+    for name in NAMES[: draw(st.integers(1, len(NAMES)))]:
+        parent = draw(st.sampled_from([*(each.name for each in reversed(found)), ""]))
+        quota = draw(st.sampled_from((2, 3, 4, 6, 1, 0, None)))
+        lends = draw(st.none() | st.integers(0, quota)) if parent and quota is not None else None
+        queue = Queue(
+            name,
+            parent,
+            limit(quota),
+            limit(draw(st.none() | st.integers(0, 6)) if parent else None),
+            limit(lends),
+            draw(st.sampled_from(Ordering)),
+            draw(st.sampled_from(RULES)),
+            most_passes=draw(st.sampled_from((1, 3, inf))),
+            longest_wait=draw(st.sampled_from((5.0, 30.0, inf))),
+        )
+        within, reclaim = draw(st.sampled_from(WITHIN)), draw(st.sampled_from(RECLAIM))
+        found.append(replace(queue, within_queue=within, reclaim=reclaim))
+    return found
+
+
+@st.composite
+def jobs(draw: st.DrawFn, at: int, queues: Sequence[Queue]) -> Job:
+    runs = float(draw(st.integers(5, 30)))
+    pods = [(draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 2, 0))), draw(st.integers(0, 2)))]
+    if draw(st.booleans()):
+        pods.insert(0, (1, 0, draw(st.integers(0, 2))))
+    return Job(
+        f"g{at}",
+        draw(st.sampled_from([each.name for each in queues])),
+        float(draw(st.integers(0, 20))),
+        runs,
+        tuple(pods),
+        draw(st.integers(0, 2)),
+        draw(st.integers(0, 2)),
+        runs * draw(st.sampled_from(TOLD)),
+        draw(st.sampled_from((0, 0, 0, 1, 2))),
+    )
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    queues = draw(trees())
+    found = [draw(jobs(at, queues)) for at in range(draw(st.integers(2, 8)))]
+    return Timeline(queues, draw(few_nodes), found)
+
+
+@examples(120)
+@given(timelines())
+def test_every_gang_that_fits_alone_has_run_once_no_more_come(timeline: Timeline) -> None:
+    timeline.run()
+    for job in timeline.jobs.values():
+        fits = fits_alone(timeline.queues, timeline.nodes, job)
+        assert (job.name in timeline.ended) == fits, f"{job.name}\n{timeline.says()}"
+    event(f"{len(timeline.ended)} have run")
+
+
+WAIT = 10.0
+"""Seconds after which gangs of the queues of streams age."""
+
+LONGEST = 6
+"""Seconds that a gang of a stream runs at most."""
+
+ARRIVES = 0.5
+"""When the large gang comes: each stream has brought one gang by then."""
+
+SET_BACK = 11.0
+"""Seconds from a start that fails until the gang has its place again."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Gangs of a kind that come one after the other, for ever."""
+
+    job: Job
+    every: float
+
+    def until(self, end: float) -> list[Job]:
+        times = [self.every * at for at in range(int(end / self.every) + 1)]
+        return [
+            replace(self.job, name=f"{self.job.name}-{at:03}", arrives=arrives)
+            for at, arrives in enumerate(times)
+        ]
+
+
+@st.composite
+def streams(draw: st.DrawFn, name: str, queue: str, priorities: Sequence[int]) -> Stream:
+    runs = draw(st.integers(2, LONGEST))
+    pods = draw(st.sampled_from((((1, 1, 0),), ((1, 1, 1),), ((1, 0, 2),), ((2, 1, 0),))))
+    told = runs * draw(st.sampled_from(TOLD))
+    priority = draw(st.sampled_from(list(priorities)))
+    job = Job(name, queue, 0.0, float(runs), pods, priority=priority, told=told)
+    return Stream(job, draw(st.sampled_from((0.7, 0.7, 1.9))))
+
+
+@st.composite
+def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Stream]]:
+    """A large gang within the quota of its queue, and streams in its queue and in others."""
+    nodes = [Node(draw(st.integers(1, 4)), 8) for _ in range(draw(st.integers(1, 3)))]
+    gpus = sum(each.gpus for each in nodes)
+    quota = draw(st.integers(1, gpus))
+    parent = draw(st.sampled_from(("", "all")))
+    passes = draw(st.sampled_from((2, inf)))
+    top = limit(draw(st.sampled_from((None, 0, 2)))) if parent else {}
+    two, three = limit(draw(st.integers(1, gpus))), limit(0) if parent else {}
+    queues = [
+        replace(queue, longest_wait=WAIT, most_passes=passes)
+        for queue in (
+            Queue("all", quota=top),
+            Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES))),
+            Queue("two", parent, two, when_blocked=draw(st.sampled_from(RULES))),
+            Queue("three", parent, three),
+        )
+    ]
+    each = draw(st.integers(1, quota))
+    pods = ((1, 0, draw(st.integers(0, 4))), (quota // each, each, draw(st.integers(0, 4))))
+    told, fails = draw(st.sampled_from((1.0, inf))), draw(st.sampled_from((0, 0, 1)))
+    large = Job("large", "own", ARRIVES, 1.0, pods, told=told, fails=fails)
+    own = [draw(streams("s0", "own", (-1, 0)))] if draw(st.booleans()) else []
+    others = [draw(st.sampled_from(("two", "three"))) for _ in range(draw(st.integers(1, 3)))]
+    apart = [draw(streams(f"t{at}", name, (0, 1))) for at, name in enumerate(others)]
+    return queues, nodes, large, own + apart
+
+
+@examples(40)
+@given(busy_clusters())
+def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
+    cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
+) -> None:
+    """It waits until it has aged; then all ends that runs by then, and again what came before it.
+
+    Of each stream one gang came before it. One that gave its room back begins anew, after a time.
+    """
+    queues, nodes, large, some = cluster
+    if not fits_alone(queues, nodes, large):
+        return
+    one_start = WAIT + (2 + len(some)) * LONGEST
+    bound = ARRIVES + (1 + large.fails) * one_start + large.fails * SET_BACK
+    small = [job for each in some for job in each.until(bound)]
+    timeline = Timeline(queues, nodes, [large, *small])
+    timeline.run(bound + large.runs)
+    assert "large" in timeline.ended, timeline.says()
+    event(f"waited {timeline.began['large'] // WAIT}")
