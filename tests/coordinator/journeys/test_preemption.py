@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -42,6 +41,7 @@ from tests.coordinator.stopping import (
     choose_whole,
     condition,
     ending,
+    go_until,
     names_of,
     parts,
     terminating,
@@ -96,21 +96,6 @@ def budget(name: str, least: int, **labels: str) -> Json:
     spec = {"minAvailable": least, "selector": selector}
     meta = {"name": name, "namespace": TEAM}
     return {"kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
-
-
-def go_on_until(world: World, happened: Callable[[], object]) -> None:
-    """Have everybody work, action by action, until something has happened."""
-    leader = world.leader
-    for _ in range(500):
-        if happened():
-            return
-        world.kuberay()
-        leader.hear_all()
-        leader.tick()
-        leader.cycle()
-        if leader.todo:
-            leader.act()
-    raise AssertionError("it never happened")
 
 
 def evicted(world: World) -> list[str]:
@@ -547,7 +532,7 @@ def test_a_queue_may_have_pods_deleted_whose_eviction_is_refused() -> None:
     protected = workers_of(world, "v")[1]
     world.create(urgent("p", 3, labels=IN_TEAM))
     leader = world.leader
-    go_on_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
+    go_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     world.api.budgets[protected] = PDB
     world.settle(seconds=100)
     assert protected in names_of(world.pods("v"))
@@ -785,7 +770,7 @@ def at_the_write() -> World:
     world.settle(seconds=10)
     world.create(urgent("p", 3, labels=IN_TEAM))
     leader = world.leader
-    go_on_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
+    go_until(world, lambda: any(isinstance(each, EvictPod) for each in leader.todo))
     while sends := [at for at, a in enumerate(leader.todo) if isinstance(a, EvictPod)]:
         leader.act(sends[0], Outcome.UNSENT)
     assert ending(world, "v")
