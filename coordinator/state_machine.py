@@ -16,7 +16,7 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
@@ -34,6 +34,7 @@ from coordinator.reconcile.understanding import opt_in_of
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
+from coordinator.state.agenda import LATER
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.following import follow_queues
 from coordinator.state.intake import take
@@ -114,8 +115,8 @@ class CoordinatorState(Known):
             dirty = self.agenda.dirty
             keys = sorted(dirty, key=lambda key: (place.get(key, len(place)), self._age(key)))
             dirty.clear()
-            self._balance(keys)
-            for key in keys:
+            self._balance(keys, scene)
+            for key in self._plans_first(keys):
                 actions += self._look_at(key, scene)
         return actions
 
@@ -136,6 +137,7 @@ class CoordinatorState(Known):
             views=self.views,
             decided=self.cycles.memory is not None,
             astray=self.term.astray,
+            reserved=self.room.holders,
             guard=self.guard,
             scheduler=self.scheduler,
         )
@@ -146,20 +148,38 @@ class CoordinatorState(Known):
         return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
-        """Have the gangs looked at that may be released, or written, now: it is their turn."""
+        """Have the gangs looked at that may be released, or written, now: it is their turn.
+
+        So it is of those whose plans meet reservations. Where reservations end it is in a moment,
+        for others mostly follow them.
+        """
+        self.agenda.dirty |= self.room.met
+        self.room.met.clear()
+        for key in self.room.parted:
+            self.agenda.wake_by(key, moment.now + LATER)
+        self.room.parted.clear()
         if not self.blind:
             self.agenda.dirty.update(self.term.window.call(moment.now))
         self.agenda.dirty.update(self.agenda.lines.call(moment.now))
         return bool(self.agenda.dirty)
 
-    def _balance(self, keys: Iterable[GangKey]) -> None:
-        """Turn the reservations of pods that were bound into use, before any gang is looked at.
+    def _plans_first(self, keys: Sequence[GangKey]) -> Sequence[GangKey]:
+        """Put gangs first that are nominated for a plan: what they are to take back is then known.
 
-        Counted twice, such a pod would make its node look overfull to its own gang and others. What
-        a reservation loses here a bound pod has taken, so that no cycle is wanted for it.
+        Those are among them whose plans meet reservations that came just now.
+        """
+        met, plans = sorted(self.room.met.difference(keys), key=str), self.room.plans
+        self.room.met.clear()
+        return sorted([*met, *keys], key=lambda key: key not in plans) if plans else keys
+
+    def _balance(self, keys: Iterable[GangKey], scene: Scene) -> None:
+        """Bring reservations up to date before any gang is looked at: also those of new views.
+
+        Counted twice, a pod that was bound would make its node look overfull to its own gang and
+        others. What a reservation loses here a bound pod has taken, so that no cycle is wanted.
         """
         for key in keys:
-            view = self.views.get(key)
+            view = self._view(key, self.cache.clusters.get(key), scene)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
 
@@ -267,6 +287,7 @@ class CoordinatorState(Known):
             self.term.window.leave(view.key)
         if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
+        self.room.note_plan(view)
         self._note_astray(view, view.nominating.astray_at(look.now))
 
     def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
@@ -299,6 +320,7 @@ class CoordinatorState(Known):
             view = self.views[key] = open_view(key, cluster, scene)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
+            self.room.note_plan(view)
             pods = self.cache.members(key, view.cluster_uid)
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view

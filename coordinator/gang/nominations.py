@@ -6,7 +6,7 @@ is in a gang with inter-pod constraints: nominated members count on the node und
 can make kube-scheduler refuse a member that it would take without them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from enum import StrEnum
 
 from coordinator.gang.pod_sets import Standing, releasable
@@ -32,14 +32,31 @@ class Guard(StrEnum):
     NONE = "None"
 
 
-def wanted(view: GangView, *, held_up: bool) -> dict[str, str]:
-    """The pods that should be nominated now: uid -> node.
+def lasting(view: GangView, *, held_up: bool) -> Nodes:
+    """The pods with a slot that should be nominated now: uid -> node.
 
-    `held_up`: none of the gang is released for a time. Pods for which room is being made are
-    nominated where it will be.
+    `held_up`: none of the gang is released for a time.
     """
     placed = _lasting(view.survey.standing, held_up=held_up) if view.survey.durable else ()
-    return {**_planned(view), **{pod.uid: node for pod, node in placed}}
+    return {pod.uid: node for pod, node in placed}
+
+
+def planned(view: GangView) -> Nodes:
+    """The places that the plan has for pods without a slot: uid -> node."""
+    plan = view.queueing.planned
+    if plan is None:
+        return {}
+    waiting = [pod for each in view.survey.standing for pod in each.waiting]
+    return assign(waiting, slots_of(plan), {})
+
+
+def beside_no_reservation(plan: Nodes, reserved: Container[str]) -> Nodes:
+    """What of a plan is nominated: nothing on nodes on which any gang reserves room.
+
+    kube-scheduler counts those pods beside the ones that still end there. So it would refuse a pod
+    whose room, reserved on that node, is free; one of the same gang as well.
+    """
+    return {uid: node for uid, node in plan.items() if node not in reserved}
 
 
 def nominated_first(standing: Standing) -> set[str]:
@@ -63,15 +80,6 @@ def may_be_nominated(standing: Standing) -> bool:
 def counts_others(shape: PodShape) -> bool:
     """Whether pods of a shape have constraints on other pods."""
     return bool(shape.affinity or shape.anti_affinity or shape.spread)
-
-
-def _planned(view: GangView) -> Nodes:
-    """Give the places of the plan to pods without a slot."""
-    plan = view.queueing.planned
-    if plan is None:
-        return {}
-    waiting = [pod for each in view.survey.standing for pod in each.waiting]
-    return assign(waiting, slots_of(plan), {})
 
 
 def _lasting(standing: Standing, *, held_up: bool) -> Iterator[tuple[ObservedPod, str]]:

@@ -34,6 +34,9 @@ LAST_RETRY = 15.0
 MOST_IN_FLIGHT = 32
 """Nominations of one gang under way at one time."""
 
+NOWHERE = frozenset[str]()
+"""No nodes."""
+
 LONGEST_ASTRAY = 5.0
 """Seconds for which releases wait for the end of nominations that take their room."""
 
@@ -178,7 +181,9 @@ class Nominating:
     under way (uid -> node); `crowded` says that others wait for those. `held_up_since` is since
     when none of the gang was released, of which `released` pods are; `next_at` is when time alone
     has something to be written. `astray` are the nodes to which pods are nominated that should not
-    be; until `astray_until` nothing is released there.
+    be; until `astray_until` nothing is released there. `planned_to` are the nodes to which pods are
+    nominated for a plan, `withheld` those of the plan to which they are not, for gangs reserve room
+    there.
     """
 
     held_up_since: float | None = None
@@ -188,8 +193,10 @@ class Nominating:
     aims: dict[str, str] = field(default_factory=dict)
     crowded: bool = False
     next_at: float | None = None
-    astray: frozenset[str] = frozenset()
+    astray: frozenset[str] = NOWHERE
     astray_until: float = 0.0
+    planned_to: frozenset[str] = NOWHERE
+    withheld: frozenset[str] = NOWHERE
 
     def aim(self, uid: str, node: str) -> None:
         """Note where a pod belongs; where that changes, no write waits for what failed before."""
@@ -202,6 +209,10 @@ class Nominating:
         self.tries.setdefault(uid, Attempts()).failed(now, "")
         self.inflight[uid] = node
 
+    def for_plan(self, planned_to: frozenset[str], withheld: frozenset[str]) -> None:
+        """Note which nodes of a plan pods are nominated to, and which they are not."""
+        self.planned_to, self.withheld = planned_to, withheld
+
     def go_astray(self, nodes: frozenset[str], now: float) -> None:
         """Note the nodes to which pods are nominated that should not be."""
         if nodes and not self.astray:
@@ -212,7 +223,7 @@ class Nominating:
 
     def astray_at(self, now: float) -> frozenset[str]:
         """Return the nodes on which nothing is released for it now."""
-        return self.astray if now < self.astray_until else frozenset()
+        return self.astray if now < self.astray_until else NOWHERE
 
     def due_by(self, at: float) -> None:
         """Note a moment at which something may be written."""

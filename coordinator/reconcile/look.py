@@ -4,7 +4,7 @@ A step brings one part of the gang's view up to date and returns the writes that
 it changes the placement, or which pods are members, it says so: the gang is then surveyed again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
@@ -51,6 +51,8 @@ class Scene:
     """A cycle of this term has decided."""
     astray: Mapping[GangKey, frozenset[str]]
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
+    reserved: Container[str]
+    """The nodes on which any gang reserves room."""
     guard: Guard = Guard.NONE
     scheduler: str = ""
     """The kube-scheduler that is told of nominations; empty where it is not known."""

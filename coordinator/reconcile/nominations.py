@@ -10,13 +10,16 @@ from collections.abc import Iterator, Mapping
 from coordinator.gang.nominations import (
     Guard,
     Nodes,
+    beside_no_reservation,
+    lasting,
     may_be_nominated,
     nominated_first,
+    planned,
     rightful,
-    wanted,
 )
 from coordinator.gang.pod_sets import releasable
 from coordinator.messages.actions import NominatePod
+from coordinator.gang.view import NOWHERE
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
@@ -31,12 +34,16 @@ def nominate_pods(look: Look) -> Done:
     state.next_at = None
     if not look.scene.sighted or look.view.retreat.under_way:
         return NOTHING_DONE
+    if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
+        return take_back_nominations(look)
     return Done(list(_writes(look, _wanted(look))))
 
 
 def take_back_nominations(look: Look) -> Done:
     """Have no gated pod nominated that has no slot any more."""
-    look.view.nominating.next_at = None
+    state = look.view.nominating
+    state.next_at = None
+    state.for_plan(NOWHERE, NOWHERE)
     return Done(list(_writes(look, {})))
 
 
@@ -56,9 +63,12 @@ def in_the_way(astray: Mapping[GangKey, frozenset[str]], pod: ObservedPod, node:
 
 
 def _wanted(look: Look) -> Nodes:
-    if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
-        return {}
-    return wanted(look.view, held_up=_is_held_up(look))
+    """The pods that should be nominated now, those for which room is being made included."""
+    plan = planned(look.view)
+    open_to = beside_no_reservation(plan, look.scene.reserved)
+    nodes = frozenset(open_to.values())
+    look.view.nominating.for_plan(nodes, frozenset(plan.values()) - nodes)
+    return {**open_to, **lasting(look.view, held_up=_is_held_up(look))}
 
 
 def _is_allowed(look: Look) -> bool:

@@ -45,6 +45,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
         _adopt_pins(view, cluster, pods)
     if not scene.decided:
         view.queueing.planned = placement_from_nominations(pods)
+        view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(cluster), pods)
     _hear_kuberay(view, cluster, pods)
     _fence_inherited(view, pods, scene)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.view import GangView
+from coordinator.gang.view import NOWHERE, GangView, Nominating
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Reserved, Slot, echoes, reserved, slot_of, slots_of
 from scheduling.model.gang import GangKey
@@ -14,11 +14,19 @@ NO_PLACEMENT = Placement()
 
 
 class ReservedRoom:
-    """What each gang reserves; the sums are in the cache, where decisions read them."""
+    """What each gang reserves; the sums are in the cache, where decisions read them.
+
+    Pods are not nominated for a plan to a node on which room is reserved. So the gangs are noted
+    whose plans meet a first reservation on a node (`met`), or see the last one go (`parted`).
+    """
 
     def __init__(self, cache: ClusterCache) -> None:
         self.holders: defaultdict[str, set[GangKey]] = defaultdict(set)
         """Node -> the gangs that reserve room on it."""
+        self.plans: dict[GangKey, Nominating] = {}
+        """The gangs whose pods are nominated for a plan, or would be but for reservations."""
+        self.met: set[GangKey] = set()
+        self.parted: set[GangKey] = set()
         self._cache = cache
 
     def update(self, view: GangView, pods: Iterable[ObservedPod]) -> bool:
@@ -36,6 +44,8 @@ class ReservedRoom:
         """Reserve nothing for a gang any more."""
         freed = self._hold(view, Reserved())
         view.queueing.planned = None
+        view.nominating.for_plan(NOWHERE, NOWHERE)
+        self.note_plan(view)
         pods = self._cache.members(view.key, view.cluster_uid)
         return self._note_nominations(view, pods) or freed
 
@@ -56,6 +66,13 @@ class ReservedRoom:
             return False
         self._cache.take_as_echoes([pod], {pod.uid: node})
         return True
+
+    def note_plan(self, view: GangView) -> None:
+        """Note where pods of a gang are nominated for a plan, and where they are not for now."""
+        if view.nominating.planned_to or view.nominating.withheld:
+            self.plans[view.key] = view.nominating
+        else:
+            self.plans.pop(view.key, None)
 
     def _is_kept(self, view: GangView, slot: Slot) -> bool:
         planned = slots_of(view.queueing.planned or NO_PLACEMENT)
@@ -78,7 +95,7 @@ class ReservedRoom:
         for node in {node for node, _ in before} - {node for node, _ in room}:
             self._leave(node, view.key)
         for node, _ in room:
-            self.holders[node].add(view.key)
+            self._come(node, view.key)
         return any(n < 0 for n in change.values())
 
     def _note_nominations(self, view: GangView, pods: Collection[ObservedPod]) -> bool:
@@ -87,8 +104,15 @@ class ReservedRoom:
         slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
         return self._cache.take_as_echoes(pods, echoes(slots, pods, view.pod_writes.targets))
 
+    def _come(self, node: str, gang: GangKey) -> None:
+        """Note that a gang reserves room on a node."""
+        if node not in self.holders:
+            self.met |= {key for key, each in self.plans.items() if node in each.planned_to}
+        self.holders[node].add(gang)
+
     def _leave(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves nothing on a node any more."""
         self.holders[node].discard(gang)
         if not self.holders[node]:
             del self.holders[node]
+            self.parted |= {key for key, each in self.plans.items() if node in each.withheld}
