@@ -34,7 +34,7 @@ def with_a_plan_beside(room: int) -> World:
     world.create(ray_cluster("g", group("workers", 1), labels=LABELS, created=1))
     world.settle(seconds=10)
     world.kubelets = lambda: None  # type: ignore[method-assign]
-    workers = group("workers", 3 + room, priority=10)
+    workers = group("workers", 3, priority=10)
     world.create(ray_cluster("p", workers, head=template(priority=10), labels=LABELS, created=2))
     world.settle(seconds=5)
     assert fields(world, "p") == {"n1"}
@@ -73,6 +73,17 @@ def test_a_plan_is_nominated_again_once_the_reservation_is_taken() -> None:
     assert fields(world, "p") == {""}
     world.settle(seconds=1)
     assert fields(world, "p") == {"n1"}
+    go_on(world)
+    assert world.bound("p") == {"n1": 4}
+
+
+def test_a_gang_that_is_placed_beside_a_plan_is_released_once_that_is_taken_back() -> None:
+    """The node has room for both, but not for both and those that end."""
+    world = with_a_plan_beside(2)
+    world.create(ray_cluster("h", group("workers", 1), labels=LABELS, created=3))
+    world.settle(seconds=2)
+    assert world.bound("h") == {"n1": 2}
+    assert not [each for each in world.leader.log if isinstance(each, DeletePod)]
     go_on(world)
     assert world.bound("p") == {"n1": 4}
 
