@@ -79,10 +79,10 @@ def test_a_plan_is_nominated_again_once_the_reservation_is_taken() -> None:
 
 def test_a_gang_that_is_placed_beside_a_plan_is_released_once_that_is_taken_back() -> None:
     """The node has room for both, but not for both and those that end."""
-    world = with_a_plan_beside(2)
-    world.create(ray_cluster("h", group("workers", 1), labels=LABELS, created=3))
+    world = with_a_plan_beside(1)
+    world.create(ray_cluster("h", group("workers", 0), labels=LABELS, created=3))
     world.settle(seconds=2)
-    assert world.bound("h") == {"n1": 2}
+    assert world.bound("h") == {"n1": 1}
     assert not [each for each in world.leader.log if isinstance(each, DeletePod)]
     go_on(world)
     assert world.bound("p") == {"n1": 4}
