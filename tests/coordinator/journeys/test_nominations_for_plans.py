@@ -22,10 +22,10 @@ from tests.coordinator.world import World, is_gated, name_of
 LABELS = {**OPTED_IN, names.QUEUE: "team"}
 
 
-def with_a_plan_beside(room: int) -> World:
-    """Gang v ends for p on one node, which has room for some pods more; gang g runs there too."""
+def with_a_plan() -> World:
+    """Gang v ends for p on one node, where gang g runs too."""
     world = World(
-        node("n1", cpu=6 + room),
+        node("n1", cpu=6),
         queue("team", preemption={"withinQueue": "LowerPriority"}),
         guard=Guard.NOMINATION,
         replicas=2,
@@ -49,7 +49,7 @@ def lose_a_worker(world: World) -> None:
 
 def test_a_replacement_gets_its_room_beside_a_plan() -> None:
     """kube-scheduler would count the nominated pods beside those that still end, and refuse it."""
-    world = with_a_plan_beside(0)
+    world = with_a_plan()
     asked = len(nominations(world))
     lose_a_worker(world)
     world.settle()
@@ -67,7 +67,7 @@ def _last_release(order: list[NominatePod | ReleasePod]) -> ReleasePod:
 
 
 def test_a_plan_is_nominated_again_once_the_reservation_is_taken() -> None:
-    world = with_a_plan_beside(0)
+    world = with_a_plan()
     lose_a_worker(world)
     world.settle()
     assert fields(world, "p") == {""}
@@ -77,20 +77,9 @@ def test_a_plan_is_nominated_again_once_the_reservation_is_taken() -> None:
     assert world.bound("p") == {"n1": 4}
 
 
-def test_a_gang_that_is_placed_beside_a_plan_is_released_once_that_is_taken_back() -> None:
-    """The node has room for both, but not for both and those that end."""
-    world = with_a_plan_beside(1)
-    world.create(ray_cluster("h", group("workers", 0), labels=LABELS, created=3))
-    world.settle(seconds=2)
-    assert world.bound("h") == {"n1": 1}
-    assert not [each for each in world.leader.log if isinstance(each, DeletePod)]
-    go_on(world)
-    assert world.bound("p") == {"n1": 4}
-
-
 def test_a_new_leader_releases_nothing_beside_a_plan_before_it_is_taken_back() -> None:
     """The earlier one had not come to that. This one opens the gang with the plan last."""
-    world = with_a_plan_beside(0)
+    world = with_a_plan()
     lose_a_worker(world)
     world.kuberay()
     old = world.leader
