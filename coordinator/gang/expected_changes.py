@@ -59,8 +59,11 @@ def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
 
 
 def was_nominated(before: ObservedPod, after: ObservedPod, target: str) -> bool:
-    """Say whether a gated pod was nominated to `target`, and nothing else of it changed."""
-    if not target or after.nominated_to != target or before.nominated_to not in ("", target):
+    """Say whether a gated pod was nominated to `target`, and nothing else of it changed.
+
+    Where the target is empty, whether its nomination was taken back.
+    """
+    if after.nominated_to != target or (target and before.nominated_to not in ("", target)):
         return False
     if before.member is None or after.member is None:
         return False

@@ -32,7 +32,11 @@ FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others,
 LAST_RETRY = 15.0
 
 MOST_IN_FLIGHT = 32
-"""Nominations of one gang under way at one time."""
+"""Nominations of one gang under way at one time; of a large gang more."""
+
+PARTS = 8
+"""The pods of a large gang are nominated in so many parts, and in twice as many looks at all of
+them: a fixed number of pods at a time would take the more looks, the larger the gang is."""
 
 NOWHERE = frozenset[str]()
 """No nodes."""
@@ -178,23 +182,25 @@ class Nominating:
 
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
-    under way (uid -> node); `crowded` says that others wait for those. `held_up_since` is since
+    under way (uid -> node), of which `taking_back` end a nomination; `most` of either may be, and
+    `crowded` says that others wait for those. `held_up_since` is since
     when none of the gang was released, of which `released` pods are; `next_at` is when time alone
     has something to be written. `astray` are the nodes to which pods are nominated that should not
-    be; until `astray_until` nothing is released there. `planned_to` are the nodes to which pods are
-    nominated for a plan, `withheld` those of the plan to which they are not, for gangs reserve room
-    there.
+    be, with the time until which nothing is released there. `planned_to` are the nodes to which
+    pods are nominated for a plan, `withheld` those of the plan to which they are not, for gangs
+    reserve room there.
     """
 
     held_up_since: float | None = None
     released: int = 0
     inflight: dict[str, str] = field(default_factory=dict)
+    taking_back: set[str] = field(default_factory=set)
+    most: int = MOST_IN_FLIGHT
     tries: dict[str, Attempts] = field(default_factory=dict)
     aims: dict[str, str] = field(default_factory=dict)
     crowded: bool = False
     next_at: float | None = None
-    astray: frozenset[str] = NOWHERE
-    astray_until: float = 0.0
+    astray: dict[str, float] = field(default_factory=dict)
     planned_to: frozenset[str] = NOWHERE
     withheld: frozenset[str] = NOWHERE
 
@@ -208,6 +214,8 @@ class Nominating:
         """Note a write; where others undo it, the next one waits twice as long."""
         self.tries.setdefault(uid, Attempts()).failed(now, "")
         self.inflight[uid] = node
+        if not node:
+            self.taking_back.add(uid)
 
     def for_plan(self, planned_to: frozenset[str], withheld: frozenset[str]) -> None:
         """Note which nodes of a plan pods are nominated to, and which they are not."""
@@ -215,41 +223,50 @@ class Nominating:
 
     def go_astray(self, nodes: frozenset[str], now: float) -> None:
         """Note the nodes to which pods are nominated that should not be."""
-        if nodes and not self.astray:
-            self.astray_until = now + LONGEST_ASTRAY
-        self.astray = nodes
-        if self.astray_at(now):
-            self.due_by(self.astray_until)
+        self.astray = {node: self.astray.get(node, now + LONGEST_ASTRAY) for node in nodes}
+        for until in (each for each in self.astray.values() if each > now):
+            self.due_by(until)
 
     def astray_at(self, now: float) -> frozenset[str]:
         """Return the nodes on which nothing is released for it now."""
-        return self.astray if now < self.astray_until else NOWHERE
+        return frozenset(node for node, until in self.astray.items() if now < until)
 
     def due_by(self, at: float) -> None:
         """Note a moment at which something may be written."""
         self.next_at = at if self.next_at is None else min(self.next_at, at)
 
-    def may_write(self, uid: str, now: float) -> bool:
+    def begin_writes(self, pods: int) -> None:
+        """Begin to write to pods of a gang, of which there are so many."""
+        self.most = max(MOST_IN_FLIGHT, pods // PARTS)
+        self.crowded = False
+
+    def may_write(self, uid: str, node: str, now: float) -> bool:
         """Whether there is room for a write, and its time has come; else it is noted when it has.
 
-        No gang crowds out the writes of others.
+        No gang crowds out the writes of others. Nominations, which let others pass, hold up none
+        that end one.
         """
         tried = self.tries.get(uid)
         if tried is not None and tried.not_before > now:
             self.due_by(tried.not_before)
             return False
-        self.crowded = len(self.inflight) >= MOST_IN_FLIGHT
-        return not self.crowded
+        ending = len(self.taking_back)
+        full = (len(self.inflight) - ending if node else ending) >= self.most
+        self.crowded |= full
+        return not full
 
     def ended(self, uid: str) -> bool:
         """Note the end of a write; say whether something may wait for it."""
-        taken_back = not self.inflight.pop(uid, "")
-        few = len(self.inflight) <= MOST_IN_FLIGHT // 2
-        return taken_back or not self.inflight or (self.crowded and few)
+        last_taken_back = self.taking_back == {uid}
+        self.inflight.pop(uid, None)
+        self.taking_back.discard(uid)
+        few = len(self.inflight) <= self.most // 2
+        return last_taken_back or not self.inflight or (self.crowded and few)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""
         forget(alive, self.tries, self.aims, self.inflight)
+        self.taking_back &= alive
 
 
 @dataclass(slots=True)

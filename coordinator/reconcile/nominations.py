@@ -99,7 +99,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
     may_stand = _may_stand(look, right)
     state.go_astray(frozenset(_astray(look, may_stand)), look.now)
-    state.crowded = False
+    state.begin_writes(len(look.pods))
     for pod in look.pods:
         if not pod.gated or pod.uid in state.inflight:
             continue
@@ -107,7 +107,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
         if node is None or not _is_news(look, pod, node):
             continue
         state.aim(pod.uid, may_stand.get(pod.uid) or right.get(pod.uid, ""))
-        if not state.may_write(pod.uid, look.now):
+        if not state.may_write(pod.uid, node, look.now):
             continue
         state.ask(pod.uid, node, look.now)
         assert pod.raw is not None

@@ -29,6 +29,7 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
         _look_at_all(known, event.pod.namespace)
     _note_step(known, before, event.pod, moment)
     if before is not None and _is_nominated(known, before, event.pod, moment):
+        known.agenda.cycle_wanted |= room_before not in ("", known.cache.room_of(event.pod))
         return
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
@@ -155,12 +156,15 @@ def _goes_on(known: Known, before: ObservedPod, after: ObservedPod, moment: Mome
 
 
 def _is_nominated(known: Known, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
-    """Take in a nomination that was asked for: it takes no room beside the slot that it repeats."""
+    """Take in a nomination that was asked for, or its end.
+
+    It takes no room beside the slot that it repeats.
+    """
     view = known.views.get(after.member.gang) if after.member is not None else None
-    asked = view.nominating.inflight.get(after.uid, "") if view is not None else ""
-    if view is None or not was_nominated(before, after, asked):
+    asked = view.nominating.inflight.get(after.uid) if view is not None else None
+    if view is None or asked is None or not was_nominated(before, after, asked):
         return False
-    if not known.room.repeats(view, after):
+    if asked and not known.room.repeats(view, after):
         return False
     known.agenda.put_off(view.key, moment.now)
     return True
