@@ -1,7 +1,7 @@
 """Placements made of others: without nodes or slots, merged, or read off pins."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt, released_after
@@ -12,6 +12,7 @@ from reservation.slots import (
     kind_of,
     settled_pods,
     slots_of,
+    taken_slots,
     vacant_slots,
 )
 from scheduling.model.amounts import Requests
@@ -38,6 +39,19 @@ def merged(first: Placement, second: Placement, pods: Iterable[ObservedPod] = ()
     slots = slots_of(first) + slots_of(second)
     later = released_after(first, second, pods)
     return rebuilt(Placement(assignments=first.assignments + later.assignments), slots)
+
+
+def with_homeless(
+    placement: Placement, pods: Sequence[ObservedPod], stay: Container[str]
+) -> Placement:
+    """The placement with places for those of the released pods that `stay` and have none in it.
+
+    A release may arrive after its slot was dropped. Such a pod would take the next place that is
+    decided there for another pod, which nothing would then ask for again.
+    """
+    homeless = taken_slots(placement, pods)[1]
+    places = placement_from_pins(pod for pod in homeless if pod.uid in stay)
+    return placement if places is None else merged(placement, places, pods)
 
 
 def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:

@@ -19,6 +19,7 @@ from coordinator.reconcile.lost_slots import (
     drop_lost_slots,
     drop_void_placement,
     end_kept_slots,
+    keep_late_releases,
     tell_kept_slots,
 )
 from coordinator.reconcile.nominations import nominate_pods
@@ -46,6 +47,7 @@ STEPS: tuple[Step, ...] = (
     delete_pods,
     retreat,
     drop_lost_slots,
+    keep_late_releases,
     drop_void_placement,
     end_kept_slots,
     tell_kept_slots,

@@ -33,8 +33,8 @@ from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import HEAD
 from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import is_suspended_by_muster
-from reservation.edits import merged, placement_from_pins, without_slots
-from reservation.slots import Slots, slot_of, taken_slots
+from reservation.edits import with_homeless, without_slots
+from reservation.slots import Slots, slot_of
 from scheduling.model.gang import PendingGang
 from scheduling.model.queue import Reclaim, WithinQueue
 
@@ -222,12 +222,8 @@ def _return_slots(look: Look, pods: Iterable[ObservedPod]) -> Done:
     stay = {pod.uid for pod in pods if pod.alive and pod.uid not in ends}
     if not stay or placed.placement is None:
         return NOTHING_DONE
-    _, homeless = taken_slots(placed.placement, look.pods)
-    back = placement_from_pins(pod for pod in homeless if pod.uid in stay)
-    if back is None:
-        return NOTHING_DONE
-    placed.placement = merged(placed.placement, back, look.pods)
-    return SURVEY_AGAIN
+    before, placed.placement = placed.placement, with_homeless(placed.placement, look.pods, stay)
+    return NOTHING_DONE if placed.placement is before else SURVEY_AGAIN
 
 
 # --- what is written for it -----------------------------------------------------------------------

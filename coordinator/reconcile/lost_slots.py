@@ -1,10 +1,11 @@
 """Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
 
 from coordinator.gang import kept_slots, repair
+from coordinator.gang.eviction import covered
 from coordinator.gang.pod_sets import NO_PLACEMENT
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.understanding import trimmed
-from reservation.edits import without_nodes, without_slots
+from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.slots import Slots, slots_of
 
 
@@ -22,6 +23,21 @@ def drop_lost_slots(look: Look) -> Done:
         return NOTHING_DONE
     view.reservation.placement = trimmed(view, left, pods)
     return SURVEY_AGAIN
+
+
+def keep_late_releases(look: Look) -> Done:
+    """Give a pod its slot back whose release arrived after that was dropped: it goes there still.
+
+    Until it is bound nothing else counts its room.
+    """
+    view, placement = look.view, look.view.reservation.placement
+    ends = (covered(each, view.understood.terms, look.pods) for each in view.eviction.endings)
+    leaves = view.pod_writes.leaving | {pod.uid for pods in ends for pod in pods}
+    late = {pod.uid for pod in look.pods if pod.alive and not pod.node} - leaves
+    if placement is None or not late:
+        return NOTHING_DONE
+    view.reservation.placement = with_homeless(placement, look.pods, late)
+    return NOTHING_DONE if view.reservation.placement is placement else SURVEY_AGAIN
 
 
 def drop_void_placement(look: Look) -> Done:

@@ -12,7 +12,7 @@ from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
 from coordinator.state.preempting import propose
-from reservation.edits import merged
+from reservation.edits import merged, with_homeless
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
@@ -159,7 +159,9 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     if placed.placement is None:
         asked = known.cycles.waiting.gang(view.key)
         placed.admitted_at, placed.queue = moment.wall, asked.queue if asked else DEFAULT_QUEUE
-    placed.placement = merged(placed.placement or NO_PLACEMENT, admitted.placement, pods)
+    stay = {pod.uid for pod in pods if pod.alive} - view.pod_writes.leaving
+    before = with_homeless(placed.placement or NO_PLACEMENT, pods, stay)
+    placed.placement = merged(before, admitted.placement, pods)
     placed.epoch = known.term.epoch
     placed.decided += 1
     placed.admitted_as = known.cycles.admissions

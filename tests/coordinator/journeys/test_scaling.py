@@ -5,7 +5,7 @@ from collections import Counter
 from coordinator.messages.actions import FencePod
 from coordinator.messages.clock import Patience
 from kube.objects import names
-from tests.coordinator.api import key_of
+from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated
@@ -216,3 +216,23 @@ def test_room_that_a_pod_gives_back_in_place_is_seen() -> None:
     )
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 2}
+
+
+def test_surplus_that_was_released_late_leaves_the_next_slot_to_the_other_pods() -> None:
+    """Its own slot was dropped by then; nothing would ask again for the pod that lost this one."""
+    world = World(node("n1", cpu=1), node("n2", cpu=2))
+    world.create(surplus("a", 2, 0))
+    decided(world)
+    leader = world.leader
+    leader.act()  # the head, which takes all of its node
+    leader.act(outcome=Outcome.HELD, reads_fail=True)
+    leader.act(outcome=Outcome.UNSENT)
+    world.create(foreign_pod("f", "n2", cpu=2))
+    leader.hear("pods")  # no room is left for the slots
+    assert leader.client.let_go() is None  # before the fence
+    world.settle(seconds=1)
+    assert world.gated("a") == 1
+
+    world.api.remove(Key("pods", "others", "f"))
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 1, "n2": 2}
