@@ -18,9 +18,10 @@ what. The rules that keep a gang whole:
 
 from collections.abc import Iterable, Sequence
 
+from coordinator.gang.left_nominations import Left, are_left
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
-from coordinator.messages.actions import Action
+from coordinator.messages.actions import Action, NominatePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
 from coordinator.queues.asking import question_of
@@ -188,13 +189,29 @@ class CoordinatorState(Known):
         self.cycles.looked_at.add(key)
         self.agenda.in_turn.pop(key, None)
         news = self.unknown_keys.news(key, scene.moment.now)
-        actions = [*news, *self._advance_gang(key, scene)]
+        actions = [*news, *self._advance_gang(key, scene), *self._take_back_left(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _take_back_left(self, key: GangKey, scene: Scene) -> Sequence[Action]:
+        """Take nominations back of pods whose RayCluster is gone."""
+        view, left = self.views.get(key), self.term.left
+        uid = view.cluster_uid if view is not None else ""
+        pods = [pod for pod in self.cache.pods_of(key) if pod.gated and not _is_of(pod, uid)]
+        if not are_left(left.get(key), pods):
+            left.pop(key, None)
+            return ()
+        mine = left.setdefault(key, Left(scene.moment.now))
+        if not scene.sighted:
+            return ()  # the end of the blindness has it looked at
+        due = mine.due(pods, scene.moment.now)
+        if mine.writes.next_at is not None:
+            self.agenda.wake_by(key, mine.writes.next_at)
+        return [NominatePod(key, pod.raw, "", self.scheduler) for pod in due if pod.raw is not None]
 
     def _bound_waiting(self, key: GangKey) -> None:
         """Count a gang among those of its namespace that wait; have those decided that come up."""
@@ -338,6 +355,10 @@ class CoordinatorState(Known):
         del self.views[view.key]
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
+
+
+def _is_of(pod: ObservedPod, cluster_uid: str) -> bool:
+    return pod.member is not None and pod.member.cluster_uid == cluster_uid
 
 
 def _waits_in(view: GangView | None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.ending import Orphans
+from coordinator.gang.left_nominations import Left
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
@@ -59,6 +60,7 @@ class Term:
     earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
     to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended. `astray`
     are, by gang, the nodes on which nothing is released until nominations to them are taken back.
+    `left` are, by gang, nominated pods whose RayCluster is gone.
     """
 
     epoch: int = 0
@@ -70,6 +72,7 @@ class Term:
     trials: dict[GangKey, Trial] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
     astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
+    left: dict[GangKey, Left] = field(default_factory=dict)
 
 
 @dataclass

@@ -104,10 +104,14 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
 
 def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> None:
     """Take in that the write of a nomination ended, however it did."""
-    view = known.views.get(event.gang)
-    if view is None:
+    view, left = known.views.get(event.gang), known.term.left.get(event.gang)
+    if left is not None and event.uid in left.writes.inflight:
+        writes = left.writes
+    elif view is not None:
+        writes = view.nominating
+    else:
         return
-    if view.nominating.ended(event.uid):
+    if writes.ended(event.uid):
         known.agenda.dirty.add(event.gang)
     else:
         known.agenda.put_off(event.gang, moment.now)

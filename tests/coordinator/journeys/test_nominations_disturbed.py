@@ -1,18 +1,21 @@
 """Nominations where a leader is killed, where others write the field too, and how soon they end."""
 
+from math import inf
+
 import pytest
 
 from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
+from coordinator.gang.left_nominations import LEFT_DELAY
 from coordinator.gang.nominations import Guard
 from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT, PARTS, Nominating
 from coordinator.messages.actions import Action, NominatePod, ReleasePod
-from coordinator.messages.events import SchedulerSeen
+from coordinator.messages.events import SchedulerSeen, SightLost, SightRegained
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.nominations import PAUSE
 from coordinator.state_machine import CoordinatorState
 from scheduling.model.gang import GangKey
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.deeds import opt
 from tests.coordinator.journeys.test_nominations import (
@@ -20,11 +23,13 @@ from tests.coordinator.journeys.test_nominations import (
     field_of,
     fields,
     guarded,
+    go_on,
     held_up,
     nominate,
     nominations,
     pass_time,
     with_a_line,
+    with_a_plan,
 )
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, is_gated, name_of
@@ -245,6 +250,77 @@ def test_nominations_end_with_the_opt_out(monkeypatch: pytest.MonkeyPatch) -> No
     leader.act_all()
     assert fields(world, LAST) == {""}
     assert not any(is_gated(pod) for pod in world.pods(LAST))
+
+
+def lose_ray_cluster(world: World, name: str) -> None:
+    """Its object goes at once; its pods stay."""
+    world.collect_garbage = lambda: None  # type: ignore[method-assign]
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    world.api.remove(Key("rayclusters", TEAM, name))
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_nominations_end_with_a_ray_cluster_that_is_gone_before_its_pods(
+    *, made_anew: bool
+) -> None:
+    """Also where there is another one of its name by then, which pods of the old are not of."""
+    world = with_a_plan()
+    lose_ray_cluster(world, "p")
+    if made_anew:
+        world.create(ray_cluster("p", group("workers", 1), created=9))
+    world.leader.hear_all()
+    pass_time(world, LEFT_DELAY)
+    world.leader.act_all()
+    assert fields(world, "p") == {""}
+    assert all(is_gated(pod) for pod in world.pods("p"))
+    go_on(world)
+    assert world.bound("v") == {"n1": 4} or not world.pods("v")
+    assert len(nominations(world, "p")) == 8
+    assert world.leader.state.term.left == {}
+
+
+def test_nominations_that_cannot_be_taken_back_are_tried_ever_more_seldom() -> None:
+    """Their RayCluster is gone, and a webhook of others refuses the writes."""
+    world = with_a_plan()
+    lose_ray_cluster(world, "p")
+    leader, before = world.leader, len(nominations(world))
+    leader.hear_all()
+    for _ in range(100):
+        while leader.todo:
+            leader.act(0, Outcome.BROKEN)
+        pass_time(world, 0.1)
+    tries = (len(nominations(world)) - before) / len(world.pods("p"))
+    assert 3 < tries < 12
+    world.settle(seconds=20)
+    assert fields(world, "p") == {""}
+
+
+def test_nominations_of_pods_that_go_with_their_ray_cluster_are_not_written() -> None:
+    """The garbage collector mostly needs less than a second."""
+    world = with_a_plan()
+    before = len(nominations(world))
+    world.api.remove(Key("rayclusters", TEAM, "p"))
+    world.leader.hear_all()
+    pass_time(world, LEFT_DELAY / 2)
+    for pod in world.pods("p"):
+        world.api.remove(key_of(pod))
+    world.leader.hear_all()
+    pass_time(world, LEFT_DELAY)
+    assert len(nominations(world)) == before
+    assert world.leader.state.term.left == {}
+
+
+def test_nominations_that_are_left_end_with_the_blindness() -> None:
+    world = with_a_plan()
+    leader, before = world.leader, len(nominations(world))
+    lose_ray_cluster(world, "p")
+    leader.hear_all()
+    leader.handle([SightLost("pods")])
+    pass_time(world, LEFT_DELAY)
+    assert len(nominations(world)) == before
+    assert (leader.state.next_wake or inf) > world.api.now
+    leader.handle([SightRegained("pods")])
+    assert [node for _, node in nominations(world)[before:]] == [""] * 4
 
 
 def each_is_of(action: object, gang: str) -> bool:
