@@ -18,8 +18,8 @@ from coordinator.gang.nominations import (
     rightful,
 )
 from coordinator.gang.pod_sets import releasable
-from coordinator.messages.actions import NominatePod
 from coordinator.gang.view import NOWHERE
+from coordinator.messages.actions import NominatePod
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from coordinator.cluster.cache import _has_constraints
-from coordinator.gang.view import GangView
+from coordinator.gang.view import GangView, Nominating
 from coordinator.state.deciding import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
 from reservation.slots import echoes, reserved, slots_of
@@ -23,6 +23,7 @@ def validate(state: CoordinatorState) -> None:
         ), view.key
     assert state.cache.table._used == ledger(state)
     assert +_holders(state) == +_holders_recounted(state)
+    assert state.room.plans == _plans_recounted(state)
     columns = state.cache.columns()
     for name, at in columns.index.items():
         used = {r: int(columns.used[row, at]) for r, row in columns.row.items()}
@@ -80,6 +81,11 @@ def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
             for node, _ in view.reservation.reserved.room
         }
     )
+
+
+def _plans_recounted(state: CoordinatorState) -> dict[GangKey, Nominating]:
+    states = {view.key: view.nominating for view in state.views.values()}
+    return {key: each for key, each in states.items() if each.planned_to or each.withheld}
 
 
 def essence(state: CoordinatorState) -> dict[str, object]:

@@ -22,8 +22,8 @@ from tests.coordinator.journeys.test_nominations import (
     LAST,
     field_of,
     fields,
-    guarded,
     go_on,
+    guarded,
     held_up,
     nominate,
     nominations,
@@ -314,6 +314,7 @@ def test_nominations_that_are_left_end_with_the_blindness() -> None:
     world = with_a_plan()
     leader, before = world.leader, len(nominations(world))
     lose_ray_cluster(world, "p")
+    world.api.remove(Key("gangs", TEAM, "p"))
     leader.hear_all()
     leader.handle([SightLost("pods")])
     pass_time(world, LEFT_DELAY)
