@@ -286,6 +286,7 @@ class CoordinatorState(Known):
         view.unknown_keys = self.unknown_keys.of(key)
         asked, look = question_of(view), Look(view, cluster, scene)
         advance(look)
+        view.looked_at = True
         self._follow_up(look)
         asks = question_of(view)
         self.agenda.cycle_wanted |= asks is not None and asks != asked

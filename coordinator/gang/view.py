@@ -336,8 +336,9 @@ class GangView:
 
     `course` are the steps that its pods have before them, `telling` is what its user was told by
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
-    that has no meaning. `out_since` is when an opt-out was first seen. `late` counts the starts in
-    a row that were not ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
+    that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
+    `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
     """
 
     key: GangKey
@@ -358,6 +359,7 @@ class GangView:
     telling: Telling = field(default_factory=Telling)
     notes: Notes = field(default_factory=Notes)
     unknown_keys: str = ""
+    looked_at: bool = False
     out_since: float | None = None
 
     def __post_init__(self) -> None:

@@ -184,7 +184,9 @@ def _is_needless(look: Look, ending: Ending) -> bool:
         return True
     if ending.preemptor_uid not in ("", cluster.metadata.uid):
         return True
-    return view is not None and not (view.asks_for_minimum and _may_stop(view, look))
+    if view is None or not view.looked_at:
+        return False  # a new leader has not come to it yet
+    return not (view.asks_for_minimum and _may_stop(view, look))
 
 
 def _may_stop(preemptor: GangView, look: Look) -> bool:
