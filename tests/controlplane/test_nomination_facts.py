@@ -208,6 +208,24 @@ def test_a_preemption_of_higher_priority_clears_the_field_of_gated_pods(site: Si
     wait_until(lambda: site.nominated("kept") == "", "the nomination to be cleared")
 
 
+def test_a_nominated_pod_counts_beside_pods_that_still_end(site: Site) -> None:
+    """So a released pod is refused though its room is free, until that is taken back."""
+    site.add_nodes("a")
+    site.create("ending", 3)
+    site.wait_bound("ending", ["a"])
+    site.patch("ending", {"metadata": {"finalizers": ["test.muster.dev/held"]}})
+    with site.cluster.api.session() as session:
+        session.call("DELETE", f"{PODS}/{site.node('ending')}", b"", "application/json")
+    site.create("waiting", 3, gated=True)
+    site.nominate("waiting", "a")
+    site.create("member", 1, gated=True)
+    site.release("member", "a")
+    site.wait_refused("member")
+    assert "deletionTimestamp" in site.pod("ending")["metadata"]
+    site.patch("waiting", {"status": {"nominatedNodeName": None}}, "/status")
+    site.wait_bound("member", ["a"])
+
+
 def test_nominated_siblings_can_make_a_spread_constraint_refuse(site: Site) -> None:
     """They count on the node under test alone: 2 and 2 pods with maxSkew 1 look like 2 and 0.
 
