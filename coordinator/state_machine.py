@@ -16,11 +16,12 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from coordinator.gang.left_nominations import Left, are_left
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
-from coordinator.messages.actions import Action
+from coordinator.messages.actions import Action, NominatePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
 from coordinator.queues.asking import question_of
@@ -34,6 +35,7 @@ from coordinator.reconcile.opening import open_view
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
+from coordinator.state.agenda import LATER
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.following import follow_queues
 from coordinator.state.intake import take
@@ -111,8 +113,8 @@ class CoordinatorState(Known):
             dirty = self.agenda.dirty
             keys = sorted(dirty, key=lambda key: (place.get(key, len(place)), self._age(key)))
             dirty.clear()
-            self._balance(keys)
-            for key in keys:
+            self._balance(keys, scene)
+            for key in self._plans_first(keys):
                 actions += self._look_at(key, scene)
         return actions
 
@@ -131,6 +133,11 @@ class CoordinatorState(Known):
             queues=self.queues,
             lines=self.agenda.lines,
             views=self.views,
+            decided=self.cycles.memory is not None,
+            astray=self.term.astray,
+            reserved=self.room.holders,
+            guard=self.guard,
+            scheduler=self.scheduler,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:
@@ -139,20 +146,38 @@ class CoordinatorState(Known):
         return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
-        """Have the gangs looked at that may be released, or written, now: it is their turn."""
+        """Have the gangs looked at that may be released, or written, now: it is their turn.
+
+        So it is of those whose plans meet reservations. Where reservations end it is in a moment,
+        for others mostly follow them.
+        """
+        self.agenda.dirty |= self.room.met
+        self.room.met.clear()
+        for key in self.room.parted:
+            self.agenda.wake_by(key, moment.now + LATER)
+        self.room.parted.clear()
         if not self.blind:
             self.agenda.dirty.update(self.term.window.call(moment.now))
         self.agenda.dirty.update(self.agenda.lines.call(moment.now))
         return bool(self.agenda.dirty)
 
-    def _balance(self, keys: Iterable[GangKey]) -> None:
-        """Turn the reservations of pods that were bound into use, before any gang is looked at.
+    def _plans_first(self, keys: Sequence[GangKey]) -> Sequence[GangKey]:
+        """Put gangs first that are nominated for a plan: what they are to take back is then known.
 
-        Counted twice, such a pod would make its node look overfull to its own gang and others. What
-        a reservation loses here a bound pod has taken, so that no cycle is wanted for it.
+        Those are among them whose plans meet reservations that came just now.
+        """
+        met, plans = sorted(self.room.met.difference(keys), key=str), self.room.plans
+        self.room.met.clear()
+        return sorted([*met, *keys], key=lambda key: key not in plans) if plans else keys
+
+    def _balance(self, keys: Iterable[GangKey], scene: Scene) -> None:
+        """Bring reservations up to date before any gang is looked at: also those of new views.
+
+        Counted twice, a pod that was bound would make its node look overfull to its own gang and
+        others. What a reservation loses here a bound pod has taken, so that no cycle is wanted.
         """
         for key in keys:
-            view = self.views.get(key)
+            view = self._view(key, self.cache.clusters.get(key), scene)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
 
@@ -161,13 +186,29 @@ class CoordinatorState(Known):
         self.cycles.looked_at.add(key)
         self.agenda.in_turn.pop(key, None)
         news = self.unknown_keys.news(key, scene.moment.now)
-        actions = [*news, *self._advance_gang(key, scene)]
+        actions = [*news, *self._advance_gang(key, scene), *self._take_back_left(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _take_back_left(self, key: GangKey, scene: Scene) -> Sequence[Action]:
+        """Take nominations back of pods whose RayCluster is gone."""
+        view, left = self.views.get(key), self.term.left
+        uid = view.cluster_uid if view is not None else ""
+        pods = [pod for pod in self.cache.pods_of(key) if pod.gated and not _is_of(pod, uid)]
+        if not are_left(left.get(key), pods):
+            left.pop(key, None)
+            return ()
+        mine = left.setdefault(key, Left(scene.moment.now))
+        if not scene.sighted:
+            return ()  # the end of the blindness has it looked at
+        due = mine.due(pods, scene.moment.now)
+        if mine.writes.next_at is not None:
+            self.agenda.wake_by(key, mine.writes.next_at)
+        return [NominatePod(key, pod.raw, "", self.scheduler) for pod in due if pod.raw is not None]
 
     def _bound_waiting(self, key: GangKey) -> None:
         """Count a gang among those of its namespace that wait; have those decided that come up."""
@@ -222,6 +263,7 @@ class CoordinatorState(Known):
         view.unknown_keys = self.unknown_keys.of(key)
         asked, look = question_of(view), Look(view, cluster, scene)
         advance(look)
+        view.looked_at = True
         self._follow_up(look)
         asks = question_of(view)
         self.agenda.cycle_wanted |= asks is not None and asks != asked
@@ -238,8 +280,18 @@ class CoordinatorState(Known):
         self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)
-        if placement is not look.before:
+        if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
+        self.room.note_plan(view)
+        self._note_astray(view, view.nominating.astray_at(look.now))
+
+    def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
+        """Have gangs looked at whose releases waited for the end of nominations of this one."""
+        before = self.term.astray.pop(view.key, frozenset())
+        if nodes:
+            self.term.astray[view.key] = nodes
+        for node in before - nodes:
+            self.agenda.dirty |= {view.key, *self.room.gangs_on(node)}
 
     def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
         """See to a Gang whose RayCluster is gone."""
@@ -263,16 +315,22 @@ class CoordinatorState(Known):
             view = self.views[key] = open_view(key, cluster, scene)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
+            self.room.note_plan(view)
             pods = self.cache.members(key, view.cluster_uid)
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view
 
     def _drop(self, view: GangView) -> None:
+        self._note_astray(view, frozenset())
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
+
+
+def _is_of(pod: ObservedPod, cluster_uid: str) -> bool:
+    return pod.member is not None and pod.member.cluster_uid == cluster_uid
 
 
 def _waits_in(view: GangView | None) -> str:

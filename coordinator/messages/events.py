@@ -301,6 +301,21 @@ class RayJobWriteEnded:
     unknown: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NominationEnded:
+    """The write of a nomination ended; a watch tells what became of it where it failed."""
+
+    gang: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSeen:
+    """The holder of kube-scheduler's Lease, which is another one after each start of it."""
+
+    holder: str
+
+
 Event = (
     PodSeen
     | PodGone
@@ -336,4 +351,6 @@ Event = (
     | EvictionTried
     | BudgetsRead
     | RayJobWriteEnded
+    | NominationEnded
+    | SchedulerSeen
 )

@@ -26,6 +26,7 @@ from coordinator.messages.events import (
     NamespaceSeen,
     NodeGone,
     NodeSeen,
+    NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
@@ -37,6 +38,7 @@ from coordinator.messages.events import (
     RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
+    SchedulerSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -238,6 +240,13 @@ def _facts_lost(event: FactsLost, known: Known, moment: Moment) -> None:
     known.cache.storage.lose_sight(event.kind)
 
 
+def _scheduler_seen(event: SchedulerSeen, known: Known, moment: Moment) -> None:
+    """Look at every gang where it is another one: it knows of no nomination of a gated pod."""
+    if event.holder != known.scheduler:
+        known.scheduler = event.holder
+        known.agenda.dirty |= set(known.views)
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -262,6 +271,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     EvictionTried: pod_intake.eviction_tried,
     BudgetsRead: pod_intake.budgets_read,
     RayJobWriteEnded: _ray_job_write_ended,
+    NominationEnded: pod_intake.nomination_ended,
+    SchedulerSeen: _scheduler_seen,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

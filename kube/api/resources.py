@@ -12,6 +12,7 @@ PRIORITY_CLASSES = Resource(
 DEVICE_CLASSES = Resource(
     group="resource.k8s.io", version="v1", plural="deviceclasses", namespaced=False
 )
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True)
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=True)
 RAY_SERVICES = Resource(group="ray.io", version="v1", plural="rayservices", namespaced=True)

@@ -96,6 +96,7 @@ class Membership:
     fence: str
     priority: int
     invalid: str
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,11 @@ class ObservedPod:
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where a pod of higher priority may take that room; None where no pod
-    may. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
-    is the controller that messages name as the holder of its room; `mounts` are its claims.
-    `ends_by` is when its grace is over, in seconds since 1970; 0 where it is not being deleted.
+    may. A pod of a Ray cluster that is gated or pinned has its node by a placement, which its
+    nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
+    its namespace and labels, which the affinity terms of other pods match; `holder` is the
+    controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
+    when its grace is over, in seconds since 1970; 0 where it is not being deleted.
     """
 
     namespace: str
@@ -127,6 +130,7 @@ class ObservedPod:
     member: Membership | None
     raw: Pod | None
     nominated: int | None = None
+    nominated_to: str = ""
     ends_by: float = 0.0
 
     @property
@@ -162,9 +166,14 @@ class ObservedPod:
         return Presence.LEAVING if self.terminating else Presence.BOUND
 
     @property
+    def expected_on(self) -> str:
+        """Where it takes room, or is nominated to."""
+        return self.holds or self.nominated_to
+
+    @property
     def repels(self) -> tuple[PodTerm, ...]:
         """Its anti-affinity terms, which keep pods off its node; empty while it takes no room."""
-        return self.anti_affinity if self.holds else ()
+        return self.anti_affinity if self.expected_on else ()
 
     @property
     def settled_on(self) -> str:
@@ -189,13 +198,14 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
     pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
     member = _membership(pod, profiles)
     gated = member is not None and names.GATE in member.gates
+    placed = not pod.spec.node_name and member is not None and (gated or bool(member.pinned))
     return ObservedPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         resource_version=pod.metadata.resource_version,
         node=pod.spec.node_name,
-        holds=room_on(pod),
+        holds="" if placed else room_on(pod),
         terminal=pod.status.phase in ("Succeeded", "Failed"),
         terminating=pod.metadata.deletion_timestamp is not None,
         ready=_condition(pod, "Ready")[0] == "True",
@@ -208,6 +218,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         member=member,
         raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
+        nominated_to=room_on(pod) if placed else "",
         ends_by=moment_of(pod.metadata.deletion_timestamp),
     )
 
@@ -277,6 +288,7 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         fence=pod.metadata.annotations.get(names.FENCE, ""),
         priority=pod.spec.priority or 0,
         invalid=invalid,
+        told=pod.metadata.annotations.get(names.TOLD, ""),
     )
 
 

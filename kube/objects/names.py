@@ -18,6 +18,7 @@ EXPECTED_DURATION = "muster.dev/expected-duration"
 RETRY = "muster.dev/retry"  # another value: a gang that was given up is started again
 QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue: its gangs may hold room
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
+TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 DEFAULT_QUEUE = "default"

@@ -28,7 +28,7 @@ ANNOTATIONS = frozenset(
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR))
+WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD))
 """Keys that Muster writes itself."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN
