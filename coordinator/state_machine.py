@@ -26,12 +26,12 @@ from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
 from coordinator.queues.asking import question_of
 from coordinator.queues.census import Counted, waits
+from coordinator.queues.counting import concerns_us, is_out, pods_that_count
 from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.opening import open_view
-from coordinator.reconcile.understanding import opt_in_of
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
@@ -45,16 +45,13 @@ from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
-from kube.ray.ray_cluster import Answer
 from reservation.release_order import is_ordered
-from reservation.slots import Reserved, is_released
+from reservation.slots import Reserved
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
-from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
-KUBERAY = "ray.io/kuberay-operator"  # a RayCluster managed by another controller has no pods here
 
 
 class CoordinatorState(Known):
@@ -230,10 +227,10 @@ class CoordinatorState(Known):
         for uid in sorted(uids):
             mine = view if view is not None and view.cluster_uid == uid else None
             reserved = mine.reservation.reserved if mine is not None else NOTHING_RESERVED
-            queue, pods = self._queue_of(key, uid, mine), self._pods_that_count(key, uid)
+            queue, pods = self._queue_of(key, uid, mine), pods_that_count(self.cache, key, uid)
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
         held = tuple(self.quota.of(key).values())
-        self.reports.census.note(key, Counted(_waits_in(view), held, self._is_out(key)))
+        self.reports.census.note(key, Counted(_waits_in(view), held, is_out(self.cache, key)))
 
     def _queue_of(self, key: GangKey, uid: str, view: GangView | None) -> str:
         """Return the queue that counts what a RayCluster holds: the one it was admitted in."""
@@ -256,26 +253,6 @@ class CoordinatorState(Known):
             return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
         queue = queue_asked(cluster, labels, selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
-
-    def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:
-        """Return the pods that may hold quota: of a RayCluster that is no gang those Muster placed.
-
-        An opt-out gives no quota back that pods still use.
-        """
-        pods = self.cache.members(key, uid)
-        return [pod for pod in pods if is_released(pod)] if self._is_out(key) else pods
-
-    def _is_out(self, key: GangKey) -> bool:
-        """Whether there is a RayCluster of this name and it is no gang.
-
-        The record of one that was opted out may stay, for the queue that its pods count in.
-        """
-        cluster, gang = self.cache.clusters.get(key), self.cache.gangs.get(key)
-        if cluster is None:
-            return False
-        if gang is not None and gang.status.reason == Reason.OPTED_OUT:
-            return opt_in_of(cluster, self.cache).answer is Answer.NO
-        return not self._concerns_us(key, cluster)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)
@@ -334,7 +311,7 @@ class CoordinatorState(Known):
         if view is not None and (cluster is None or view.cluster_uid != cluster.metadata.uid):
             self._drop(view)
             view = None
-        if view is None and cluster is not None and self._concerns_us(key, cluster):
+        if view is None and cluster is not None and concerns_us(self.cache, key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
@@ -342,12 +319,6 @@ class CoordinatorState(Known):
             pods = self.cache.members(key, view.cluster_uid)
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view
-
-    def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:
-        if opt_in_of(cluster, self.cache).answer is not Answer.NO:
-            return (cluster.spec.managed_by or KUBERAY) == KUBERAY
-        ours = self.cache.members(key, cluster.metadata.uid)
-        return key in self.cache.gangs or any(pod.gated for pod in ours)
 
     def _drop(self, view: GangView) -> None:
         self._note_astray(view, frozenset())

@@ -164,6 +164,7 @@ class _Cycle:
             self._holds.preemptions(),
             self._preempting.in_vain(),
             self._preempting.turns.done(),
+            self._blocking.when_empty,
         )
         return tuple(decisions), found
 
@@ -173,7 +174,10 @@ class _Cycle:
         self._holds = Holds(memory.preemptions if memory else (), queues, nodes)
         held = self._holds.held(queues.held)
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
-        self._blocking = Blocking(queues, self._order, nodes, self._constraints, self._left)
+        when_empty = memory.when_empty if memory and self._has_same_nodes else {}
+        self._blocking = Blocking(
+            queues, self._order, nodes, self._constraints, self._left, when_empty
+        )
         in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
         self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 

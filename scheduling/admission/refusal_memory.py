@@ -5,8 +5,8 @@ its place in the order. So a refusal stands while the first two are equal and no
 room that one of the gang's pods could use.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduling.admission.pods import Surroundings
@@ -64,6 +64,7 @@ class Memory:
     seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
     gangs for which parts of others end, with the room that is held for them; `in_vain` those for
     which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
+    `when_empty` says whether these nodes might hold what gangs ask for if they were empty.
     """
 
     room: FreeCapacity
@@ -78,6 +79,7 @@ class Memory:
     preemptions: tuple[Preemption, ...] = ()
     in_vain: InVain | None = None
     had_turn: frozenset[GangKey] = frozenset()
+    when_empty: Mapping[Hashable, bool] = field(default_factory=dict)
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""
