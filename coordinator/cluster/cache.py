@@ -23,6 +23,7 @@ from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import ray_cluster
 from scheduling.model.node import Node
+from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import HolderIndex
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
@@ -40,6 +41,7 @@ class ClusterCache:
         self.table = NodeTable()
         self.pod_index = PodIndex()
         self.holders = HolderIndex()
+        self.daemons = DaemonUsage()
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
@@ -148,6 +150,8 @@ class ClusterCache:
             self.table.use(node, pod.used, sign)
             self.holders.use(pod.holder, node, pod.used, sign)
             self._count_in_index(pod, node, sign)
+            if pod.is_daemon:
+                self.daemons.use(node, pod.used, sign)
             if pod.nominated is not None:
                 self.table.nominate(node, pod.used, pod.nominated, sign)
             if pod.mounts:

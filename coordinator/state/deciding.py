@@ -62,6 +62,7 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
         existing=existing_pods(known),
         holders=Holders(known.cache.holders),
         volumes=_volumes(known),
+        daemons=known.cache.daemons,
     )
     cycles.ages.passed(cycles.memory.passed)
     propose(known, cycles.memory.preemptions, moment)

@@ -20,7 +20,7 @@ from kube.codec.pod_volumes import mounts, telling_volumes
 from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
 from kube.objects import names
-from kube.objects.base import ObjectMeta, SelectorRequirement
+from kube.objects.base import ObjectMeta, OwnerReference, SelectorRequirement
 from kube.objects.core import (
     Affinity,
     BarePod,
@@ -109,7 +109,8 @@ class ObservedPod:
     nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
     controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
-    when its grace is over, in seconds since 1970; 0 where it is not being deleted.
+    when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
+    that it is a pod of a DaemonSet, or the mirror of a static one.
     """
 
     namespace: str
@@ -132,6 +133,7 @@ class ObservedPod:
     nominated: int | None = None
     nominated_to: str = ""
     ends_by: float = 0.0
+    is_daemon: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -220,6 +222,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         nominated=nominated_priority(pod, profiles) if member is None else None,
         nominated_to=room_on(pod) if placed else "",
         ends_by=moment_of(pod.metadata.deletion_timestamp),
+        is_daemon=_is_daemon(pod.metadata),
     )
 
 
@@ -243,7 +246,7 @@ def _kind(pod: Pod) -> PodKind:
 
 def _holder(metadata: ObjectMeta) -> Holder:
     """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
-    owner = next((each for each in metadata.owner_references if each.controller), None)
+    owner = _controller(metadata)
     if owner is None or owner.kind == "Node":
         return Holder("Namespace", "", metadata.namespace)
     kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
@@ -251,6 +254,16 @@ def _holder(metadata: ObjectMeta) -> Holder:
     if kind == "ReplicaSet" and name.endswith(suffix):
         return Holder("Deployment", metadata.namespace, name.removesuffix(suffix))
     return Holder(kind, metadata.namespace, name)
+
+
+def _controller(metadata: ObjectMeta) -> OwnerReference | None:
+    return next((each for each in metadata.owner_references if each.controller), None)
+
+
+def _is_daemon(metadata: ObjectMeta) -> bool:
+    """Say whether a pod comes with its node; the kubelet names that as owner of a mirror pod."""
+    owner = _controller(metadata)
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 def _used(pod: Pod) -> Requests:

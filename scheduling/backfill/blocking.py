@@ -17,7 +17,7 @@ import numpy as np
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question, SearchSteps
-from scheduling.backfill.empty_nodes import EmptyAnswers, EmptyNodes, takes_amounts_alone
+from scheduling.backfill.empty_nodes import EmptyNodes, takes_amounts_alone
 from scheduling.backfill.reservations import (
     Contested,
     Outlook,
@@ -25,7 +25,7 @@ from scheduling.backfill.reservations import (
     Reservations,
     RunningGang,
 )
-from scheduling.diagnosis.quota_refusals import would_delay
+from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.node_resources_fit import pods_per_node
@@ -56,7 +56,6 @@ class Blocking:
     """The blocked gangs of one cycle, and what may pass them.
 
     `asks_again_in` is after how many seconds time alone may turn a refusal; infinite where none.
-    `when_empty` are the answers of the cycle before about empty nodes, where those are the same.
     """
 
     def __init__(
@@ -66,11 +65,12 @@ class Blocking:
         nodes: NodeSnapshot,
         existing: ExistingPods | None,
         steps: SearchSteps,
-        when_empty: EmptyAnswers,
+        empty: EmptyNodes,
     ) -> None:
         self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
         self._tree, self._steps = queues.waiting.tree, steps
-        self._empty = EmptyNodes(nodes, steps, when_empty)
+        self._empty = empty
+        self._never: set[GangKey] = set()
         self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
         self._keeps_quota = False
@@ -212,12 +212,13 @@ class Blocking:
         found = self._empty.might_hold(gang)
         if self._empty.is_unsure:
             self.asks_again_in = min(self.asks_again_in, SOON)
+        if not found:
+            self._never.add(gang.key)
         return found
 
-    @property
-    def when_empty(self) -> EmptyAnswers:
-        """Return the answers about empty nodes that the next cycle may need."""
-        return self._empty.used
+    def remark(self, gang: PendingGang) -> str:
+        """Say of a gang that it was found to block no other, where it was."""
+        return BLOCKS_NOTHING if gang.key in self._never else ""
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         return gang.key in self._queues.aged or self._backfills(gang)

@@ -171,6 +171,23 @@ def test_the_holder_of_the_room_of_a_pod(
     assert observe(msgspec.convert({"metadata": metadata}, Pod)).holder == expected
 
 
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        ([], False),
+        ([{"kind": "DaemonSet", "name": "agent", "controller": True}], True),
+        ([{"kind": "DaemonSet", "name": "agent"}], False),
+        ([{"kind": "Node", "name": "n", "controller": True}], True),
+        ([{"kind": "ReplicaSet", "name": "web-5d4f", "controller": True}], False),
+    ],
+)
+def test_pods_of_daemonsets_and_mirror_pods_come_with_their_node(
+    owners: list[dict[str, Any]], *, expected: bool
+) -> None:
+    metadata = {"namespace": "team", "ownerReferences": owners}
+    assert observe(msgspec.convert({"metadata": metadata}, Pod)).is_daemon is expected
+
+
 OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
 ASKED = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
 SPREAD = {

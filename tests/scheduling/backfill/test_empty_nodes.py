@@ -18,6 +18,7 @@ from scheduling.model.verdict import Admitted, Refusal, Verdict
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
+from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape
 
@@ -59,6 +60,7 @@ def cycle(
     *pending: PendingGang,
     memory: Memory | None = None,
     nodes: NodeSnapshot = NODES,
+    daemons: DaemonUsage | None = None,
 ) -> tuple[dict[str, Verdict], Memory]:
     """Decide gangs of one queue; what holds the GPUs ends after 100 s."""
     waiting = WaitingGangs(QuotaTree([Queue("a", when_blocked=when)]))
@@ -67,7 +69,7 @@ def cycle(
     room = tuple((each.name, ((GPU, 1),)) for each in SMALL)
     running = [Holding(GangKey("team", "old"), "a", room, 100.0)]
     queues = Queues(waiting, np.zeros((1, 0), dtype=np.int64), {}, 0.0, lambda: running)
-    decisions, found = next_cycle(queues, nodes, memory)
+    decisions, found = next_cycle(queues, nodes, memory, daemons=daemons)
     return {each.key.name: each.verdict for each in decisions}, found
 
 
@@ -102,7 +104,8 @@ def test_answers_last_as_long_as_the_nodes_are_the_same_and_the_gangs_wait(
     _, memory = cycle(WhenBlocked.STRICT, *pending)
     _, memory = cycle(WhenBlocked.STRICT, *pending[:3], memory=memory)
     assert len(verdicts_asked) == 4
-    assert len(memory.when_empty) == 3
+    assert memory.when_empty is not None
+    assert len(memory.when_empty.might_hold) == 3
 
     more = columns(*SMALL, node("b3", cpu=3, gpu=1, labels=B), used=FULL)
     verdicts, _ = cycle(WhenBlocked.STRICT, *pending[:3], light(4), memory=memory, nodes=more)
@@ -124,3 +127,51 @@ def test_a_gang_that_can_never_fit_is_passed_by_none() -> None:
     """Else the one behind it would never age."""
     _, memory = cycle(WhenBlocked.BACKFILL, asks(1, zone=B), asks(2, zone=B, cpu="1"), light(3))
     assert memory.passed == (GangKey("team", "g002"),)
+
+
+# ---- beside pods of DaemonSets
+
+CPU_100M = (("cpu", 100),)
+
+
+def using(*nodes: str) -> DaemonUsage:
+    """DaemonSets that use 100m on each of these nodes."""
+    found = DaemonUsage()
+    for each in nodes:
+        found.use(each, CPU_100M, +1)
+    return found
+
+
+def whole_node() -> PendingGang:
+    """A gang for all 3 CPU of a node in zone B, of which both are full at the moment."""
+    return replace(gang("whole", group("head", 1, shape(cpu=3, gpu=1, selector=B))), queue="a")
+
+
+@pytest.mark.parametrize("when", [WhenBlocked.STRICT, WhenBlocked.BACKFILL])
+@pytest.mark.parametrize(
+    ("daemons", "admitted"),
+    [(using(), False), (using("b1"), False), (using("a1", "a2"), False), (using("b1", "b2"), True)],
+)
+def test_what_fits_only_without_daemonsets_blocks_no_other(
+    when: WhenBlocked, daemons: DaemonUsage, *, admitted: bool
+) -> None:
+    verdicts, _ = cycle(when, whole_node(), light(1, pods=2, cpu=2), daemons=daemons)
+    assert isinstance(verdicts["light"], Admitted) is admitted
+    refusal = verdicts["whole"]
+    assert isinstance(refusal, Refusal)
+    assert ("so it holds back no other gang" in refusal.message) is admitted
+
+
+def test_answers_last_as_long_as_daemonsets_use_the_same(verdicts_asked: list[Question]) -> None:
+    daemons = using("b1", "b2")
+    pending = whole_node(), light(1)
+    _, memory = cycle(WhenBlocked.STRICT, *pending, daemons=daemons)
+    daemons.use("b1", CPU_100M, -1)
+    daemons.use("b1", CPU_100M, +1)
+    _, memory = cycle(WhenBlocked.STRICT, *pending, memory=memory, daemons=daemons)
+    assert len(verdicts_asked) == 1
+
+    daemons.use("b1", CPU_100M, -1)
+    verdicts, _ = cycle(WhenBlocked.STRICT, *pending, memory=memory, daemons=daemons)
+    assert len(verdicts_asked) == 2
+    assert isinstance(verdicts["light"], Refusal)
