@@ -1028,7 +1028,7 @@ def comes_with_node(kind: str, on: str) -> Json:
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
 @pytest.mark.parametrize("rules", [{"whenBlocked": "Strict"}, {"ageing": {"maxWaitSeconds": 60}}])
 def test_a_gang_that_asks_for_more_than_daemonsets_leave_holds_back_no_other(
-    rules: dict[str, object], kind: str
+    rules: dict[str, Any], kind: str
 ) -> None:
     """Neither in its Strict queue nor, once it has aged, in other queues."""
     world = World(node("n1", cpu=4), queue("team", **rules), queue("other"))
