@@ -14,9 +14,10 @@ BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Two files of tests at a time: those on a control plane mostly wait. Bytecode is written whatever the
-# environment says: it holds the rewritten asserts, which take 7 s of CPU to make in each process.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --durations=10
+# Three files of tests at a time on two cores: those on a control plane mostly wait. Bytecode is
+# written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
+# make in each process.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --durations=10
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
 

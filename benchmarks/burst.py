@@ -23,6 +23,7 @@ from benchmarks.gangs import PODS, RAY_CLUSTERS, Size, bodies
 from benchmarks.kinds import (
     FLOOR,
     MUSTER,
+    NOMINATING,
     POLICY_LABELLED,
     POLICY_TRACKED,
     QUEUED,
@@ -44,6 +45,7 @@ SIZE = Size()
 WAIT_SECONDS = 240.0
 AIM = 1.05
 QUEUES_AIM = 1.03
+NOMINATIONS_AIM = 1.03
 KINDS = (STOCK, FLOOR, WEBHOOK, MUSTER)
 GATINGS = (FLOOR, POLICY_TRACKED, WEBHOOK, WEBHOOK_TRACKED, POLICY_LABELLED)
 _CONNECTIONS = 4
@@ -84,6 +86,20 @@ def measure_queues(runs: int) -> Outcome:
     """Bursts with queues in use and without in turn."""
     found = _bursts(runs, (MUSTER, QUEUED))
     return Outcome(list(queue_rows(found)), _cpu_tables(found))
+
+
+def measure_nominations(runs: int) -> Outcome:
+    """Bursts with the guard Nomination and with none in turn."""
+    found = _bursts(runs, (MUSTER, NOMINATING))
+    return Outcome(list(nomination_rows(found)), _cpu_tables(found))
+
+
+def nomination_rows(found: Found) -> Iterator[Row]:
+    """What nominations cost, by the clock and in CPU seconds."""
+    clock = ("running", "first create to all Running", "s")
+    cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
+    yield ratio_within(_row(found, clock, NOMINATING, MUSTER), NOMINATIONS_AIM)
+    yield ratio_within(_row(found, cpu, NOMINATING, MUSTER), NOMINATIONS_AIM)
 
 
 def queue_rows(found: Found) -> Iterator[Row]:

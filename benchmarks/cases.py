@@ -13,6 +13,8 @@ from benchmarks import (
     large,
     latency,
     many_queues,
+    nominated,
+    nomination,
     preempting,
     reconciles,
     release,
@@ -86,5 +88,9 @@ CASES = {
         5,
         throughput.measure_large,
     ),
+    "nomination": Case(
+        "What do nominations cost a burst, and kube-scheduler?", 5, nomination.measure
+    ),
+    "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

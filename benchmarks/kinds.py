@@ -18,6 +18,7 @@ from benchmarks.gangs import queue_name
 from benchmarks.plane import Plane
 from benchmarks.policies import ALL, ALL_TRACKED, LABELLED, Policy, enforced
 from benchmarks.releaser import READY
+from coordinator.gang.nominations import Guard
 from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.muster import ROOT
@@ -51,7 +52,16 @@ def _muster(on: Plane) -> Iterator[None]:
     on.switch(on=True)
     on.track_field_owners(on=False)
     on.lead(on=True)
+    on.guard(Guard.NONE)
     yield
+
+
+@contextlib.contextmanager
+def _nominating(on: Plane) -> Iterator[None]:
+    """Have Muster at work, and nominate pods whose release lasts."""
+    with _muster(on):
+        on.guard(Guard.NOMINATION)
+        yield
 
 
 @contextlib.contextmanager
@@ -121,6 +131,7 @@ _QUEUE = {"apiVersion": "muster.dev/v1alpha1", "kind": "GangQueue"}
 
 STOCK = Kind("stock", _stock, labelled=False)
 MUSTER = Kind("Muster", _muster)
+NOMINATING = Kind("Muster, nominating", _nominating)
 QUEUED = Kind("Muster, with queues", _queued, queues=QUEUED_IN)
 FLOOR = Kind("floor", partial(_policy, ALL))
 POLICY_TRACKED = Kind("policy, owners tracked", partial(_policy, ALL_TRACKED))

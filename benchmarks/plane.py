@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from coordinator.gang.nominations import Guard
 from testbed import muster
 from testbed.api import Json
 from testbed.cluster import Cluster
@@ -41,6 +42,7 @@ class Plane:
         self._muster: muster.Muster | None = None
         self._configuration: Json = {}
         self._tracks = False
+        self._guard = Guard.NONE
         self.on = False
 
     @property
@@ -77,6 +79,16 @@ class Plane:
                 self.muster.wait_led()
             elif not on:
                 program.stop()
+
+    def guard(self, guard: Guard) -> None:
+        """Have the coordinator, which runs, keep others out of reserved room in this way."""
+        if guard is self._guard:
+            return
+        self._guard = guard
+        for program in self.muster.coordinators:
+            program.restart({"MUSTER_COORDINATOR_GUARD": guard})
+        self.muster.wait_ready()
+        self.muster.wait_led()
 
     def track_field_owners(self, *, on: bool) -> None:
         """Have the webhook leave the field owners of the pods that it gates, or remove them."""

@@ -160,7 +160,7 @@ class Plot:
         batch, count = next(_numbers), PODS[self.nodes]
         usable = range(self.nodes // 10, self.nodes)
         pinned = [
-            pod(f"{PINNED}-{batch}-{i}", _node(usable[i % len(usable)])) for i in range(count)
+            pod(f"{PINNED}-{batch}-{i}", node_name(usable[i % len(usable)])) for i in range(count)
         ]
         create_all(
             self.cluster.api, _PODS, [*pinned, *(pod(f"{FREE}-{batch}-{i}") for i in range(count))]
@@ -191,13 +191,29 @@ def pod(name: str, node: str = "") -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def _node(number: int) -> str:
+def node_name(number: int) -> str:
+    """The name of a node."""
     return f"gpu-node-{number:05}"
 
 
 @contextmanager
 def stage(nodes: int) -> Iterator[Plot]:
     """Nodes, of which the first tenth is reserved, and both extenders, stopped."""
+    with bare(nodes) as cluster:
+        _reserve(cluster.api, [node_name(i) for i in range(nodes // 10)])
+        modules = {NOTHING: "benchmarks.does_nothing", OURS: "extender"}
+        extenders = {
+            kind: start_extender(cluster, name=module.rpartition(".")[2], module=module)
+            for kind, module in modules.items()
+        }
+        for each in extenders.values():
+            each.process.stop()
+        yield Plot(cluster, nodes, extenders)
+
+
+@contextmanager
+def bare(nodes: int) -> Iterator[Cluster]:
+    """Nodes, and nothing that schedules or runs pods."""
     programs, seed = prepare(lambda line: print(line, file=sys.stderr))
     # Only the controller manager takes off the taint that this plugin puts on new nodes.
     untainted = ("--disable-admission-plugins=TaintNodesByCondition",)
@@ -209,14 +225,7 @@ def stage(nodes: int) -> Iterator[Plot]:
             cluster.start_api_server()
             cluster.create_crds(*cluster.options.crds)
             _fill(cluster.api, nodes)
-            modules = {NOTHING: "benchmarks.does_nothing", OURS: "extender"}
-            extenders = {
-                kind: start_extender(cluster, name=module.rpartition(".")[2], module=module)
-                for kind, module in modules.items()
-            }
-            for each in extenders.values():
-                each.process.stop()
-            yield Plot(cluster, nodes, extenders)
+            yield cluster
 
 
 def _fill(api: Api, nodes: int) -> None:
@@ -224,9 +233,8 @@ def _fill(api: Api, nodes: int) -> None:
     api.create("/api/v1/namespaces/default/serviceaccounts", account)
     api.create(_PRIORITIES, {"metadata": {"name": "first"}, "value": 1000})
     now = dt.datetime.now(dt.UTC)
-    specs = (NodeSpec(_node(i), cpus=96, memory="768Gi", gpus=8) for i in range(nodes))
+    specs = (NodeSpec(node_name(i), cpus=96, memory="768Gi", gpus=8) for i in range(nodes))
     create_all(api, "/api/v1/nodes", [node_object(spec, now) for spec in specs])
-    _reserve(api, [_node(i) for i in range(nodes // 10)])
 
 
 def _reserve(api: Api, nodes: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field, Json, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
 from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
@@ -83,6 +84,9 @@ class Settings(ProgramSettings):
 
     priority_classes: Json[dict[str, list[str]]] = Field(default={}, validate_default=False)
     """Priority classes that may raise a gang above its pods, as JSON: namespace, or *, to names."""
+
+    guard: Guard = Guard.NONE
+    """What keeps others out of reserved room: Nomination, Extender or None."""
 
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""

@@ -16,24 +16,26 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from coordinator.gang.left_nominations import Left, are_left
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
-from coordinator.messages.actions import Action
+from coordinator.messages.actions import Action, NominatePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
 from coordinator.queues.asking import question_of
 from coordinator.queues.census import Counted, waits
+from coordinator.queues.counting import concerns_us, is_out, pods_that_count
 from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.opening import open_view
-from coordinator.reconcile.understanding import opt_in_of
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
+from coordinator.state.agenda import LATER
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.following import follow_queues
 from coordinator.state.intake import take
@@ -43,13 +45,10 @@ from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
-from kube.ray.held_start import is_held
-from kube.ray.ray_cluster import Answer, is_of_kuberay
 from reservation.release_order import is_ordered
-from reservation.slots import Reserved, is_released
+from reservation.slots import Reserved
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
-from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
@@ -122,8 +121,8 @@ class CoordinatorState(Known):
             dirty = self.agenda.dirty
             keys = sorted(dirty, key=lambda key: (place.get(key, len(place)), self._age(key)))
             dirty.clear()
-            self._balance(keys)
-            for key in keys:
+            self._balance(keys, scene)
+            for key in self._plans_first(keys):
                 actions += self._look_at(key, scene)
         return actions
 
@@ -144,6 +143,11 @@ class CoordinatorState(Known):
             profiles=self.profiles,
             lines=self.agenda.lines,
             views=self.views,
+            decided=self.cycles.memory is not None,
+            astray=self.term.astray,
+            reserved=self.room.holders,
+            guard=self.guard,
+            scheduler=self.scheduler,
         )
 
     def _age(self, key: GangKey) -> tuple[float, str]:
@@ -152,20 +156,38 @@ class CoordinatorState(Known):
         return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
-        """Have the gangs looked at that may be released, or written, now: it is their turn."""
+        """Have the gangs looked at that may be released, or written, now: it is their turn.
+
+        So it is of those whose plans meet reservations. Where reservations end it is in a moment,
+        for others mostly follow them.
+        """
+        self.agenda.dirty |= self.room.met
+        self.room.met.clear()
+        for key in self.room.parted:
+            self.agenda.wake_by(key, moment.now + LATER)
+        self.room.parted.clear()
         if not self.blind:
             self.agenda.dirty.update(self.term.window.call(moment.now))
         self.agenda.dirty.update(self.agenda.lines.call(moment.now))
         return bool(self.agenda.dirty)
 
-    def _balance(self, keys: Iterable[GangKey]) -> None:
-        """Turn the reservations of pods that were bound into use, before any gang is looked at.
+    def _plans_first(self, keys: Sequence[GangKey]) -> Sequence[GangKey]:
+        """Put gangs first that are nominated for a plan: what they are to take back is then known.
 
-        Counted twice, such a pod would make its node look overfull to its own gang and others. What
-        a reservation loses here a bound pod has taken, so that no cycle is wanted for it.
+        Those are among them whose plans meet reservations that came just now.
+        """
+        met, plans = sorted(self.room.met.difference(keys), key=str), self.room.plans
+        self.room.met.clear()
+        return sorted([*met, *keys], key=lambda key: key not in plans) if plans else keys
+
+    def _balance(self, keys: Iterable[GangKey], scene: Scene) -> None:
+        """Bring reservations up to date before any gang is looked at: also those of new views.
+
+        Counted twice, a pod that was bound would make its node look overfull to its own gang and
+        others. What a reservation loses here a bound pod has taken, so that no cycle is wanted.
         """
         for key in keys:
-            view = self.views.get(key)
+            view = self._view(key, self.cache.clusters.get(key), scene)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
 
@@ -174,13 +196,29 @@ class CoordinatorState(Known):
         self.cycles.looked_at.add(key)
         self.agenda.in_turn.pop(key, None)
         news = self.unknown_keys.news(key, scene.moment.now)
-        actions = [*news, *self._advance_gang(key, scene)]
+        actions = [*news, *self._advance_gang(key, scene), *self._take_back_left(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
         return actions
+
+    def _take_back_left(self, key: GangKey, scene: Scene) -> Sequence[Action]:
+        """Take nominations back of pods whose RayCluster is gone."""
+        view, left = self.views.get(key), self.term.left
+        uid = view.cluster_uid if view is not None else ""
+        pods = [pod for pod in self.cache.pods_of(key) if pod.gated and not _is_of(pod, uid)]
+        if not are_left(left.get(key), pods):
+            left.pop(key, None)
+            return ()
+        mine = left.setdefault(key, Left(scene.moment.now))
+        if not scene.sighted:
+            return ()  # the end of the blindness has it looked at
+        due = mine.due(pods, scene.moment.now)
+        if mine.writes.next_at is not None:
+            self.agenda.wake_by(key, mine.writes.next_at)
+        return [NominatePod(key, pod.raw, "", self.scheduler) for pod in due if pod.raw is not None]
 
     def _bound_waiting(self, key: GangKey) -> None:
         """Count a gang among those of its namespace that wait; have those decided that come up."""
@@ -199,10 +237,10 @@ class CoordinatorState(Known):
         for uid in sorted(uids):
             mine = view if view is not None and view.cluster_uid == uid else None
             reserved = mine.reservation.reserved if mine is not None else NOTHING_RESERVED
-            queue, pods = self._queue_of(key, uid, mine), self._pods_that_count(key, uid)
+            queue, pods = self._queue_of(key, uid, mine), pods_that_count(self.cache, key, uid)
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
         held = tuple(self.quota.of(key).values())
-        self.reports.census.note(key, Counted(_waits_in(view), held, self._is_out(key)))
+        self.reports.census.note(key, Counted(_waits_in(view), held, is_out(self.cache, key)))
 
     def _queue_of(self, key: GangKey, uid: str, view: GangView | None) -> str:
         """Return the queue that counts what a RayCluster holds: the one it was admitted in."""
@@ -226,26 +264,6 @@ class CoordinatorState(Known):
         queue = queue_asked(cluster, labels, selections)
         return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
 
-    def _pods_that_count(self, key: GangKey, uid: str) -> list[ObservedPod]:
-        """Return the pods that may hold quota: of a RayCluster that is no gang those Muster placed.
-
-        An opt-out gives no quota back that pods still use.
-        """
-        pods = self.cache.members(key, uid)
-        return [pod for pod in pods if is_released(pod)] if self._is_out(key) else pods
-
-    def _is_out(self, key: GangKey) -> bool:
-        """Whether there is a RayCluster of this name and it is no gang.
-
-        The record of one that was opted out may stay, for the queue that its pods count in.
-        """
-        cluster, gang = self.cache.clusters.get(key), self.cache.gangs.get(key)
-        if cluster is None:
-            return False
-        if gang is not None and gang.status.reason == Reason.OPTED_OUT:
-            return opt_in_of(cluster, self.cache).answer is Answer.NO
-        return not self._concerns_us(key, cluster)
-
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)
         cluster = self.cache.clusters.get(key)
@@ -255,6 +273,7 @@ class CoordinatorState(Known):
         view.unknown_keys = self.unknown_keys.of(key)
         asked, look = question_of(view), Look(view, cluster, scene)
         advance(look)
+        view.looked_at = True
         self._follow_up(look)
         asks = question_of(view)
         self.agenda.cycle_wanted |= asks is not None and asks != asked
@@ -273,8 +292,18 @@ class CoordinatorState(Known):
             self.term.window.leave(view.key)
         if placement is None:
             self.cache.foreseen.unclaim(view.key)
-        if placement is not look.before:
+        if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
+        self.room.note_plan(view)
+        self._note_astray(view, view.nominating.astray_at(look.now))
+
+    def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
+        """Have gangs looked at whose releases waited for the end of nominations of this one."""
+        before = self.term.astray.pop(view.key, frozenset())
+        if nodes:
+            self.term.astray[view.key] = nodes
+        for node in before - nodes:
+            self.agenda.dirty |= {view.key, *self.room.gangs_on(node)}
 
     def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
         """See to a Gang whose RayCluster is gone."""
@@ -294,27 +323,27 @@ class CoordinatorState(Known):
         if view is not None and (cluster is None or view.cluster_uid != cluster.metadata.uid):
             self._drop(view)
             view = None
-        if view is None and cluster is not None and self._concerns_us(key, cluster):
+        if view is None and cluster is not None and concerns_us(self.cache, key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
+            self.room.note_plan(view)
             pods = self.cache.members(key, view.cluster_uid)
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view
 
-    def _concerns_us(self, key: GangKey, cluster: RayCluster) -> bool:
-        if opt_in_of(cluster, self.cache).answer is not Answer.NO:
-            return is_of_kuberay(cluster)
-        ours = self.cache.members(key, cluster.metadata.uid)
-        return is_held(cluster) or key in self.cache.gangs or any(pod.gated for pod in ours)
-
     def _drop(self, view: GangView) -> None:
+        self._note_astray(view, frozenset())
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.cache.foreseen.drop(view.key)
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
+
+
+def _is_of(pod: ObservedPod, cluster_uid: str) -> bool:
+    return pod.member is not None and pod.member.cluster_uid == cluster_uid
 
 
 def _waits_in(view: GangView | None) -> str:

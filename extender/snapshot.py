@@ -233,8 +233,8 @@ class Ledger:
         if pod.node and pod.holds:
             self._use(pod.node, pod.used, +1)
             self._take_slot(pod)
-        elif pod.holds:
-            self._nominations[pod.uid] = Nomination(pod.uid, pod.holds, seen.priority, pod.used)
+        elif node := pod.expected_on:
+            self._nominations[pod.uid] = Nomination(pod.uid, node, seen.priority, pod.used)
             self._snapshot = None
 
     def _discount(self, seen: WatchedPod) -> None:
@@ -244,7 +244,7 @@ class Ledger:
             self._leave_slot(pod)
             self._changed(pod.node)
         elif self._nominations.pop(pod.uid, None):
-            self._changed(pod.holds)
+            self._changed(pod.expected_on)
 
     def _use(self, name: str, amounts: Requests, sign: int) -> None:
         self._bound.use(name, amounts, sign)
@@ -349,7 +349,7 @@ def bound_members(
 def _claim(seen: WatchedPod) -> tuple[object, ...]:
     """The fields of a pod that say what it takes, and where."""
     pod = seen.pod
-    return pod.node, pod.holds, pod.terminal, pod.used, seen.priority, pod.member
+    return pod.node, pod.expected_on, pod.terminal, pod.used, seen.priority, pod.member
 
 
 def _key(gang: Gang) -> GangKey:

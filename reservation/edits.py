@@ -59,12 +59,22 @@ def placement_from_pins(pods: Iterable[ObservedPod]) -> Placement | None:
 
     A pod without pin was never placed, wherever it is.
     """
+    return _placement((pod, pod.settled_on) for pod in settled_pods(pods) if is_released(pod))
+
+
+def placement_from_nominations(pods: Iterable[ObservedPod]) -> Placement | None:
+    """The places to which the gated pods of a gang are nominated."""
+    gated = (pod for pod in pods if pod.gated and pod.alive and pod.nominated_to)
+    return _placement((pod, pod.nominated_to) for pod in gated)
+
+
+def _placement(places: Iterable[tuple[ObservedPod, str]]) -> Placement | None:
     found: defaultdict[SlotKind, Counter[str]] = defaultdict(Counter)
     requests: dict[SlotKind, Requests] = {}
-    for pod in settled_pods(pods):
+    for pod, node in places:
         kind, shape = kind_of(pod), pod.member.shape if pod.member is not None else None
-        if kind is not None and shape is not None and is_released(pod):
-            found[kind][pod.settled_on] += 1
+        if kind is not None and shape is not None:
+            found[kind][node] += 1
             requests[kind] = shape.requests
     if not found:
         return None

@@ -119,20 +119,52 @@ def assign(pods: Iterable[ObservedPod], vacant: Slots, kept: Mapping[str, str]) 
 
     The pods are served in the order given. `kept` (uid -> node) are targets for which a release
     may already be on its way; they are honoured first, so that no pod is ever sent to two nodes.
+    Then those that are nominated get their slot there, so that the nomination may stand.
     """
     left = Counter(vacant)
     queue = list(pods)
-    given = {
-        pod.uid: kept[pod.uid]
-        for pod in queue
-        if pod.uid in kept and take_slot(left, slot_of(pod, kept[pod.uid]))
-    }
+    given = _claimed(queue, left, kept)
+    nominated = {each.uid: each.nominated_to for each in queue if each.nominated_to}
+    given |= _claimed((pod for pod in queue if pod.uid not in given), left, nominated)
     nodes = _nodes_by_kind(left)
     for pod in queue:
         kind = kind_of(pod)
         if pod.uid not in given and kind is not None and nodes[kind]:
             given[pod.uid] = nodes[kind].pop()
     return given
+
+
+def _claimed(pods: Iterable[ObservedPod], left: Slots, claims: Mapping[str, str]) -> dict[str, str]:
+    """Give each pod the slot that it has a claim to (uid -> node), where there still is one."""
+    return {
+        pod.uid: claims[pod.uid]
+        for pod in pods
+        if pod.uid in claims and take_slot(left, slot_of(pod, claims[pod.uid]))
+    }
+
+
+def echoes(
+    vacant: Mapping[Slot, int], pods: Iterable[ObservedPod], targets: Mapping[str, str]
+) -> dict[str, str]:
+    """The nominations that only repeat what vacant slots keep: uid -> node.
+
+    kube-scheduler counts such a pod where its slot is. Slots of pods that were released to a node,
+    or are being (`targets`, uid -> node), are theirs: no other pod is nominated there in vain.
+    """
+    left, found = Counter(vacant), dict[str, str]()
+    alive = [pod for pod in pods if not pod.node and pod.alive]
+    sent = {pod.uid: pod.settled_on or targets.get(pod.uid, "") for pod in alive}
+    for pod in sorted(alive, key=lambda pod: not sent[pod.uid]):
+        node = sent[pod.uid] or pod.nominated_to
+        if node and _take_any(left, pod, node) and pod.nominated_to == node:
+            found[pod.uid] = node
+    return found
+
+
+def _take_any(vacant: Slots, pod: ObservedPod, node: str) -> bool:
+    """Take the slot of a pod on a node; of a released one that was resized any of its pod set."""
+    own = take_slot(vacant, slot_of(pod, node))
+    return own or (is_released(pod) and take_slot(vacant, _any_slot(vacant, pod)))
 
 
 def kind_of(pod: ObservedPod) -> SlotKind | None:

@@ -32,6 +32,7 @@ from scheduling.admission.refusal_memory import (
 )
 from scheduling.admission.shared_disks import is_short_of_shared
 from scheduling.backfill.blocking import Blocking
+from scheduling.backfill.empty_nodes import EmptyNodes
 from scheduling.diagnosis.causes import Cause, SharedDisksCounted, groups_of
 from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
@@ -55,6 +56,7 @@ from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
 from scheduling.queueing.told import BEHIND, DECIDED, Told, Undecided
 from scheduling.queueing.waiting import Line, requests_of
+from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods, PodIndex
@@ -94,16 +96,19 @@ def next_cycle(
     existing: ExistingPods | None = None,
     holders: Holders | None = None,
     volumes: Volumes | None = None,
+    daemons: DaemonUsage | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang, but anew only those whose verdict may differ from the cycle before.
 
     Decisions are in the order in which they were made; those of gangs that wait for quota or behind
     another come last, and are left out where they are those of the cycle before. `existing` are
     the pods on nodes and those assumed there; they are asked only where some pod has inter-pod
-    constraints, `volumes` only where some pod mounts a claim.
+    constraints, `volumes` only where some pod mounts a claim, `daemons` only where a blocked gang
+    may be one that can never fit.
     """
     existing, volumes = existing or ExistingPods(PodIndex()), volumes or Volumes(VolumeIndex())
-    cycle = _Cycle(queues, existing, holders, volumes, settings or Settings())
+    daemons = daemons or DaemonUsage()
+    cycle = _Cycle(queues, existing, holders, volumes, settings or Settings(), daemons)
     return cycle.run(nodes, memory)
 
 
@@ -117,8 +122,9 @@ class _Cycle:
         holders: Holders | None,
         volumes: Volumes,
         settings: Settings,
+        daemons: DaemonUsage,
     ) -> None:
-        self._queues, self._tree = queues, queues.waiting.tree
+        self._queues, self._tree, self._daemons = queues, queues.waiting.tree, daemons
         self._existing, self._holders, self._volumes = existing, holders, volumes
         self._left, self._most = SearchSteps(settings.cycle_search_steps), settings.search_steps
         self._is_constrained = self._has_same_nodes = self._took_room = False
@@ -164,6 +170,7 @@ class _Cycle:
             self._holds.preemptions(),
             self._preempting.in_vain(),
             self._preempting.turns.done(),
+            self._empty.answers,
         )
         return tuple(decisions), found
 
@@ -173,7 +180,11 @@ class _Cycle:
         self._holds = Holds(memory.preemptions if memory else (), queues, nodes)
         held = self._holds.held(queues.held)
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
-        self._blocking = Blocking(queues, self._order, nodes, self._constraints, self._left)
+        when_empty = memory.when_empty if memory and self._has_same_nodes else None
+        self._empty = EmptyNodes(nodes, self._daemons, self._left, when_empty)
+        self._blocking = Blocking(
+            queues, self._order, nodes, self._constraints, self._left, self._empty
+        )
         in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
         self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 
@@ -393,13 +404,17 @@ class _Cycle:
     ) -> tuple[Refusal, FreeCapacity]:
         """Make room for a gang that finds none, if its queue may; else it is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES or not self._preempting.may(gang):
-            self._blocking.note(gang, refusal)
-            return refusal, room
+            return self._blocked(gang, refusal), room
         made, room = self._make_room(gang, room)
         if made is not None:
             return made, room
+        noted = with_note(refusal, self._preempting.note(gang.key))
+        return self._blocked(gang, noted), room
+
+    def _blocked(self, gang: PendingGang, refusal: Refusal) -> Refusal:
+        """Let a refused gang hold back those behind it, unless it can never fit."""
         self._blocking.note(gang, refusal)
-        return with_note(refusal, self._preempting.note(gang.key)), room
+        return with_note(refusal, self._blocking.remark(gang))
 
     def _make_room(
         self, gang: PendingGang, room: FreeCapacity

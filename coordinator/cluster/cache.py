@@ -6,7 +6,7 @@ event can never undo a decision. A pod event that is older than what is known (t
 our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import ray_cluster
 from scheduling.model.node import Node
+from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import HolderIndex
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
@@ -42,6 +43,7 @@ class ClusterCache:
         self.table = NodeTable()
         self.pod_index = PodIndex()
         self.holders = HolderIndex()
+        self.daemons = DaemonUsage()
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.clusters: dict[GangKey, RayCluster] = {}
@@ -56,8 +58,10 @@ class ClusterCache:
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
         self.foreseen = ForeseenGangs()
+        self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
+        self._echoes: dict[str, str] = {}
 
     # --- pods -----------------------------------------------------------------------------
 
@@ -78,6 +82,7 @@ class ClusterCache:
             self._forget(known)
             if not same:
                 self._tellers.pop(known.uid, None)
+                self._echoes.pop(known.uid, None)
         self.pods[pod.key] = pod
         self._remember(pod)
         return pod
@@ -97,7 +102,30 @@ class ClusterCache:
             return None
         del self.pods[known.key]
         self._forget(known)
+        self._echoes.pop(uid, None)
         return known
+
+    def room_of(self, pod: ObservedPod | None) -> str:
+        """Name the node on which a pod takes room of its own, beside what is reserved."""
+        if pod is None or self._echoes.get(pod.uid) == pod.nominated_to:
+            return pod.holds if pod is not None else ""
+        return pod.expected_on
+
+    def take_as_echoes(self, pods: Iterable[ObservedPod], echoes: Mapping[str, str]) -> bool:
+        """Count none of these nominations (uid -> node), for a reservation keeps their room.
+
+        All others of the pods are counted, as kube-scheduler does. Says whether room came free.
+        """
+        freed = False
+        for pod in pods:
+            node = echoes.get(pod.uid, "")
+            if pod.nominated_to and self._echoes.get(pod.uid, "") != node:
+                before = self.room_of(pod)
+                self._count(pod, -1)
+                self._echoes[pod.uid] = node
+                self._count(pod, 1)
+                freed |= before != "" and before != self.room_of(pod)
+        return freed
 
     def _remember(self, pod: ObservedPod) -> None:
         self._count(pod, 1)
@@ -105,12 +133,15 @@ class ClusterCache:
             self._members[pod.member.gang][pod.uid] = pod
         if _has_constraints(pod):
             self._constrained.add(pod.uid)
+            self._spread[pod.namespace] += _counts_pinned(pod)
         if pod.gated and pod.mounts:
             self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
         self._count(pod, -1)
-        self._constrained.discard(pod.uid)
+        if pod.uid in self._constrained:
+            self._constrained.discard(pod.uid)
+            self._spread[pod.namespace] -= _counts_pinned(pod)
         self._mounting.discard(pod.uid)
         if pod.member is not None:
             members = self._members[pod.member.gang]
@@ -119,20 +150,22 @@ class ClusterCache:
                 del self._members[pod.member.gang]
 
     def _count(self, pod: ObservedPod, sign: int) -> None:
-        if pod.holds:
-            self.table.use(pod.holds, pod.used, sign)
-            self.holders.use(pod.holder, pod.holds, pod.used, sign)
-            self._count_in_index(pod, sign)
+        if node := self.room_of(pod):
+            self.table.use(node, pod.used, sign)
+            self.holders.use(pod.holder, node, pod.used, sign)
+            self._count_in_index(pod, node, sign)
+            if pod.is_daemon:
+                self.daemons.use(node, pod.used, sign)
             if pod.nominated is not None:
-                self.table.nominate(pod.holds, pod.used, pod.nominated, sign)
+                self.table.nominate(node, pod.used, pod.nominated, sign)
             if pod.mounts:
-                self.storage.use(pod.namespace, pod.mounts, pod.holds, sign)
+                self.storage.use(pod.namespace, pod.mounts, node, sign)
 
-    def _count_in_index(self, pod: ObservedPod, sign: int) -> None:
+    def _count_in_index(self, pod: ObservedPod, node: str, sign: int) -> None:
         if pod.nominated is None:
-            self.pod_index.use(pod.kind, pod.anti_affinity, pod.holds, sign, pod.stay)
+            self.pod_index.use(pod.kind, pod.anti_affinity, node, sign, pod.stay)
         else:
-            expected = NominatedPod(pod.kind, pod.anti_affinity, pod.holds, pod.nominated)
+            expected = NominatedPod(pod.kind, pod.anti_affinity, node, pod.nominated)
             self.pod_index.nominate(expected, sign)
 
     def _bury(self, uid: str) -> None:
@@ -171,6 +204,10 @@ class ClusterCache:
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
         return bool(self._constrained or self.foreseen.constrained)
+
+    def is_spread_over(self, namespace: str) -> bool:
+        """Whether a pod of a gang there counts others of its namespace also when it is pinned."""
+        return self._spread[namespace] > 0
 
     @property
     def is_mounting(self) -> bool:
@@ -272,6 +309,11 @@ class ClusterCache:
         """The labels of a namespace; empty where it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.metadata.labels if namespace is not None else NO_LABELS
+
+
+def _counts_pinned(pod: ObservedPod) -> bool:
+    shape = pod.member.shape if pod.member is not None else None
+    return shape is not None and bool(shape.pinned_spread)
 
 
 def _has_constraints(pod: ObservedPod) -> bool:

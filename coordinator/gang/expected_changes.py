@@ -53,8 +53,31 @@ def goes_on(before: ObservedPod, after: ObservedPod, target: str) -> bool:
         return _was_released(before, after, target)
     forward = after.ready or not before.ready
     in_place = after.settled_on == before.settled_on and after.holds in (before.holds, after.node)
-    moving = ("node", "holds", "ready", "unschedulable", "resource_version")
+    in_place = in_place and _nomination_stands(before, after)
+    moving = ("node", "holds", "nominated_to", "ready", "unschedulable", "resource_version")
     return forward and in_place and _same_but(before, after, *moving)
+
+
+def was_nominated(before: ObservedPod, after: ObservedPod, target: str) -> bool:
+    """Say whether a gated pod was nominated to `target`, and nothing else of it changed.
+
+    Where the target is empty, whether its nomination was taken back.
+    """
+    if after.nominated_to != target or (target and before.nominated_to not in ("", target)):
+        return False
+    if before.member is None or after.member is None:
+        return False
+    same = (
+        before.uid == after.uid and replace(before.member, told=after.member.told) == after.member
+    )
+    moving = ("nominated", "nominated_to", "resource_version", "member", "raw")
+    return same and after.gated and _same_but(before, after, *moving)
+
+
+def _nomination_stands(before: ObservedPod, after: ObservedPod) -> bool:
+    """Whether a pod is nominated as before, or bound and was nominated to no other node."""
+    same = after.nominated_to == before.nominated_to
+    return same or (bool(after.node) and before.nominated_to in ("", after.node))
 
 
 def _was_released(before: ObservedPod, after: ObservedPod, target: str) -> bool:

@@ -188,18 +188,23 @@ def _vacant_of(pod_set: str, vacant: Slots) -> int:
     return sum(count for slot, count in vacant.items() if slot.kind.pod_set == pod_set)
 
 
+def releasable(standing: Standing) -> list[tuple[ObservedPod, str]]:
+    """The pods with a slot whose release waits for no bind and no gate of others."""
+    return [
+        (pod, node)
+        for pod_set in standing
+        for pod, node in pod_set.with_slot
+        if not pod.foreign_gates and pod.uid not in pod_set.early
+    ]
+
+
 def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
     """The pods with a slot that may be released now, with their nodes; the head before the rest.
 
     Workers wait in an init container until the head answers; a worker that starts first holds
     its GPUs for nothing.
     """
-    ready = [
-        (pod, node)
-        for pod_set in standing
-        for pod, node in pod_set.with_slot
-        if not pod.foreign_gates and pod.uid not in pod_set.early
-    ]
+    ready = releasable(standing)
     heads = {id(p) for p, _ in standing[0].with_slot} if standing else set()
     first = [(pod, node) for pod, node in ready if id(pod) in heads]
     return first or ready

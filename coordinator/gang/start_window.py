@@ -64,6 +64,10 @@ class Window:
         """Whether gangs wait for a place."""
         return bool(self._line)
 
+    def has_in_line(self, key: GangKey) -> bool:
+        """Whether a gang waits for a place."""
+        return key in self._ranks
+
     def admits(self, key: GangKey, rank: Rank, now: float) -> bool:
         """Whether a gang may be released; if not yet, it has a place in the line from now on."""
         if key in self._under_way:

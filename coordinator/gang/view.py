@@ -30,6 +30,20 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
+MOST_IN_FLIGHT = 32
+"""Nominations of one gang under way at one time; of a large gang more."""
+
+PARTS = 8
+"""The pods of a large gang are nominated in so many parts, and in twice as many looks at all of
+them: a fixed number of pods at a time would take the more looks, the larger the gang is."""
+
+NOWHERE = frozenset[str]()
+"""No nodes."""
+
+LONGEST_ASTRAY = 5.0
+"""Seconds for which releases wait for the end of nominations that take their room."""
+
+
 
 @dataclass(slots=True)
 class Understood:
@@ -107,6 +121,9 @@ class Queueing:
     refusal: Refusal | None = None
     left_out: Refusal | None = None
     """Why the surplus waits that the last cycle was asked for."""
+    planned: Placement | None = None
+    """Where the gang will be once what ends already has ended; until the first cycle of a term
+    where its pods were nominated before. Nothing is released on it."""
     position: int = 0
 
 
@@ -142,6 +159,99 @@ class PodWrites:
         self.inflight &= alive
         self.unsure &= alive
         self.deleted &= alive
+
+
+@dataclass(slots=True)
+class Nominating:
+    """The writes of nominations. Written by `reconcile.nominations` and `intake`.
+
+    `tries` are all that were asked for, with the time before which a pod is not written again,
+    `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
+    under way (uid -> node), of which `taking_back` end a nomination; `most` of either may be, and
+    `crowded` says that others wait for those. `held_up_since` is since
+    when none of the gang was released, of which `released` pods are; `next_at` is when time alone
+    has something to be written. `astray` are the nodes to which pods are nominated that should not
+    be, with the time until which nothing is released there. `planned_to` are the nodes to which
+    pods are nominated for a plan, `withheld` those of the plan to which they are not, for gangs
+    reserve room there.
+    """
+
+    held_up_since: float | None = None
+    released: int = 0
+    inflight: dict[str, str] = field(default_factory=dict)
+    taking_back: set[str] = field(default_factory=set)
+    most: int = MOST_IN_FLIGHT
+    tries: dict[str, Attempts] = field(default_factory=dict)
+    aims: dict[str, str] = field(default_factory=dict)
+    crowded: bool = False
+    next_at: float | None = None
+    astray: dict[str, float] = field(default_factory=dict)
+    planned_to: frozenset[str] = NOWHERE
+    withheld: frozenset[str] = NOWHERE
+
+    def aim(self, uid: str, node: str) -> None:
+        """Note where a pod belongs; where that changes, no write waits for what failed before."""
+        if self.aims.get(uid) != node:
+            self.aims[uid] = node
+            self.tries.pop(uid, None)
+
+    def ask(self, uid: str, node: str, now: float) -> None:
+        """Note a write; where others undo it, the next one waits twice as long."""
+        self.tries.setdefault(uid, Attempts()).failed(now, "")
+        self.inflight[uid] = node
+        if not node:
+            self.taking_back.add(uid)
+
+    def for_plan(self, planned_to: frozenset[str], withheld: frozenset[str]) -> None:
+        """Note which nodes of a plan pods are nominated to, and which they are not."""
+        self.planned_to, self.withheld = planned_to, withheld
+
+    def go_astray(self, nodes: frozenset[str], now: float) -> None:
+        """Note the nodes to which pods are nominated that should not be."""
+        self.astray = {node: self.astray.get(node, now + LONGEST_ASTRAY) for node in nodes}
+        for until in (each for each in self.astray.values() if each > now):
+            self.due_by(until)
+
+    def astray_at(self, now: float) -> frozenset[str]:
+        """Return the nodes on which nothing is released for it now."""
+        return frozenset(node for node, until in self.astray.items() if now < until)
+
+    def due_by(self, at: float) -> None:
+        """Note a moment at which something may be written."""
+        self.next_at = at if self.next_at is None else min(self.next_at, at)
+
+    def begin_writes(self, pods: int) -> None:
+        """Begin to write to pods of a gang, of which there are so many."""
+        self.most = max(MOST_IN_FLIGHT, pods // PARTS)
+        self.crowded = False
+
+    def may_write(self, uid: str, node: str, now: float) -> bool:
+        """Whether there is room for a write, and its time has come; else it is noted when it has.
+
+        No gang crowds out the writes of others. Nominations, which let others pass, hold up none
+        that end one.
+        """
+        tried = self.tries.get(uid)
+        if tried is not None and tried.not_before > now:
+            self.due_by(tried.not_before)
+            return False
+        ending = len(self.taking_back)
+        full = (len(self.inflight) - ending if node else ending) >= self.most
+        self.crowded |= full
+        return not full
+
+    def ended(self, uid: str) -> bool:
+        """Note the end of a write; say whether something may wait for it."""
+        last_taken_back = self.taking_back == {uid}
+        self.inflight.pop(uid, None)
+        self.taking_back.discard(uid)
+        few = len(self.inflight) <= self.most // 2
+        return last_taken_back or not self.inflight or (self.crowded and few)
+
+    def forget_pods(self, alive: set[str]) -> None:
+        """Drop what is known of pods that are gone."""
+        forget(alive, self.tries, self.aims, self.inflight)
+        self.taking_back &= alive
 
 
 @dataclass(slots=True)
@@ -211,9 +321,10 @@ class GangView:
 
     `course` are the steps that its pods have before them, `telling` is what its user was told by
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
-    that has no meaning. `out_since` is when an opt-out was first seen. `late` counts the starts in
-    a row that were not ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
-    `not_held` says why it is not held though it is to be; written by `reconcile.holding`.
+    that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
+    `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
+    is not held though it is to be; written by `reconcile.holding`.
     """
 
     key: GangKey
@@ -224,6 +335,7 @@ class GangView:
     survey: Survey = field(default_factory=Survey)
     queueing: Queueing = field(default_factory=Queueing)
     pod_writes: PodWrites = field(default_factory=PodWrites)
+    nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
@@ -235,6 +347,7 @@ class GangView:
     telling: Telling = field(default_factory=Telling)
     notes: Notes = field(default_factory=Notes)
     unknown_keys: str = ""
+    looked_at: bool = False
     out_since: float | None = None
 
     def __post_init__(self) -> None:
@@ -269,6 +382,7 @@ class GangView:
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""
         self.pod_writes.forget_pods(alive)
+        self.nominating.forget_pods(alive)
         forget(alive, self.repairs.stuck_since)
         self.notes.forget_pods(alive)
 

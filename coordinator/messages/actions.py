@@ -71,6 +71,19 @@ class FencePod:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class NominatePod:
+    """Have kube-scheduler keep the room of a gated pod on `node`; where it is empty, no more.
+
+    `scheduler` is the kube-scheduler that is told.
+    """
+
+    gang: GangKey
+    pod: Pod
+    node: str
+    scheduler: str
+
+
 STRANDED = "Stranded"
 TORN = "Torn"
 ADOPTED = "Adopted"
@@ -238,6 +251,7 @@ GangAction = (
     | DeleteGang
     | ReleasePod
     | FencePod
+    | NominatePod
     | DeletePod
     | TryEviction
     | ReadBudgets

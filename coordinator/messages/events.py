@@ -336,6 +336,21 @@ class RayClusterWriteEnded:
     refused: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NominationEnded:
+    """The write of a nomination ended; a watch tells what became of it where it failed."""
+
+    gang: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSeen:
+    """The holder of kube-scheduler's Lease, which is another one after each start of it."""
+
+    holder: str
+
+
 Event = (
     PodSeen
     | PodGone
@@ -375,4 +390,6 @@ Event = (
     | AdmissionRuleSeen
     | AdmissionRuleGone
     | AdmissionRulesListed
+    | NominationEnded
+    | SchedulerSeen
 )

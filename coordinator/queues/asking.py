@@ -6,6 +6,7 @@ from math import inf
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
+from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.queues.parts import parts_of
 from coordinator.state.known import Known
@@ -13,6 +14,9 @@ from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
+
+NO_QUEUE = ""
+"""No GangQueue has this name: what counts in it counts against no quota."""
 
 
 def question_of(view: GangView) -> PendingGang | None:
@@ -102,17 +106,24 @@ def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:
     """Yield what each gang holds, with the time when it is expected to end."""
     for key, by_uid in known.quota.gangs.items():
         for uid, held in by_uid.items():
-            yield _holding(key, uid, held.queue, known, moment.wall)
+            yield from _holdings_of(key, uid, held.queue, known, moment.wall)
 
 
-def _holding(key: GangKey, uid: str, queue: str, known: Known, now: float) -> Holding:
-    room = [(pod.holds, pod.used) for pod in known.cache.members(key, uid) if pod.holds]
+def _holdings_of(key: GangKey, uid: str, queue: str, known: Known, now: float) -> Iterator[Holding]:
+    """Yield what a gang holds; its pods that no quota counts hold room on nodes alone."""
     view = known.views.get(key)
-    if view is None or view.cluster_uid != uid:
-        return Holding(key, queue, tuple(room))
-    reserved = view.reservation.reserved.room.items()
+    mine = view if view is not None and view.cluster_uid == uid else None
+    ends = _ends(mine, known, now) if mine is not None else inf
+    counted = [pod for pod in pods_that_count(known.cache, key, uid) if pod.holds]
+    reserved = mine.reservation.reserved.room.items() if mine is not None else ()
+    room = [(pod.holds, pod.used) for pod in counted]
     room += [(node, _times(requests, pods)) for (node, requests), pods in reserved]
-    return Holding(key, queue, tuple(room), _ends(view, known, now))
+    yield Holding(key, queue, tuple(room), ends)
+    there = [pod for pod in known.cache.members(key, uid) if pod.holds]
+    if len(there) > len(counted):
+        uids = {pod.uid for pod in counted}
+        rest = [(pod.holds, pod.used) for pod in there if pod.uid not in uids]
+        yield Holding(key, NO_QUEUE, tuple(rest), ends)
 
 
 def _times(requests: tuple[tuple[str, int], ...], pods: int) -> tuple[tuple[str, int], ...]:

@@ -1,6 +1,7 @@
 """Says what could be taken from gangs that run: of each its minimum, and each replica beyond it.
 
-All that a gang holds is in one of its parts, so that what a cycle counts is what is there.
+All that a gang holds is in one of its parts, so that what a cycle counts is what is there; of one
+that is opted out what counts against quota.
 """
 
 from collections import Counter
@@ -12,6 +13,7 @@ from coordinator.gang.eviction import covered, spare_replicas
 from coordinator.gang.stopping import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
+from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began
 from coordinator.reconcile.probing import way_in
 from coordinator.reconcile.understanding import opt_in_of
@@ -68,7 +70,7 @@ def _parts_of_name(key: GangKey, known: Known, moment: Moment) -> Iterator[GangP
 
 
 def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> Iterator[GangPart]:
-    found = [pod for pod in known.cache.members(key, uid) if pod.holds]
+    found = [pod for pod in pods_that_count(known.cache, key, uid) if pod.holds]
     stuck = [pod for pod in found if _is_stuck(pod, moment)]
     pods = [pod for pod in found if not _is_stuck(pod, moment)]
     view = known.views.get(key)

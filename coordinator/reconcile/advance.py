@@ -23,6 +23,7 @@ from coordinator.reconcile.lost_slots import (
     keep_late_releases,
     tell_kept_slots,
 )
+from coordinator.reconcile.nominations import nominate_pods
 from coordinator.reconcile.probing import probe
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
@@ -57,6 +58,7 @@ STEPS: tuple[Step, ...] = (
     tell_user,
     fence_pods,
     release_pods,
+    nominate_pods,
     probe,
     carry_out,
 )

@@ -21,6 +21,8 @@ def ask(look: Look) -> Done:
     queueing.asked = _demand(look, refused)
     if isinstance(queueing.asked, Settled):
         queueing.refusal = queueing.left_out = None
+    if not view.asks_for_minimum:
+        queueing.planned = None
     queueing.unmade = unmade(standing, refused)
     view.repairs.bind_refusal = look.scene.refusals.said_of(view.key)
     return NOTHING_DONE
@@ -29,7 +31,7 @@ def ask(look: Look) -> Done:
 def ask_for_nothing(look: Look) -> Done:
     """Drop all that the gang waits for, and what was said about it."""
     view, queueing = look.view, look.view.queueing
-    queueing.refusal = queueing.left_out = queueing.unmade = None
+    queueing.refusal = queueing.left_out = queueing.unmade = queueing.planned = None
     queueing.position = 0
     view.repairs.kept, view.repairs.kept_text = Kept(), ""
     return NOTHING_DONE

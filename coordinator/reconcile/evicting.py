@@ -22,6 +22,7 @@ from coordinator.messages.actions import (
 from coordinator.reconcile.asking import ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.probing import deletes_in_the_end, way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
 from coordinator.reconcile.telling import tell_user
@@ -131,6 +132,7 @@ STOP: tuple[Step, ...] = (
     write_record,
     tell_user,
     fence_gated_pods,
+    take_back_nominations,
     carry_out,
 )
 
@@ -183,7 +185,9 @@ def _is_needless(look: Look, ending: Ending) -> bool:
         return True
     if ending.preemptor_uid not in ("", cluster.metadata.uid):
         return True
-    return view is not None and not (view.asks_for_minimum and _may_stop(view, look))
+    if view is None or not view.looked_at:
+        return False  # a new leader has not come to it yet
+    return not (view.asks_for_minimum and _may_stop(view, look))
 
 
 def _may_stop(preemptor: GangView, look: Look) -> bool:

@@ -50,7 +50,8 @@ def is_writable(look: Look, pod: ObservedPod) -> bool:
     """Whether a pod may be written now: no write is under way, and none has just failed."""
     writes = look.view.pod_writes
     tried = writes.attempts.get(pod.uid)
-    return pod.uid not in writes.inflight and (tried is None or tried.not_before <= look.now)
+    under_way = pod.uid in writes.inflight | look.view.nominating.inflight.keys()
+    return not under_way and (tried is None or tried.not_before <= look.now)
 
 
 def _fences(look: Look) -> Iterator[Action]:

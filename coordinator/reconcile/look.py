@@ -4,12 +4,13 @@ A step brings one part of the gang's view up to date and returns the writes that
 it changes the placement, or which pods are members, it says so: the gang is then surveyed again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.foresight import Foresee
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -51,22 +52,33 @@ class Scene:
     profiles: Profiles
     views: Mapping[GangKey, GangView]
     """The views of all gangs, of which a step reads whether another gang waits."""
+    decided: bool
+    """A cycle of this term has decided."""
+    astray: Mapping[GangKey, frozenset[str]]
+    """By gang the nodes on which nothing is released until nominations to them are taken back."""
+    reserved: Container[str]
+    """The nodes on which any gang reserves room."""
+    guard: Guard = Guard.NONE
+    scheduler: str = ""
+    """The kube-scheduler that is told of nominations; empty where it is not known."""
 
 
 @dataclass(slots=True)
 class Look:
-    """One look at a gang. `pods` are its members, `before` is the placement that it had."""
+    """One look at a gang. `pods` are its members, `before` and `planned_before` what it had."""
 
     view: GangView
     cluster: RayCluster
     scene: Scene
     pods: list[ObservedPod] = field(init=False)
     before: Placement | None = field(init=False)
+    planned_before: Placement | None = field(init=False)
     actions: list[Action] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pods = self.scene.cache.members(self.view.key, self.view.cluster_uid)
         self.before = self.view.reservation.placement
+        self.planned_before = self.view.queueing.planned
 
     @property
     def now(self) -> float:

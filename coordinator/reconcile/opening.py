@@ -22,7 +22,7 @@ from kube.objects.ray import RayCluster, RayJob, RayOwner
 from kube.ray.held_start import is_held
 from kube.ray.ray_cluster import is_terminating, provisioned_since, was_provisioned
 from kube.ray.ray_owner import is_suspended_by_muster
-from reservation.edits import placement_from_pins
+from reservation.edits import placement_from_nominations, placement_from_pins
 from reservation.slots import slots_of, vacant_slots
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -35,7 +35,8 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     """Begin a view with what the record says; the pins tell where there is no record.
 
     Whatever an earlier leader released or may still be releasing is taken as it stands: its
-    placement is adopted, and the pods that are still gated are fenced before anything else.
+    placement is adopted, and the pods that are still gated are fenced before anything else. Where
+    pods are nominated is taken for the plan, until the first cycle says what it is.
     """
     view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
     view.telling = Telling(share_of(view.cluster_uid))
@@ -47,6 +48,9 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     pods = scene.cache.members(key, view.cluster_uid)
     if view.reservation.placement is None:
         _adopt_pins(view, cluster, pods)
+    if not scene.decided:
+        view.queueing.planned = placement_from_nominations(pods)
+        view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(cluster), pods)
     _hear_kuberay(view, cluster, pods)
     _fence_inherited(view, pods, scene)

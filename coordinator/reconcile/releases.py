@@ -8,6 +8,7 @@ from coordinator.gang.start_window import is_failing
 from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.reconcile.fences import fence_holds, is_writable
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.nominations import awaits_nomination, in_the_way
 from kube.codec.observed_pod import ObservedPod
 
 
@@ -19,7 +20,9 @@ def release_pods(look: Look) -> Done:
     ready = ready_for_release(look.view.survey.standing)
     if not ready or not _may_begin(look):
         return NOTHING_DONE
-    return Done([_release(look, pod, node) for pod, node in ready if _is_free(look, pod)])
+    later = awaits_nomination(look)
+    free = (pair for pair in ready if pair[0].uid not in later and _is_free(look, *pair))
+    return Done([_release(look, pod, node) for pod, node in free])
 
 
 def release_unpinned(look: Look) -> Iterator[Action]:
@@ -50,7 +53,9 @@ def _may_begin(look: Look) -> bool:
     return scene.window.admits(view.key, rank, look.now)
 
 
-def _is_free(look: Look, pod: ObservedPod) -> bool:
+def _is_free(look: Look, pod: ObservedPod, node: str) -> bool:
+    if in_the_way(look.scene.astray, pod, node):
+        return False
     return is_writable(look, pod) and fence_holds(look.view, pod)
 
 

@@ -29,6 +29,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield timing_out.next_at(look)
     yield from holding.next_at(look)
     yield view.telling.next_at
+    yield view.nominating.next_at
 
 
 def _end(since: float | None, seconds: float) -> float | None:

@@ -8,6 +8,7 @@ from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.holding import let_go
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record
 from coordinator.reconcile.releases import release_unpinned
 from coordinator.reconcile.understanding import expect_deletions, understand
@@ -45,6 +46,7 @@ GIVE_ROOM_BACK: tuple[Step, ...] = (
     withdraw_releases,
     ask_for_nothing,
     fence_gated_pods,
+    take_back_nominations,
 )
 
 WIND_DOWN: tuple[Step, ...] = (*GIVE_ROOM_BACK, say_terminating, write_record)

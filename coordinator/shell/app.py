@@ -13,12 +13,14 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event, Teller
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
+from coordinator.shell import scheduler_lease
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
@@ -101,7 +103,13 @@ class Coordinator:
         )
         allowed = AllowedClasses(settings.priority_classes)
         limit = WaitingLimit(settings.waiting_per_namespace)
-        state = CoordinatorState(patience, allowed, waiting_limit=limit, profiles=self._profiles)
+        state = CoordinatorState(
+            patience,
+            allowed,
+            waiting_limit=limit,
+            profiles=self._profiles,
+            guard=settings.guard,
+        )
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
@@ -234,6 +242,8 @@ class Coordinator:
             for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
             tasks.create_task(self._contend())
+            if self._settings.guard is Guard.NOMINATION:
+                tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
 
     async def _contend(self) -> None:
         for reflector in self.reflectors.values():

@@ -24,6 +24,7 @@ from coordinator.messages.actions import (
     EvictPod,
     FencePod,
     LogDecision,
+    NominatePod,
     PatchGangSpec,
     ReadBudgets,
     Regarding,
@@ -44,6 +45,7 @@ from coordinator.messages.events import (
     EvictionTried,
     GangGone,
     GangSeen,
+    NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
@@ -71,7 +73,13 @@ from kube.api.errors import (
 from kube.api.resources import BUDGETS, GANG_QUEUES, GANGS, PODS
 from kube.codec.budget import Budget, budget_of
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.pod_patches import Operation, fence_patch, release_patch, unpinned_release_patch
+from kube.codec.pod_patches import (
+    Operation,
+    fence_patch,
+    nomination_patch,
+    release_patch,
+    unpinned_release_patch,
+)
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
 from kube.objects.policy import BudgetList
@@ -99,8 +107,8 @@ class Executor:
 
     They go gang by gang (`Lanes`), so that one that was begun is finished before the next. What
     only informs (Events, a status that decides nothing, what is written to GangQueues) lets the
-    rest pass, for a second at most. Events on the Gang and on the head pod, which say what that on
-    the RayCluster says, come after everything else, of each only the newest.
+    rest pass, and so do nominations, for a second at most. Events on the Gang and on the head pod,
+    which say what that on the RayCluster says, come after everything else, of each only the newest.
     """
 
     def __init__(
@@ -138,6 +146,8 @@ class Executor:
                     decision_log.write(action)
                 case EmitEvent(regarding=Regarding() as regarding):
                     self._echoes[regarding, action.reason] = action
+                case NominatePod() if action.node:
+                    self._courtesy.append((now + COURTESY, action))
                 case EmitEvent() | WriteGangStatus(decides=False):
                     self._courtesy.append((now + COURTESY, action))
                 case WriteQueueStatus() | WriteQueueFinalizers():
@@ -328,6 +338,24 @@ class Executor:
             PodSeen(self._reduce(now), Teller.ANSWER),
             PodPatchEnded(gang, meta.uid, str(error), refused, error.outcome_unknown),
         ]
+
+    @_do.register
+    async def _nominate(self, action: NominatePod) -> list[Event]:
+        meta = action.pod.metadata
+        path = PODS.path(meta.namespace, meta.name, "status")
+        ended = NominationEnded(action.gang, meta.uid)
+        operations = nomination_patch(action.pod, action.node, action.scheduler)
+        try:
+            patched = await self._client.json_patch(path, operations, as_=Pod)
+        except KubeError as error:
+            self._failed("pod_nomination", error)
+            if not is_of_what_goes(error):
+                log.info(
+                    "pod not nominated", gang=str(action.gang), pod=meta.name, error=str(error)
+                )
+            return [ended]
+        WRITES.labels("pod_nomination", "done").inc()
+        return [PodSeen(self._reduce(patched), Teller.ANSWER), ended]
 
     @_do.register
     async def _delete_pod(self, action: DeletePod) -> list[Event]:

@@ -18,6 +18,7 @@ from scheduling.cycle import next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
+from scheduling.model.preemption import Preemption
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Admitted, Decision, Reason, Refusal
 from scheduling.queueing.waiting import WaitingGangs
@@ -61,14 +62,31 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
         existing=existing_pods(known),
         holders=Holders(known.cache.holders),
         volumes=_volumes(known),
+        daemons=known.cache.daemons,
     )
     cycles.ages.passed(cycles.memory.passed)
     propose(known, cycles.memory.preemptions, moment)
+    _note_plans(known, cycles.memory.preemptions)
     if cycles.memory.old:
         known.agenda.refresh_by(cycles.renewals.next_at(moment.now, cycles.quiet))
     if cycles.memory.asks_again_in < inf:
         known.agenda.refresh_by(moment.now + cycles.memory.asks_again_in)
     return decisions
+
+
+def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
+    """Note where gangs will be for which all that is in their way ends already.
+
+    That their victims end is on the record, or can be seen: so any leader comes to such a plan.
+    """
+    begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
+    plans = {each.preemptor: each.plan for each in begun}
+    for key, view in known.views.items():
+        plan = plans.get(key)
+        if view.queueing.planned != plan:
+            view.queueing.planned = plan
+            known.room.update(view, known.cache.members(key, view.cluster_uid))
+            known.agenda.dirty.add(key)
 
 
 def _remembered(known: Known, moment: Moment) -> Memory | None:

@@ -29,6 +29,7 @@ from coordinator.messages.events import (
     NamespaceSeen,
     NodeGone,
     NodeSeen,
+    NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
@@ -41,6 +42,7 @@ from coordinator.messages.events import (
     RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
+    SchedulerSeen,
     SightLost,
     SightRegained,
     TermEnded,
@@ -286,6 +288,13 @@ def _facts_lost(event: FactsLost, known: Known, moment: Moment) -> None:
     known.cache.storage.lose_sight(event.kind)
 
 
+def _scheduler_seen(event: SchedulerSeen, known: Known, moment: Moment) -> None:
+    """Look at every gang where it is another one: it knows of no nomination of a gated pod."""
+    if event.holder != known.scheduler:
+        known.scheduler = event.holder
+        known.agenda.dirty |= set(known.views)
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -314,6 +323,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     AdmissionRuleSeen: _admission_rule_seen,
     AdmissionRuleGone: _admission_rule_gone,
     AdmissionRulesListed: _admission_rules_listed,
+    NominationEnded: pod_intake.nomination_ended,
+    SchedulerSeen: _scheduler_seen,
     QueueSeen: _queue_seen,
     QueueGone: _queue_gone,
     QueueWriteEnded: _queue_write_ended,

@@ -8,6 +8,8 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
 from coordinator.gang.foresight import Foresee
+from coordinator.gang.left_nominations import Left
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -60,7 +62,9 @@ class Term:
 
     `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
     earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
-    to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended.
+    to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended. `astray`
+    are, by gang, the nodes on which nothing is released until nominations to them are taken back.
+    `left` are, by gang, nominated pods whose RayCluster is gone.
     """
 
     epoch: int = 0
@@ -71,6 +75,8 @@ class Term:
     orphans: Orphans = field(default_factory=Orphans)
     trials: dict[GangKey, Trial] = field(default_factory=dict)
     resumptions: dict[str, Resumption] = field(default_factory=dict)
+    astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
+    left: dict[GangKey, Left] = field(default_factory=dict)
 
 
 @dataclass
@@ -100,7 +106,8 @@ class Known:
     """Everything the coordinator knows.
 
     `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
-    `came_at` is when a gated pod of any gang came last.
+    `came_at` is when a gated pod of any gang came last. `scheduler` is the holder of
+    kube-scheduler's Lease.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -119,6 +126,8 @@ class Known:
     came_at: float = float("-inf")
     foresee: Foresee = foreseen_gang
     profiles: Profiles = field(default_factory=lambda: STOCK)
+    guard: Guard = Guard.NONE
+    scheduler: str = ""
     room: ReservedRoom = field(init=False)
 
     def __post_init__(self) -> None:

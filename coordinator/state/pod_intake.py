@@ -1,12 +1,13 @@
 """Takes in what happened to pods, and how the writes to them ended."""
 
 from coordinator.gang.eviction import BY_BUDGET, REFUSED
-from coordinator.gang.expected_changes import goes_on
+from coordinator.gang.expected_changes import goes_on, was_nominated
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     BudgetsRead,
     EvictionTried,
+    NominationEnded,
     PodGone,
     PodPatchEnded,
     PodSeen,
@@ -20,21 +21,35 @@ from scheduling.model.gang import GangKey
 def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     """Take in a pod; a look at its whole gang waits where it only goes on as decided."""
     before = known.cache.pods.get(event.pod.key)
+    room_before = known.cache.room_of(before)
+    spread_before = known.cache.is_spread_over(event.pod.namespace)
     if known.cache.put_pod(event.pod, event.teller) is None:
         return
+    if known.cache.is_spread_over(event.pod.namespace) != spread_before:
+        _look_at_all(known, event.pod.namespace)
     _note_step(known, before, event.pod, moment)
+    if before is not None and _is_nominated(known, before, event.pod, moment):
+        known.agenda.cycle_wanted |= room_before not in ("", known.cache.room_of(event.pod))
+        return
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
         known.agenda.put_off(gathering, moment.now)
     elif before is None or not _goes_on(known, before, event.pod, moment):
         _pod_changed(known, before, event.pod)
+        room_now = known.cache.room_of(event.pod)
+        _note_room(known, room_before, room_now, shrunk=_shrunk(before, event.pod))
 
 
 def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
     """Forget a pod."""
+    room_before = known.cache.room_of(known.cache.pods.get((event.namespace, event.name)))
+    spread_before = known.cache.is_spread_over(event.namespace)
     before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
     if before is not None:
+        if known.cache.is_spread_over(event.namespace) != spread_before:
+            _look_at_all(known, event.namespace)
         _pod_changed(known, before, None)
+        _note_room(known, room_before, "", shrunk=False)
 
 
 def patch_ended(event: PodPatchEnded, known: Known, moment: Moment) -> None:
@@ -87,6 +102,21 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
         eviction.refused(now, event.error if event.refused else "")
 
 
+def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> None:
+    """Take in that the write of a nomination ended, however it did."""
+    view, left = known.views.get(event.gang), known.term.left.get(event.gang)
+    if left is not None and event.uid in left.writes.inflight:
+        writes = left.writes
+    elif view is not None:
+        writes = view.nominating
+    else:
+        return
+    if writes.ended(event.uid):
+        known.agenda.dirty.add(event.gang)
+    else:
+        known.agenda.put_off(event.gang, moment.now)
+
+
 def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:
     _note_eviction(view, event, now)
     writes, uid = view.pod_writes, event.uid
@@ -129,6 +159,21 @@ def _goes_on(known: Known, before: ObservedPod, after: ObservedPod, moment: Mome
     return True
 
 
+def _is_nominated(known: Known, before: ObservedPod, after: ObservedPod, moment: Moment) -> bool:
+    """Take in a nomination that was asked for, or its end.
+
+    It takes no room beside the slot that it repeats.
+    """
+    view = known.views.get(after.member.gang) if after.member is not None else None
+    asked = view.nominating.inflight.get(after.uid) if view is not None else None
+    if view is None or asked is None or not was_nominated(before, after, asked):
+        return False
+    if asked and not known.room.repeats(view, after):
+        return False
+    known.agenda.put_off(view.key, moment.now)
+    return True
+
+
 def _makes_way(known: Known, view: GangView) -> bool:
     """Say whether others wait for the place of a gang whose pods are all bound."""
     window = known.term.window
@@ -154,14 +199,15 @@ def _pod_changed(known: Known, before: ObservedPod | None, after: ObservedPod | 
         if pod is not None and pod.member is not None:
             known.agenda.dirty.add(pod.member.gang)
     _note_existing_pods(known, before, after)
-    _note_room(known, before, after)
 
 
-def _note_room(known: Known, before: ObservedPod | None, after: ObservedPod | None) -> None:
+def _look_at_all(known: Known, namespace: str) -> None:
+    """Look at all gangs of a namespace: whether they may be nominated is another answer now."""
+    known.agenda.dirty |= {key for key in known.views if key.namespace == namespace}
+
+
+def _note_room(known: Known, freed: str, taken: str, *, shrunk: bool) -> None:
     """Ask for a cycle where room came free; where it was taken, look at the gangs on the node."""
-    freed = before.holds if before is not None else ""
-    taken = after.holds if after is not None else ""
-    shrunk = before is not None and after is not None and _claim(before) != _claim(after)
     if freed and (freed != taken or shrunk):
         known.agenda.cycle_wanted = True
     if taken and taken != freed:
@@ -179,6 +225,11 @@ def _note_existing_pods(
         known.agenda.cycle_wanted = True
 
 
+def _shrunk(before: ObservedPod | None, after: ObservedPod) -> bool:
+    """Say whether a pod may have come to take less."""
+    return before is not None and _claim(before) != _claim(after)
+
+
 def _claim(pod: ObservedPod) -> tuple[object, ...]:
     """How much room a pod takes, and from pods of which priority."""
     return pod.used, pod.nominated
@@ -186,6 +237,6 @@ def _claim(pod: ObservedPod) -> tuple[object, ...]:
 
 def _place(pod: ObservedPod | None) -> tuple[object, ...]:
     """What of a pod matters to the inter-pod constraints of others."""
-    if pod is None or not pod.holds:
+    if pod is None or not pod.expected_on:
         return ()
-    return pod.holds, pod.stay, pod.kind, pod.repels
+    return pod.expected_on, pod.stay, pod.kind, pod.repels

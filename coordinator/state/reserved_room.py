@@ -1,12 +1,12 @@
 """Keeps the ledger of room that gangs reserve on nodes, beside what bound pods use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.view import GangView
+from coordinator.gang.view import NOWHERE, GangView, Nominating
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Reserved, reserved
+from reservation.slots import Reserved, Slot, echoes, reserved, slot_of, slots_of
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
@@ -14,20 +14,40 @@ NO_PLACEMENT = Placement()
 
 
 class ReservedRoom:
-    """What each gang reserves; the sums are in the cache, where decisions read them."""
+    """What each gang reserves; the sums are in the cache, where decisions read them.
+
+    Pods are not nominated for a plan to a node on which room is reserved. So the gangs are noted
+    whose plans meet a first reservation on a node (`met`), or see the last one go (`parted`).
+    """
 
     def __init__(self, cache: ClusterCache) -> None:
         self.holders: defaultdict[str, set[GangKey]] = defaultdict(set)
         """Node -> the gangs that reserve room on it."""
+        self.plans: dict[GangKey, Nominating] = {}
+        """The gangs whose pods are nominated for a plan, or would be but for reservations."""
+        self.met: set[GangKey] = set()
+        self.parted: set[GangKey] = set()
         self._cache = cache
 
     def update(self, view: GangView, pods: Iterable[ObservedPod]) -> bool:
-        """Bring what a gang reserves in line with its placement and its pods."""
-        return self._hold(view, reserved(view.reservation.placement or NO_PLACEMENT, pods))
+        """Bring what a gang reserves in line with its placement and its pods.
+
+        Nominations of its pods take no room beside that as long as they repeat the placement, or
+        the plan, whose room the next cycle holds.
+        """
+        pods = list(pods)
+        asked = reserved(view.reservation.placement or NO_PLACEMENT, pods)
+        freed = self._hold(view, asked)
+        return self._note_nominations(view, pods) or freed
 
     def release(self, view: GangView) -> bool:
         """Reserve nothing for a gang any more."""
-        return self._hold(view, Reserved())
+        freed = self._hold(view, Reserved())
+        view.queueing.planned = None
+        view.nominating.for_plan(NOWHERE, NOWHERE)
+        self.note_plan(view)
+        pods = self._cache.members(view.key, view.cluster_uid)
+        return self._note_nominations(view, pods) or freed
 
     def use(self, view: GangView, pod: ObservedPod) -> bool:
         """Turn the reservation of one pod into use; False where all must be looked at for that."""
@@ -38,6 +58,25 @@ class ReservedRoom:
         if not reserved_now.keeps(pod.holds):
             self._leave(pod.holds, view.key)
         return True
+
+    def repeats(self, view: GangView, pod: ObservedPod) -> bool:
+        """Count nothing for a nomination that was asked for; False where all must be looked at."""
+        slot, node = slot_of(pod, pod.nominated_to), pod.nominated_to
+        if slot is None or node in view.nominating.astray or not self._is_kept(view, slot):
+            return False
+        self._cache.take_as_echoes([pod], {pod.uid: node})
+        return True
+
+    def note_plan(self, view: GangView) -> None:
+        """Note where pods of a gang are nominated for a plan, and where they are not for now."""
+        if view.nominating.planned_to or view.nominating.withheld:
+            self.plans[view.key] = view.nominating
+        else:
+            self.plans.pop(view.key, None)
+
+    def _is_kept(self, view: GangView, slot: Slot) -> bool:
+        planned = slots_of(view.queueing.planned or NO_PLACEMENT)
+        return bool(view.reservation.reserved.slots.get(slot) or planned.get(slot))
 
     def gangs_on(self, node: str) -> set[GangKey]:
         """The gangs that reserve room on a node."""
@@ -56,11 +95,24 @@ class ReservedRoom:
         for node in {node for node, _ in before} - {node for node, _ in room}:
             self._leave(node, view.key)
         for node, _ in room:
-            self.holders[node].add(view.key)
+            self._come(node, view.key)
         return any(n < 0 for n in change.values())
+
+    def _note_nominations(self, view: GangView, pods: Collection[ObservedPod]) -> bool:
+        if not any(pod.nominated_to for pod in pods):
+            return False
+        slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
+        return self._cache.take_as_echoes(pods, echoes(slots, pods, view.pod_writes.targets))
+
+    def _come(self, node: str, gang: GangKey) -> None:
+        """Note that a gang reserves room on a node."""
+        if node not in self.holders:
+            self.met |= {key for key, each in self.plans.items() if node in each.planned_to}
+        self.holders[node].add(gang)
 
     def _leave(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves nothing on a node any more."""
         self.holders[node].discard(gang)
         if not self.holders[node]:
             del self.holders[node]
+            self.parted |= {key for key, each in self.plans.items() if node in each.withheld}

@@ -46,5 +46,5 @@ def regain_sight(event: SightRegained, known: Known, moment: Moment) -> None:
     """Look at every gang once all watches are up."""
     known.blind.discard(event.watch)
     if not known.blind:
-        known.agenda.dirty |= set(known.views) | set(known.cache.gangs)
+        known.agenda.dirty |= set(known.views) | set(known.cache.gangs) | known.term.left.keys()
         known.agenda.cycle_wanted = True

@@ -17,6 +17,7 @@ RESOURCE_QUOTAS = Resource(group="", version="v1", plural="resourcequotas", name
 RUNTIME_CLASSES = Resource(
     group="node.k8s.io", version="v1", plural="runtimeclasses", namespaced=False
 )
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True)
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=True)
 RAY_SERVICES = Resource(group="ray.io", version="v1", plural="rayservices", namespaced=True)

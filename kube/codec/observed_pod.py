@@ -20,7 +20,7 @@ from kube.codec.pod_volumes import mounts, telling_volumes
 from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
 from kube.objects import names
-from kube.objects.base import ObjectMeta, SelectorRequirement
+from kube.objects.base import ObjectMeta, OwnerReference, SelectorRequirement
 from kube.objects.core import (
     Affinity,
     BarePod,
@@ -96,6 +96,7 @@ class Membership:
     fence: str
     priority: int
     invalid: str
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,12 @@ class ObservedPod:
 
     `node` is where it is bound, `holds` where it takes room (bound or nominated, not ended).
     `nominated` is its priority where a pod of higher priority may take that room; None where no pod
-    may. `kind` is its namespace and labels, which the affinity terms of other pods match; `holder`
-    is the controller that messages name as the holder of its room; `mounts` are its claims.
-    `ends_by` is when its grace is over, in seconds since 1970; 0 where it is not being deleted.
+    may. A pod of a Ray cluster that is gated or pinned has its node by a placement, which its
+    nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
+    its namespace and labels, which the affinity terms of other pods match; `holder` is the
+    controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
+    when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
+    that it is a pod of a DaemonSet, or the mirror of a static one.
     """
 
     namespace: str
@@ -127,7 +131,9 @@ class ObservedPod:
     member: Membership | None
     raw: Pod | None
     nominated: int | None = None
+    nominated_to: str = ""
     ends_by: float = 0.0
+    is_daemon: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -162,9 +168,14 @@ class ObservedPod:
         return Presence.LEAVING if self.terminating else Presence.BOUND
 
     @property
+    def expected_on(self) -> str:
+        """Where it takes room, or is nominated to."""
+        return self.holds or self.nominated_to
+
+    @property
     def repels(self) -> tuple[PodTerm, ...]:
         """Its anti-affinity terms, which keep pods off its node; empty while it takes no room."""
-        return self.anti_affinity if self.holds else ()
+        return self.anti_affinity if self.expected_on else ()
 
     @property
     def settled_on(self) -> str:
@@ -189,13 +200,14 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
     pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
     member = _membership(pod, profiles)
     gated = member is not None and names.GATE in member.gates
+    placed = not pod.spec.node_name and member is not None and (gated or bool(member.pinned))
     return ObservedPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         resource_version=pod.metadata.resource_version,
         node=pod.spec.node_name,
-        holds=room_on(pod),
+        holds="" if placed else room_on(pod),
         terminal=pod.status.phase in ("Succeeded", "Failed"),
         terminating=pod.metadata.deletion_timestamp is not None,
         ready=_condition(pod, "Ready")[0] == "True",
@@ -208,7 +220,9 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         member=member,
         raw=for_patches(pod) if gated else None,
         nominated=nominated_priority(pod, profiles) if member is None else None,
+        nominated_to=room_on(pod) if placed else "",
         ends_by=moment_of(pod.metadata.deletion_timestamp),
+        is_daemon=_is_daemon(pod.metadata),
     )
 
 
@@ -232,7 +246,7 @@ def _kind(pod: Pod) -> PodKind:
 
 def _holder(metadata: ObjectMeta) -> Holder:
     """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
-    owner = next((each for each in metadata.owner_references if each.controller), None)
+    owner = _controller(metadata)
     if owner is None or owner.kind == "Node":
         return Holder("Namespace", "", metadata.namespace)
     kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
@@ -240,6 +254,16 @@ def _holder(metadata: ObjectMeta) -> Holder:
     if kind == "ReplicaSet" and name.endswith(suffix):
         return Holder("Deployment", metadata.namespace, name.removesuffix(suffix))
     return Holder(kind, metadata.namespace, name)
+
+
+def _controller(metadata: ObjectMeta) -> OwnerReference | None:
+    return next((each for each in metadata.owner_references if each.controller), None)
+
+
+def _is_daemon(metadata: ObjectMeta) -> bool:
+    """Say whether a pod comes with its node; the kubelet names that as owner of a mirror pod."""
+    owner = _controller(metadata)
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 def _used(pod: Pod) -> Requests:
@@ -277,6 +301,7 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         fence=pod.metadata.annotations.get(names.FENCE, ""),
         priority=pod.spec.priority or 0,
         invalid=invalid,
+        told=pod.metadata.annotations.get(names.TOLD, ""),
     )
 
 

@@ -94,6 +94,19 @@ def fence_patch(pod: Pod, mark: str | int) -> JsonPatch:
     return [_test_uid(pod), _test_gate(index), *_annotate(pod, names.FENCE, str(mark))]
 
 
+def nomination_patch(pod: Pod, node_name: str, scheduler: str) -> JsonPatch:
+    """Nominate a gated pod, and say who is told of it; an empty name takes that back.
+
+    For the status of the pod. The annotation makes a change also where the field stays as it is.
+    """
+    index = _gate_index(pod)
+    if index is None:
+        return []
+    told = _annotate(pod, names.TOLD, scheduler) if node_name and scheduler else []
+    field = _add("/status/nominatedNodeName", node_name)
+    return [_test_uid(pod), _test_gate(index), field, *told]
+
+
 def pinned_node(pod: Pod) -> str | None:
     """Name the node a pod is pinned to: the one that all terms which can match agree on."""
     terms = [term for term in _terms(pod) if not _is_empty(term)]

@@ -22,6 +22,7 @@ CREATE_ALWAYS = "always"
 CREATE_WHEN_ADMITTED = "when-admitted"
 HELD = "muster.dev/held"  # on a RayCluster: Muster suspended it
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
+TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 DEFAULT_QUEUE = "default"

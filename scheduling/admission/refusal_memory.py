@@ -5,7 +5,7 @@ its place in the order. So a refusal stands while the first two are equal and no
 room that one of the gang's pods could use.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -13,6 +13,7 @@ from scheduling.admission.pods import Surroundings
 from scheduling.diagnosis.never_fits import never
 from scheduling.filters.feasibility import is_feasible_somewhere
 from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.preemption import InVain, Preemption
@@ -53,6 +54,17 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class EmptyAnswers:
+    """Whether nodes might hold what gangs ask for if nothing but `daemons` used any of them.
+
+    Those are pods of DaemonSets and static pods; `might_hold` is by what a gang asks for.
+    """
+
+    daemons: Amounts
+    might_hold: Mapping[Hashable, bool]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Memory:
     """What a cycle leaves to the next: the refusals, and the room after all gangs.
 
@@ -64,6 +76,7 @@ class Memory:
     seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
     gangs for which parts of others end, with the room that is held for them; `in_vain` those for
     which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
+    `when_empty` says what these nodes might hold if they were empty; None where no gang was asked.
     """
 
     room: FreeCapacity
@@ -78,6 +91,7 @@ class Memory:
     preemptions: tuple[Preemption, ...] = ()
     in_vain: InVain | None = None
     had_turn: frozenset[GangKey] = frozenset()
+    when_empty: EmptyAnswers | None = None
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

@@ -11,14 +11,13 @@ node has to spare beside such a gang passes all the same.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
 
 import numpy as np
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question, SearchSteps
-from scheduling.admission.refusal_memory import CERTAIN
+from scheduling.backfill.empty_nodes import EmptyNodes, takes_amounts_alone
 from scheduling.backfill.reservations import (
     Contested,
     Outlook,
@@ -26,9 +25,7 @@ from scheduling.backfill.reservations import (
     Reservations,
     RunningGang,
 )
-from scheduling.diagnosis.explain import explain
-from scheduling.diagnosis.never_fits import never, patient
-from scheduling.diagnosis.quota_refusals import would_delay
+from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, would_delay
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.node_resources_fit import pods_per_node
@@ -38,7 +35,6 @@ from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.model.queue import WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
-from scheduling.placement.independent import demand_of
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.waiting import Place, place_of, requests_of
@@ -48,6 +44,9 @@ from scheduling.state.pod_index import ExistingPods
 STEPS = 200_000
 """What the search for a later start may take each time it is asked, within what the cycle has."""
 
+
+SOON = 1.0
+"""Seconds until the next cycle, where this one had to leave verdicts on empty nodes to it."""
 
 LONGEST = 60.0
 """After so many seconds a cycle decides anew what had to leave its room to a blocked gang."""
@@ -66,9 +65,12 @@ class Blocking:
         nodes: NodeSnapshot,
         existing: ExistingPods | None,
         steps: SearchSteps,
+        empty: EmptyNodes,
     ) -> None:
         self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
         self._tree, self._steps = queues.waiting.tree, steps
+        self._empty = empty
+        self._never: set[GangKey] = set()
         self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
         self._keeps_quota = False
@@ -81,7 +83,7 @@ class Blocking:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
             return
-        if self._holds_back_others(gang) and not self._may_ever_fit(gang):
+        if self._is_first_to_hold_back(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
         if self._keeps_a_start(gang):
@@ -155,11 +157,7 @@ class Blocking:
 
     def _is_plain(self, gang: PendingGang) -> bool:
         """Say whether a gang takes nothing on its nodes but amounts of what they have."""
-        if self._existing is not None or gang.mounts_volumes:
-            return False
-        return all(
-            name in self._nodes.row for each in gang.groups() for name, _ in each.shape.requests
-        )
+        return self._existing is None and takes_amounts_alone(gang, self._nodes)
 
     def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
         """Return the reservation that a gang would break; a gang that can never fit keeps none."""
@@ -198,28 +196,29 @@ class Blocking:
                 kept.add(kind)
                 self._keep(gang, self._quota_for(gang, nowhere))
 
-    def _holds_back_others(self, gang: PendingGang) -> bool:
+    def _is_first_to_hold_back(self, gang: PendingGang) -> bool:
+        """Say whether a gang would hold back others which nothing before it does.
+
+        Of a queue that backfills only the first gang does that at once; for those behind it, which
+        may be a thousand, it counts only where a start would be kept for them (`_keep`).
+        """
         queue = self._tree.queues[self._tree.index[gang.queue]]
-        return gang.key in self._queues.aged or queue.when_blocked is not WhenBlocked.BEST_EFFORT
+        if gang.key in self._queues.aged or queue.when_blocked is WhenBlocked.STRICT:
+            return True
+        return queue.when_blocked is WhenBlocked.BACKFILL and gang.queue not in self._first
 
     def _may_ever_fit(self, gang: PendingGang) -> bool:
-        """Say whether the empty nodes might hold a gang; what they cannot hold blocks no other.
+        """Say whether the empty nodes might hold a gang; what they cannot hold blocks no other."""
+        found = self._empty.might_hold(gang)
+        if self._empty.is_unsure:
+            self.asks_again_in = min(self.asks_again_in, SOON)
+        if not found:
+            self._never.add(gang.key)
+        return found
 
-        Each group alone may fit and all together not, which no sum shows.
-        """
-        if never(demand_of(gang.minimum), self._nodes):
-            return False
-        if not self._is_plain(gang):
-            return True
-        key = "fits when empty", gang.minimum, gang.topology
-        return self._nodes.traits.remembered(key, partial(self._might_fit_when_empty, gang))
-
-    def _might_fit_when_empty(self, gang: PendingGang) -> bool:
-        """Ask for the verdict on empty nodes; only a certain no is one."""
-        asked = replace(gang, surplus=()).reshaped(lambda each: patient(each.shape))
-        outcome = admit(Question(asked, FreeCapacity(self._nodes, self._nodes.allocatable), STEPS))
-        self._steps.spend(outcome.steps)
-        return isinstance(outcome, Accepted) or explain(outcome.cause).reason not in CERTAIN
+    def remark(self, gang: PendingGang) -> str:
+        """Say of a gang that it was found to block no other, where it was."""
+        return BLOCKS_NOTHING if gang.key in self._never else ""
 
     def _keeps_a_start(self, gang: PendingGang) -> bool:
         return gang.key in self._queues.aged or self._backfills(gang)
@@ -252,7 +251,9 @@ class Blocking:
                 )
         if self._backfills(gang):
             everywhere = self._nodes_of(gang.minimum) & contested.nodes.any()
-            self._kept.reserve(replace(kept, contested=replace(contested, nodes=everywhere)))
+            kept = replace(kept, contested=replace(contested, nodes=everywhere))
+            if self._kept.may_reserve(kept) and self._may_ever_fit(gang):
+                self._kept.reserve(kept)
 
     def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
         return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())

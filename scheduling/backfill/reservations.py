@@ -151,10 +151,14 @@ class Reservations:
         self._kept: list[Reservation] = []
         self._all: Contested | None = None
 
+    def may_reserve(self, kept: Reservation) -> bool:
+        """Say whether no gang with a start waits for some of the same."""
+        before = (each for each in self._kept if not each.has_no_time)
+        return not any(each.contested.meets(kept.contested) for each in before)
+
     def reserve(self, kept: Reservation) -> None:
         """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        before = (each for each in self._kept if not each.has_no_time)
-        if not any(each.contested.meets(kept.contested) for each in before):
+        if self.may_reserve(kept):
             self._add(kept)
 
     def bar(self, kept: Reservation) -> None:

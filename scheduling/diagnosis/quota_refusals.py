@@ -50,6 +50,12 @@ def waits_behind(first: GangKey, queue: str) -> Refusal:
     return Refusal(Reason.QUEUE_BLOCKED, said)
 
 
+BLOCKS_NOTHING = (
+    "the nodes could not hold the whole gang with nothing but pods of DaemonSets and static pods "
+    "on them, so it holds back no other gang"
+)
+
+
 def would_delay(blocked: PendingGang, wait: float | None, duration: float) -> Refusal:
     """Say that there is room for a gang, but a blocked one would wait longer for it.
 

@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from coordinator.cluster.cache import _has_constraints
-from coordinator.gang.view import GangView
+from coordinator.gang.view import GangView, Nominating
 from coordinator.state.deciding import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
-from reservation.slots import reserved
+from reservation.slots import echoes, reserved, slots_of
 from scheduling.model.gang import GangKey
 
 Ledger = dict[str, dict[str, int]]
@@ -23,6 +23,7 @@ def validate(state: CoordinatorState) -> None:
         ), view.key
     assert state.cache.table._used == ledger(state)
     assert +_holders(state) == +_holders_recounted(state)
+    assert state.room.plans == _plans_recounted(state)
     columns = state.cache.columns()
     for name, at in columns.index.items():
         used = {r: int(columns.used[row, at]) for r, row in columns.row.items()}
@@ -32,9 +33,11 @@ def validate(state: CoordinatorState) -> None:
 def ledger(state: CoordinatorState) -> Ledger:
     """What pods take and placements reserve, by node and resource, counted anew."""
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    repeated = repeated_nominations(state)
     for pod in state.cache.pods.values():
-        if pod.holds:
-            sums[pod.holds].update(dict(pod.used))
+        node = pod.holds if pod.uid in repeated else pod.expected_on
+        if node:
+            sums[node].update(dict(pod.used))
     for view in state.views.values():
         for (node, requests), count in view.reservation.reserved.room.items():
             sums[node].update({name: each * count for name, each in requests})
@@ -43,6 +46,16 @@ def ledger(state: CoordinatorState) -> Ledger:
         for node, amounts in sums.items()
         if (kept := {name: n for name, n in amounts.items() if n})
     }
+
+
+def repeated_nominations(state: CoordinatorState) -> set[str]:
+    """The uids of pods whose nomination says no more than the placement or plan of its gang."""
+    found: set[str] = set()
+    for view in state.views.values():
+        pods = state.cache.members(view.key, view.cluster_uid)
+        slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
+        found |= echoes(slots, pods, view.pod_writes.targets).keys()
+    return found
 
 
 def _validate_indexes(state: CoordinatorState) -> None:
@@ -68,6 +81,11 @@ def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
             for node, _ in view.reservation.reserved.room
         }
     )
+
+
+def _plans_recounted(state: CoordinatorState) -> dict[GangKey, Nominating]:
+    states = {view.key: view.nominating for view in state.views.values()}
+    return {key: each for key, each in states.items() if each.planned_to or each.withheld}
 
 
 def essence(state: CoordinatorState) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from coordinator.cluster.admission_rules import KINDS
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
 from coordinator.messages.clock import Moment
@@ -114,8 +115,9 @@ def event_of(change: Change, reduce: Reduce) -> Event:
 class Replica:
     """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
 
-    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses) -> None:
+    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses, guard: Guard) -> None:
         self.api = api
+        self.guard = guard
         self._allowed = allowed
         self._reduce = reduce
         self.client = Client(api)
@@ -140,7 +142,9 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState(allowed=self._allowed, foresee=foresee_in(self.api))
+        self.state = CoordinatorState(
+            allowed=self._allowed, foresee=foresee_in(self.api), guard=self.guard
+        )
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()
@@ -264,6 +268,7 @@ class World:
         replicas: int = 1,
         profiles: Profiles = STOCK,
         allowed: Mapping[str, Collection[str]] | None = None,
+        guard: Guard = Guard.NONE,
     ) -> None:
         self.api = Api()
         self.epoch = 0
@@ -275,7 +280,7 @@ class World:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
         classes = AllowedClasses(allowed or {})
-        self.replicas = [Replica(self.api, reduce, classes) for _ in range(replicas)]
+        self.replicas = [Replica(self.api, reduce, classes, guard) for _ in range(replicas)]
         self.elect(0)
 
     @property
@@ -489,7 +494,8 @@ class World:
     def _candidates(self, pod: core_objects.Pod) -> Iterator[str]:
         seen = observe(pod)
         nodes = (msgspec.convert(obj, core_objects.Node) for obj in self.api.all("nodes"))
-        columns = node_snapshot_of(readable(nodes), self.used(pod.spec.priority or 0))
+        used = self.used(pod.spec.priority or 0, but=pod.metadata.uid)
+        columns = node_snapshot_of(readable(nodes), used)
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
         pin = pinned_node(pod)
@@ -508,13 +514,17 @@ class World:
         namespaces = {name_of(each): _labels(each) for each in self.api.all("namespaces")}
         return not PodAffinity().refuses(raw, nodes[name], Scene([], bound, namespaces))
 
-    def used(self, priority: int = LOWEST_PRIORITY) -> dict[str, dict[str, int]]:
-        """What pods take, by node; those that are nominated with a lower priority take nothing."""
+    def used(self, priority: int = LOWEST_PRIORITY, but: str = "") -> dict[str, dict[str, int]]:
+        """What pods take, by node; those that are nominated with a lower priority take nothing.
+
+        One pod, by its uid, may be left out.
+        """
         sums: dict[str, Counter[str]] = {}
         for raw in self.api.all("pods"):
             pod = msgspec.convert(raw, core_objects.Pod)
             yields = nominated_priority(pod)
-            if room_on(pod) and (yields is None or yields >= priority):
+            counts = yields is None or yields >= priority
+            if room_on(pod) and counts and pod.metadata.uid != but:
                 sums.setdefault(room_on(pod), Counter()).update(pod_used(pod))
         return {node: dict(used) for node, used in sums.items()}
 

@@ -21,8 +21,18 @@ def is_release(call: Call) -> bool:
 
 def releases_after(count: int) -> Match:
     """Match releases, but let the first ones pass."""
+    return after(count, is_release)
+
+
+def is_nomination(call: Call) -> bool:
+    """Whether the request nominates a pod, or takes that back."""
+    return call.method == "PATCH" and "/pods/" in call.path and call.path.endswith("/status")
+
+
+def after(count: int, match: Match) -> Match:
+    """Match what `match` does, but let the first ones pass."""
     seen = itertools.count()
-    return lambda call: is_release(call) and next(seen) >= count
+    return lambda call: match(call) and next(seen) >= count
 
 
 def is_placement(call: Call) -> bool:
@@ -70,8 +80,7 @@ def not_lease(call: Call) -> bool:
 
 def evictions_after(count: int) -> Match:
     """Match evictions that are no dry runs, but let the first ones pass."""
-    seen = itertools.count()
-    return lambda call: call.path.endswith("/eviction") and next(seen) >= count
+    return after(count, lambda call: call.path.endswith("/eviction"))
 
 
 def suspends(call: Call) -> bool:

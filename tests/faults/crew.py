@@ -81,11 +81,13 @@ class Crew:
         member.wait_leads()
         return member
 
-    def start_held_leader(self, match: Match) -> tuple[Member, Hold]:
+    def start_held_leader(
+        self, match: Match, settings: Mapping[str, str] | None = None
+    ) -> tuple[Member, Hold]:
         """Start one that will lead, and of whose requests that match not the first one gets out."""
         proxy = self._proxy()
         hold = proxy.hold(match)
-        member = self._spawn(proxy, {})
+        member = self._spawn(proxy, settings or {})
         member.wait_leads()
         return member, hold
 

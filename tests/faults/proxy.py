@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import random
+import selectors
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -27,8 +28,8 @@ T = TypeVar("T")
 _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 _START_SECONDS = 10.0
 _NO_LIMIT = 1 << 30
-_LAST_TURNS = 20
-"""Turns of the event loop in which closed connections let go of their sockets."""
+_LAST_LOOKS = 2000
+"""How often it is looked whether closed connections have let go of their sockets, each ms."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,8 @@ class Proxy:
         self._ca_file = ca_file
         self._faults: list[Fault] = []
         self._streams: list[tuple[web.Request, Exchange]] = []
-        self._loop = asyncio.new_event_loop()
+        self._sockets = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._sockets)
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
 
     # --- for tests
@@ -320,8 +322,10 @@ class Proxy:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
-        for _ in range(_LAST_TURNS):
-            await asyncio.sleep(0)
+        for _ in range(_LAST_LOOKS):
+            if len(self._sockets.get_map()) == 1:  # the loop's own
+                return
+            await asyncio.sleep(0.001)
 
     async def _cut_streams(self, match: Match) -> None:
         for request, exchange in self._streams:

@@ -7,6 +7,7 @@ from itertools import chain
 import msgspec
 
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.nominations import counts_others
 from coordinator.messages.events import Teller
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.storage import WATCHES
@@ -25,6 +26,8 @@ class Yes:
     """The gang is admitted: its pods wave by wave, as they are released, each with its node."""
 
     waves: tuple[tuple[tuple[Json, str], ...], ...]
+    may_be_nominated: bool
+    """Whether the coordinator might nominate the gang before it releases it."""
 
     @property
     def pods(self) -> tuple[tuple[Json, str], ...]:
@@ -49,7 +52,8 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     [decision] = run_cycle([gang], cache.columns(), existing=existing, volumes=volumes)
     match decision.verdict:
         case Admitted() as admitted:
-            return Yes(_released(shapes, admitted))
+            waits = not any(counts_others(shape) for _, shape in shapes)
+            return Yes(_released(shapes, admitted), waits)
         case refusal:
             return refusal
 

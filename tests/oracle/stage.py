@@ -13,7 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from kube.codec.pod_patches import JsonPatch, release_patch, unpinned_release_patch
+from kube.codec.pod_patches import (
+    JsonPatch,
+    nomination_patch,
+    release_patch,
+    unpinned_release_patch,
+)
 from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER
 from kube.objects.core import Pod
 from testbed.api import Session
@@ -120,6 +125,13 @@ class Stage:
         for pod, node in pods:
             patch = json.dumps(_release(pod, node)).encode()
             self._session.call("PATCH", _path(pod), patch, "application/json-patch+json")
+
+    def nominated(self, pod: Json, node: str) -> Json:
+        """Nominate a gated pod to its node, as the coordinator does; return it as it is stored."""
+        patch = json.dumps(nomination_patch(msgspec.convert(pod, Pod), node, "")).encode()
+        path = f"{_path(pod)}/status"
+        stored: Json = self._session.call("PATCH", path, patch, "application/json-patch+json")
+        return stored
 
     def settled(self, world: World, enough: Callable[[list[Json]], bool]) -> list[Json]:
         """Wait until what is seen of the gang is enough, or patience ends; return its pods."""

@@ -18,7 +18,7 @@ class Outcome:
     and kube-scheduler disagree, `unanswered` where kube-scheduler did not answer in
     time, `safe` whether a gang that was missed can be pinned so that all are bound whichever goes
     first, `waves` in how many waves an admitted one was released, `deciders` are the ingredients
-    without which the answer had been another.
+    without which the answer had been another. `nominated`: the gang was before it was released.
     """
 
     seed: str
@@ -28,6 +28,7 @@ class Outcome:
     safe: bool | None = None
     alone: bool | None = None
     waves: int = 0
+    nominated: bool = False
     deciders: frozenset[str] = frozenset()
     unsound: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -97,6 +98,7 @@ class Tally:
             f"{missed}; {len(self.delicate)} for the order of binding alone",
             "released in waves: "
             + (", ".join(f"{n} in {t}" for t, n in sorted(waves.items())) or "0"),
+            f"{sum(each.nominated for each in self.outcomes)} nominated before they were released",
             f"{unsearched} refusals not searched through",
             f"{sum(alone)} placed whole by kube-scheduler alone, of {len(alone)} that it was given",
             f"{len(self.misjudged)} in which kube-scheduler and the oracle's judgement differ",

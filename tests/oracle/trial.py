@@ -6,9 +6,14 @@ and everything is tried: where either finds a way the no was wrong. What kube-sc
 unpinned is also held against the oracle's own judgement, so that this can be believed where the pin
 keeps kube-scheduler from judging: every pod that it bound must be accepted, every pod that it did
 not bind refused on every node.
+
+Of the gangs that the coordinator may nominate every other one is nominated whole before its first
+release, which must not turn the answer either.
 """
 
+import zlib
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from functools import partial
 
 from scheduling.model.verdict import Reason
@@ -62,6 +67,9 @@ def _try_pinned(stage: Stage, stored: World, answer: Yes, outcome: Outcome) -> N
     if not holds(before, [[(pod, nodes[node]) for pod, node in wave] for wave in answer.waves]):
         outcome.unsound.append("not every order of binding within its waves succeeds")
     wanted = {name_of(pod): node for pod, node in answer.pods}
+    if answer.may_be_nominated and zlib.crc32(outcome.seed.encode()) % 2:
+        outcome.nominated = True
+        answer = _nominated(stage, answer)
     pods = _in_waves(stage, stored, answer)
     where = {name_of(pod): node_of(pod) for pod in pods}
     if all(map(node_of, pods)) or any(map(is_refused, pods)):
@@ -69,6 +77,12 @@ def _try_pinned(stage: Stage, stored: World, answer: Yes, outcome: Outcome) -> N
     else:
         outcome.unanswered.append(f"told {wanted}, bound {where}")
     outcome.deciders = frozenset(_permitting(before, stored.gang, outcome.present))
+
+
+def _nominated(stage: Stage, answer: Yes) -> Yes:
+    """Nominate all pods before the first of them is released."""
+    waves = (tuple((stage.nominated(pod, at), at) for pod, at in wave) for wave in answer.waves)
+    return replace(answer, waves=tuple(waves))
 
 
 def _in_waves(stage: Stage, stored: World, answer: Yes) -> list[Json]:

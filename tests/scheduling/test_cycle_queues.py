@@ -13,6 +13,7 @@ from scheduling.admission.refusal_memory import Memory
 from scheduling.backfill import blocking
 from scheduling.backfill.reservations import Reservations
 from scheduling.cycle import next_cycle
+from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.node import Node
 from scheduling.model.queue import Queue, WhenBlocked
@@ -21,7 +22,8 @@ from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
-from tests.builders import GPU, columns, gang, group, node, shape
+from scheduling.state.pod_index import ExistingPods, PodIndex
+from tests.builders import GPU, columns, gang, group, node, require, shape
 
 NODES = (node("n1", gpu=8), node("n2", gpu=8))
 
@@ -58,6 +60,7 @@ def decide(
     aged: Iterable[PendingGang] = (),
     passed: Iterable[PendingGang] = (),
     nodes: tuple[Node, ...] = NODES,
+    existing: ExistingPods | None = None,
 ) -> tuple[dict[str, Verdict], list[str]]:
     """The verdicts by name of the gang, and the blocked gangs that were passed.
 
@@ -79,7 +82,7 @@ def decide(
     overdue = frozenset(each.key for each in aged)
     old = overdue | {each.key for each in passed}
     told = Queues(waiting, held, {GPU: 16}, 0.0, lambda: runs, old, overdue)
-    decisions, memory = next_cycle(told, columns(*nodes, used=used), None)
+    decisions, memory = next_cycle(told, columns(*nodes, used=used), None, existing=existing)
     return {each.key.name: each.verdict for each in decisions}, [key.name for key in memory.passed]
 
 
@@ -132,19 +135,37 @@ def test_a_strict_queue_does_not_wait_for_a_gang_that_the_nodes_can_never_hold()
     assert isinstance(verdicts["fits"], Admitted)
 
 
+def odd() -> PendingGang:
+    """A head and two workers of 2 CPU each never fit `SMALL`; sums do not show that."""
+    asked = gang("odd", group("head", 1, shape(cpu=2)), group("workers", 2, shape(cpu=2, gpu=1)))
+    return replace(asked, queue="a")
+
+
+SMALL = (node("n1", cpu=3, gpu=1), node("n2", cpu=3, gpu=1))
+
+
+def with_anti_affinity() -> ExistingPods:
+    """One pod of some namespace that keeps pods of its app off its node."""
+    index = PodIndex()
+    term = PodTerm("host", (require("app", "In", "x"),), ("others",))
+    index.use(("others", (("app", "x"),)), (term,), "n1", 1)
+    return ExistingPods(index)
+
+
+@pytest.mark.parametrize("existing", [None, with_anti_affinity()], ids=["", "with a constraint"])
 @pytest.mark.parametrize("when", WhenBlocked)
 def test_a_gang_whose_groups_fit_empty_nodes_each_alone_and_not_together_blocks_nothing(
-    when: WhenBlocked,
+    when: WhenBlocked, existing: ExistingPods | None
 ) -> None:
-    """A head and two workers of 2 CPU each never fit two nodes of 3; sums do not show that."""
-    odd = gang("odd", group("head", 1, shape(cpu=2)), group("workers", 2, shape(cpu=2, gpu=1)))
+    """Pods that exist would only take nodes away, whatever constraints they have."""
     light = gang("light", group("head", 1, shape(cpu=1)), created=1)
     verdicts, passed = decide(
         [team(when)],
-        replace(odd, queue="a"),
+        odd(),
         replace(light, queue="a"),
-        aged=[odd],
-        nodes=(node("n1", cpu=3, gpu=1), node("n2", cpu=3, gpu=1)),
+        aged=[odd()],
+        nodes=SMALL,
+        existing=existing,
     )
     assert said(verdicts["odd"]).startswith("InsufficientResources")
     assert isinstance(verdicts["light"], Admitted)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -93,6 +94,28 @@ def test_binds_cost_no_look_of_their_own_and_readiness_one_at_the_last(
     assert counted["a"] == 1
     world.settle()
     assert world.status("a")["reason"] == "Running"
+
+
+def _update_status(pod: Json, change: Json) -> None:
+    pod["status"].update(change)
+
+
+def test_the_bind_of_a_pod_that_is_nominated_there_costs_no_look(counted: Counter[str]) -> None:
+    """Before 1.35 the field stays; since then the bind clears it."""
+    world = head_released()
+    world.leader.act_all()
+    for pod in world.pods("a"):
+        world.api.change(pod, lambda obj: obj["status"].update(nominatedNodeName="n1"))
+    world.leader.hear_all()
+    later(world)
+    counted.clear()
+    for number, pod in enumerate(world.pods("a")):
+        left = "n1" if number % 2 else ""
+        world.api.change(pod, lambda obj: obj["spec"].update(nodeName="n1"))
+        change = {"nominatedNodeName": left}
+        world.api.change(pod, partial(_update_status, change=change))
+    one_by_one(world)
+    assert not counted
 
 
 def test_the_room_of_a_pod_is_used_and_no_longer_reserved_at_its_bind() -> None:

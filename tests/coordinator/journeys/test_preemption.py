@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -16,18 +17,20 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
-from coordinator.queues.asking import line_up
+from coordinator.queues.asking import line_up, queues_of
 from coordinator.queues.parts import parts_of
 from coordinator.reconcile.evicting import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
+from scheduling.model.amounts import Requests
 from scheduling.model.preemption import GangPart
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import (
     OPTED_IN,
     TEAM,
     Json,
+    foreign_pod,
     gang_of,
     group,
     node,
@@ -56,6 +59,7 @@ PDB = TooManyRequests(
 )
 IN_TEAM = {**OPTED_IN, names.QUEUE: "team"}
 LOWER = {"withinQueue": "LowerPriority"}
+RECLAIM = {"reclaim": "Any"}
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
 
 
@@ -1042,6 +1046,49 @@ def test_a_gang_that_is_opted_out_or_deleted_is_no_victim() -> None:
     world.leader.hear_all()
     (part,) = parts(world, "v")
     assert part.is_ending
+
+
+def opted_out_and_grown(workers: int) -> World:
+    """A gang of queue `a` that was opted out, and has workers since which no quota counts."""
+    queues = queue("a", cpu=4, parent="root"), queue("b", cpu=4, parent="root", preemption=RECLAIM)
+    world = World(node("n1", cpu=8), queue("root"), *queues)
+    world.create(gang_in("a", "out", 0))
+    world.settle(seconds=20)
+    cluster = world.api.get(Key("rayclusters", TEAM, "out"))
+    world.api.change(cluster, lambda o: o["metadata"]["labels"].update({names.OPT_IN: "false"}))
+    world.settle(seconds=20)
+    world.webhook = False  # it gates no pod of a Ray cluster that is no gang
+    world.scale("out", workers)
+    world.settle(seconds=20)
+    for pod in world.pods("out"):
+        if not pod["spec"].get("nodeName"):
+            world.api.change(pod, lambda o: o["spec"].update(nodeName="n1"))
+    world.webhook = True
+    world.settle(seconds=20)
+    return world
+
+
+def cpu_of(room: Iterable[tuple[str, Requests]]) -> int:
+    return sum(dict(requests)["cpu"] for _, requests in room)
+
+
+def test_pods_that_an_opted_out_gang_adds_use_up_no_quota_that_covers_other_gangs() -> None:
+    """They fill the node, and what is covered runs on: 3 CPU and 1 of the quota of 4."""
+    world = opted_out_and_grown(3)
+    world.create(gang_in("a", "v", 2), foreign_pod("f", "n1", cpu=1))
+    world.settle(seconds=20)
+    world.create(gang_in("b", "p", 0))
+    world.settle(seconds=60)
+    assert [world.status(each)["phase"] for each in ("v", "p")] == ["Running", "Queued"]
+    assert [cpu_of(each.room) for each in parts(world, "out")] == [1000]
+
+
+def test_of_an_opted_out_gang_only_that_quota_is_expected_back_which_it_counts_for() -> None:
+    """The node gets back all."""
+    world = opted_out_and_grown(3)
+    known = world.leader.state
+    holdings = list(queues_of(known, world.leader._moment()).holdings())
+    assert [(each.queue, cpu_of(each.room)) for each in holdings] == [("a", 1000), ("", 3000)]
 
 
 def test_surplus_that_is_released_and_not_bound_is_enough_where_the_room_of_it_is() -> None:

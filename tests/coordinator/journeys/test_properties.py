@@ -6,6 +6,7 @@ over. The promises are checked after every step, and once more when all has come
 """
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from coordinator.gang.nominations import Guard
+from coordinator.messages.events import SchedulerSeen
 from coordinator.state.deciding import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
@@ -23,7 +26,7 @@ from scheduling.model.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
 from tests.coordinator.builders import affinity_to, foreign_pod, group, node, ray_cluster, template
 from tests.coordinator.held import held
-from tests.coordinator.validate import essence, validate
+from tests.coordinator.validate import essence, repeated_nominations, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
 NODES = ("n1", "n2", "n3", "n4")
@@ -46,7 +49,7 @@ class Walk(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(replicas=2)
+        self.world = World(replicas=2, guard=Guard.NOMINATION)
         self.read = 0
         self.past: dict[Key, Json] = {}
         self.released: Counter[str] = Counter()
@@ -172,6 +175,14 @@ class Walk(RuleBasedStateMachine):
     def delete_pod(self, at: int) -> None:
         for pod in self._some("pods", at):
             self.world.api.delete(key_of(pod))
+
+    @rule(at=pick, name=st.sampled_from(("", *NODES)))
+    def nominate(self, at: int, name: str) -> None:
+        """Others write, or take back, that a pod is expected on a node."""
+        for pod in self._some("pods", at):
+            if "nodeName" not in pod["spec"]:
+                self.disturbed.add(name)
+                self.world.api.change(pod, partial(_nominate, name=name))
 
     # ---- the cluster
 
@@ -303,6 +314,11 @@ class Walk(RuleBasedStateMachine):
         old.resign()
         self.world.elect(at % 2, hear="gangs and pods", clean=clean)
 
+    @rule(holder=st.sampled_from("xy"))
+    def kube_scheduler_starts(self, holder: str) -> None:
+        for replica in self.world.replicas:
+            replica.handle([SchedulerSeen(holder)])
+
     @rule(at=pick)
     def learn_of_the_end(self, at: int) -> None:
         replica = self._replica(at)
@@ -401,6 +417,7 @@ class Walk(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.come_to_rest()
         self.every_gang_is_whole_or_holds_nothing()
+        self.nominations_repeat_placements()
         self.no_gang_waits_that_could_start()
         self.topology_is_kept()
         self.a_new_leader_knows_the_same()
@@ -419,6 +436,11 @@ class Walk(RuleBasedStateMachine):
         self.world.settle(seconds=LONG)
         self.the_history_is_clean()
         validate(first.state)
+
+    def nominations_repeat_placements(self) -> None:
+        state = self.world.leader.state
+        pods = [pod for pod in state.cache.pods.values() if pod.gated and pod.nominated_to]
+        assert {pod.uid for pod in pods} <= repeated_nominations(state)
 
     def every_gang_is_whole_or_holds_nothing(self) -> None:
         for cluster in self.world.api.all("rayclusters"):
@@ -527,6 +549,10 @@ def _without_foreign_gates(pod: Json) -> None:
 def _delete_but_hold(cluster: Json) -> None:
     """A finalizer of others holds it."""
     cluster["metadata"]["deletionTimestamp"] = "now"
+
+
+def _nominate(pod: Json, name: str) -> None:
+    pod.setdefault("status", {})["nominatedNodeName"] = name
 
 
 def _cordon_or_not(node: Json) -> None:

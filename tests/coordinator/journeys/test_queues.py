@@ -1012,3 +1012,53 @@ def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() ->
     (holding,) = queues_of(state, Moment(now, "", WALL + now)).holdings()
     assert (holding.queue, holding.key) == ("team", GangKey(TEAM, "a"))
     assert holding.ends == pytest.approx(WALL + 600, abs=5)
+
+
+# ---- gangs that the nodes could hold only without DaemonSets
+
+
+def comes_with_node(kind: str, on: str) -> Json:
+    """A pod of a DaemonSet, or of a static pod, which uses 100m."""
+    pod = foreign_pod("agent", on, cpu="100m")
+    owner = {"kind": kind, "name": on, "uid": on, "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    return pod
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+@pytest.mark.parametrize("rules", [{"whenBlocked": "Strict"}, {"ageing": {"maxWaitSeconds": 60}}])
+def test_a_gang_that_asks_for_more_than_daemonsets_leave_holds_back_no_other(
+    rules: dict[str, Any], kind: str
+) -> None:
+    """Neither in its Strict queue nor, once it has aged, in other queues."""
+    world = World(node("n1", cpu=4), queue("team", **rules), queue("other"))
+    world.create(comes_with_node(kind, "n1"), gang_in("team", "big", 3))
+    world.settle(seconds=100)
+    world.create(gang_in("team" if "whenBlocked" in rules else "other", "small", 0))
+    world.settle(seconds=10)
+    assert phases(world, "big", "small") == ["Queued", "Running"]
+    assert "it holds back no other gang" in world.status("big")["message"]
+
+
+def test_a_gang_holds_others_back_again_once_daemonsets_leave_enough() -> None:
+    world = World(node("n1", cpu=4), queue("team", whenBlocked="Strict"))
+    world.create(foreign_pod("x", "n1"), gang_in("team", "big", 3))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "first", 0))
+    world.settle(seconds=60)
+    assert phases(world, "first") == ["Queued"]
+
+    world.create(comes_with_node("DaemonSet", "n1"))
+    world.settle(seconds=60)
+    assert phases(world, "big", "first") == ["Queued", "Running"]
+
+    world.api.remove(Key("pods", "others", "agent"))
+    world.create(gang_in("team", "second", 0))
+    world.settle(seconds=60)
+    assert phases(world, "big", "second") == ["Queued", "Queued"]
+    assert "holds back no other" not in world.status("big")["message"]
+
+    world.api.remove(Key("pods", "others", "x"))
+    world.delete("rayclusters", "first")
+    world.settle(seconds=60)
+    assert phases(world, "big") == ["Running"]

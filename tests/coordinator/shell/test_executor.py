@@ -15,13 +15,21 @@ from coordinator.messages.actions import (
     DeletePod,
     EmitEvent,
     LogDecision,
+    NominatePod,
     Regarding,
     ReleasePod,
     WriteGangStatus,
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
-from coordinator.messages.events import Event, GangGone, GangSeen, PodPatchEnded, WriteEnded
+from coordinator.messages.events import (
+    Event,
+    GangGone,
+    GangSeen,
+    NominationEnded,
+    PodPatchEnded,
+    WriteEnded,
+)
 from coordinator.shell.executor import Executor
 from kube.api.client import Client
 from kube.api.errors import (
@@ -32,6 +40,7 @@ from kube.api.errors import (
     ServerError,
     Timeout,
 )
+from kube.codec.pod_patches import Operation
 from kube.objects import core as core_objects
 from kube.objects import names
 from kube.objects.base import ObjectMeta
@@ -181,6 +190,20 @@ async def test_what_is_written_to_queues_lets_the_rest_pass() -> None:
     assert client.sent == ["first", "second", "team/status", "team"]
 
 
+async def test_nominations_let_the_rest_pass_and_their_end_does_not() -> None:
+    """Where one is wrong, other pods are kept from that room."""
+    client = RecordingNominations()
+    executor = Executor(
+        cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
+    )
+    executor.submit([DeletePod(GANG, "team", "first", "first", "1")])
+    executor.submit([NominatePod(GANG, POD, "n1", "x"), NominatePod(GANG, POD, "", "x")])
+    executor.submit([DeletePod(GANG, "team", "second", "second", "1")])
+    for _ in range(10):
+        await turns()
+    assert client.sent == ["first", "one/status=", "second", "one/status=n1"]
+
+
 async def test_a_term_with_a_patch_of_unknown_outcome_does_not_say_that_all_are_over() -> None:
     """It may lie in a proxy, and arrive in the next term."""
     executor = Executor(
@@ -301,9 +324,18 @@ class Recording:
         self.sent.append(path.rpartition("/")[2])
         return b""
 
-    async def json_patch(self, path: str, *_: Any, **__: Any) -> bytes:
+    async def json_patch(self, path: str, *_: Any, **__: Any) -> Any:
         self.sent.append(path.partition("/gangqueues/")[2])
         return b""
+
+
+class RecordingNominations(Recording):
+    """Notes of a nomination the pod and its node."""
+
+    async def json_patch(self, path: str, operations: list[Operation], **_: Any) -> Any:
+        field = next(each for each in operations if each["path"] == "/status/nominatedNodeName")
+        self.sent.append(f"{path.partition('/pods/')[2]}={field['value']}")
+        return POD
 
 
 async def test_events_on_other_objects_come_last_and_of_each_only_the_newest() -> None:
@@ -344,6 +376,7 @@ TERMINATING = Forbidden(403, "Forbidden", "it goes", causes=(NAMESPACE_TERMINATI
 IN_A_NAMESPACE: list[tuple[Action, str]] = [
     (CreateGang(GANG, {}), "gang_create"),
     (ReleasePod(GANG, POD, "n1"), "pod_release"),
+    (NominatePod(GANG, POD, "n1", "x"), "pod_nomination"),
     (EVENT, "event"),
 ]
 
@@ -357,8 +390,8 @@ async def test_what_fails_because_its_namespace_goes_is_counted_and_not_logged(
     heard = await _carried_out(action, error)
     assert _counted(what, "gone") == before + 1
     assert lines.entries == []
-    ended = [each for each in heard if isinstance(each, WriteEnded | PodPatchEnded)]
-    assert bool(ended) is (what != "event")
+    ends = WriteEnded | PodPatchEnded | NominationEnded
+    assert any(isinstance(each, ends) for each in heard) is (what != "event")
 
 
 @pytest.mark.parametrize(("action", "what"), IN_A_NAMESPACE, ids=lambda each: str(each)[:12])

@@ -56,6 +56,9 @@ def test_labels_that_are_large_go_with_their_pod() -> None:
 
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 NOMINATED = {"nominatedNodeName": "a"}
+_TERM = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+_REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
+PIN = {"nodeAffinity": _REQUIRED}
 PREEMPTING = {
     **NOMINATED,
     "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
@@ -76,6 +79,26 @@ def test_how_a_pod_is_on_its_node(meta: Json, spec: Json, status: Json, expected
     """Spread constraints leave out pods that are being deleted."""
     pod = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Pod)
     assert observe(pod).stay is expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"schedulingGates": [{"name": GATE}]}, ("", "a")),
+        ({"affinity": PIN}, ("", "a")),
+        ({}, ("a", "")),
+        ({"affinity": PIN, "nodeName": "b"}, ("b", "")),
+    ],
+)
+def test_the_nomination_of_a_pod_with_a_placement_takes_no_room_by_itself(
+    spec: Json, expected: tuple[str, str]
+) -> None:
+    """A pod of a Ray cluster without gate and pin is one of kube-scheduler's alone."""
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
+    raw = {"metadata": {"ownerReferences": [owner]}, "spec": spec, "status": NOMINATED}
+    seen = observe(msgspec.convert(raw, Pod))
+    assert (seen.holds, seen.nominated_to) == expected
+    assert seen.expected_on == "".join(expected)
 
 
 def test_of_a_gated_pod_only_what_patches_need_is_kept() -> None:
@@ -146,6 +169,23 @@ def test_the_holder_of_the_room_of_a_pod(
     owners = [owner] if owner else []
     metadata = {"namespace": "team", "labels": labels, "ownerReferences": owners}
     assert observe(msgspec.convert({"metadata": metadata}, Pod)).holder == expected
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        ([], False),
+        ([{"kind": "DaemonSet", "name": "agent", "controller": True}], True),
+        ([{"kind": "DaemonSet", "name": "agent"}], False),
+        ([{"kind": "Node", "name": "n", "controller": True}], True),
+        ([{"kind": "ReplicaSet", "name": "web-5d4f", "controller": True}], False),
+    ],
+)
+def test_pods_of_daemonsets_and_mirror_pods_come_with_their_node(
+    owners: list[dict[str, Any]], *, expected: bool
+) -> None:
+    metadata = {"namespace": "team", "ownerReferences": owners}
+    assert observe(msgspec.convert({"metadata": metadata}, Pod)).is_daemon is expected
 
 
 OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}

@@ -18,6 +18,7 @@ from kube.codec.pod_patches import (
     fence_patch,
     for_patches,
     gate_patch,
+    nomination_patch,
     pinned_node,
     release_patch,
     unpinned_release_patch,
@@ -264,6 +265,33 @@ def test_of_what_patches_do_not_look_at_nothing_is_kept() -> None:
     kept = for_patches(slim(pod))
     assert kept.metadata.annotations == {"": ""}
     assert (kept.metadata.labels, kept.spec.containers, kept.status.phase) == ({}, (), "")
+
+
+# ---- the nomination
+
+
+@given(pods(), st.sampled_from(["", "scheduler-1"]))
+def test_nomination_sets_the_field_and_says_who_is_told(pod: Json, scheduler: str) -> None:
+    done = applied(pod, nomination_patch(slim(pod), "n1", scheduler))
+    told = {names.TOLD: scheduler} if scheduler else {}
+    before = pod["metadata"].get("annotations") or {}
+    assert done["status"] == {**pod["status"], "nominatedNodeName": "n1"}
+    assert (done["metadata"].get("annotations") or {}) == {**before, **told}
+    assert done["spec"] == pod["spec"]
+    back = applied(done, nomination_patch(slim(done), "", scheduler))
+    assert back["status"]["nominatedNodeName"] == ""
+    assert back["metadata"] == done["metadata"]
+
+
+@given(pods())
+def test_no_released_pod_and_no_other_of_its_name_is_nominated(pod: Json) -> None:
+    patch = nomination_patch(slim(pod), "n1", "")
+    released = applied(pod, release_patch(slim(pod), "n1"))
+    assert nomination_patch(slim(released), "n1", "") == []
+    another = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
+    for changed in (released, another):
+        with pytest.raises((jsonpatch.JsonPatchConflict, jsonpatch.JsonPatchTestFailed)):
+            applied(changed, patch)
 
 
 # ---- the fence

@@ -1,0 +1,97 @@
+"""Says which gated pods should be nominated to the node of their slot, and which must not be.
+
+kube-scheduler keeps the room of a nominated pod from pods of no higher priority, also while the pod
+is gated. To nominate a pod costs what its release costs, so only pods whose release lasts are. None
+is in a gang with inter-pod constraints: nominated members count on the node under test alone, which
+can make kube-scheduler refuse a member that it would take without them.
+"""
+
+from collections.abc import Container, Iterator, Mapping
+from enum import StrEnum
+
+from coordinator.gang.pod_sets import Standing, releasable
+from coordinator.gang.view import GangView
+from kube.codec.observed_pod import ObservedPod
+from reservation.slots import assign, slots_of
+from scheduling.model.pod import PodShape
+
+FIRST_RELEASES = 200
+"""Pods of a gang that are released without being nominated: as many take some 0.2 seconds."""
+
+Nodes = Mapping[str, str]
+
+
+class Guard(StrEnum):
+    """What keeps others out of reserved room.
+
+    The coordinator writes nominations, or an extender that is installed refuses, or nothing does.
+    """
+
+    NOMINATION = "Nomination"
+    EXTENDER = "Extender"
+    NONE = "None"
+
+
+def lasting(view: GangView, *, held_up: bool) -> Nodes:
+    """The pods with a slot that should be nominated now: uid -> node.
+
+    `held_up`: none of the gang is released for a time.
+    """
+    placed = _lasting(view.survey.standing, held_up=held_up) if view.survey.durable else ()
+    return {pod.uid: node for pod, node in placed}
+
+
+def planned(view: GangView) -> Nodes:
+    """The places that the plan has for pods without a slot: uid -> node."""
+    plan = view.queueing.planned
+    if plan is None:
+        return {}
+    waiting = [pod for each in view.survey.standing for pod in each.waiting]
+    return assign(waiting, slots_of(plan), {})
+
+
+def beside_no_reservation(plan: Nodes, reserved: Container[str]) -> Nodes:
+    """What of a plan is nominated: nothing on nodes on which any gang reserves room.
+
+    kube-scheduler counts those pods beside the ones that still end there. So it would refuse a pod
+    whose room, reserved on that node, is free; one of the same gang as well.
+    """
+    return {uid: node for uid, node in plan.items() if node not in reserved}
+
+
+def nominated_first(standing: Standing) -> set[str]:
+    """The uids of the pods whose release waits until they are nominated; not those that are."""
+    return {pod.uid for pod, node in _later_releases(standing) if pod.nominated_to != node}
+
+
+def rightful(view: GangView, wanted: Nodes) -> Nodes:
+    """The nodes to which gated pods may be nominated: of their slots, and those that are wanted."""
+    slots = {pod.uid: node for each in view.survey.standing for pod, node in each.with_slot}
+    return {**slots, **wanted}
+
+
+def may_be_nominated(standing: Standing) -> bool:
+    """Whether no pod of the gang has constraints on other pods, which may be those of the gang."""
+    pods = (pod for each in standing for pod in (*each.gated, *each.settled))
+    shapes = {id(pod.member.shape): pod.member.shape for pod in pods if pod.member is not None}
+    return not any(counts_others(shape) for shape in shapes.values() if shape is not None)
+
+
+def counts_others(shape: PodShape) -> bool:
+    """Whether pods of a shape have constraints on other pods."""
+    return bool(shape.affinity or shape.anti_affinity or shape.spread)
+
+
+def _lasting(standing: Standing, *, held_up: bool) -> Iterator[tuple[ObservedPod, str]]:
+    if held_up:
+        yield from (pair for each in standing for pair in each.with_slot)
+        return
+    for each in standing:
+        yield from ((pod, node) for pod, node in each.with_slot if pod.foreign_gates)
+    yield from _later_releases(standing)
+
+
+def _later_releases(standing: Standing) -> list[tuple[ObservedPod, str]]:
+    """The pods that are released after the first ones of their gang."""
+    begun = sum(len(each.settled) for each in standing)
+    return releasable(standing)[max(0, FIRST_RELEASES - begun) :]

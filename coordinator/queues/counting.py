@@ -1,0 +1,45 @@
+"""Says which pods of a RayCluster count against quota.
+
+What is compared with quota has to count the same pods everywhere: in the ledger, in what could be
+taken from gangs that run, and in what comes free when they end.
+"""
+
+from coordinator.cluster.cache import ClusterCache
+from coordinator.reconcile.understanding import opt_in_of
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.ray import RayCluster
+from kube.ray.held_start import is_held
+from kube.ray.ray_cluster import Answer, is_of_kuberay
+from reservation.slots import is_released
+from scheduling.model.gang import GangKey
+from scheduling.model.verdict import Reason
+
+
+def pods_that_count(cache: ClusterCache, key: GangKey, uid: str) -> list[ObservedPod]:
+    """Return the pods that may hold quota: of a RayCluster that is no gang those Muster placed.
+
+    An opt-out gives no quota back that pods still use.
+    """
+    pods = cache.members(key, uid)
+    return [pod for pod in pods if is_released(pod)] if is_out(cache, key) else pods
+
+
+def is_out(cache: ClusterCache, key: GangKey) -> bool:
+    """Say whether there is a RayCluster of this name and it is no gang.
+
+    The record of one that was opted out may stay, for the queue that its pods count in.
+    """
+    cluster, gang = cache.clusters.get(key), cache.gangs.get(key)
+    if cluster is None:
+        return False
+    if gang is not None and gang.status.reason == Reason.OPTED_OUT:
+        return opt_in_of(cluster, cache).answer is Answer.NO
+    return not concerns_us(cache, key, cluster)
+
+
+def concerns_us(cache: ClusterCache, key: GangKey, cluster: RayCluster) -> bool:
+    """Say whether a RayCluster is a gang, or was one and is not let go yet."""
+    if opt_in_of(cluster, cache).answer is not Answer.NO:
+        return is_of_kuberay(cluster)
+    ours = cache.members(key, cluster.metadata.uid)
+    return is_held(cluster) or key in cache.gangs or any(pod.gated for pod in ours)

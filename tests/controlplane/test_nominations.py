@@ -1,0 +1,268 @@
+"""With the guard Nomination, Muster writes and takes back nominations on a real control plane."""
+
+from __future__ import annotations
+
+import http
+import itertools
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from kube.objects import names
+from testbed.cluster import Cluster
+from testbed.components import SCHEDULER
+from testbed.muster import Muster, start_muster, with_muster
+from testbed.options import Options
+from testbed.waiting import wait_until
+from tests.controlplane.audit import Audit
+from tests.controlplane.plot import Plot, is_held, plotted
+from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.test_preemption import urgent, with_queue
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_NUMBERS = itertools.count(1)
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
+MERGE = "application/merge-patch+json"
+FINALIZER = "test.muster.dev/slow"
+WAITING = 50
+"""Pods that wait for the room that victims free."""
+GAP = 20.0
+"""Seconds for which a new kube-scheduler may lead before it was told of all nominations.
+
+Its Lease is read every 2 s, and three pods are written then. The rest is for a busy machine.
+"""
+ELECTION = {
+    "leaderElect": True,
+    "leaseDuration": "3s",
+    "renewDeadline": "2s",
+    "retryPeriod": "500ms",
+}
+
+
+@pytest.fixture(scope="module")
+def nominating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
+    """A cluster of its own, whose kube-scheduler has a Lease as in an installation."""
+    audit = Audit(tmp_path_factory.mktemp("nominating-audit"))
+    options = Options(
+        scheduler_config={"leaderElection": ELECTION}, apiserver_args=audit.apiserver_args
+    )
+    directory = tmp_path_factory.mktemp("nominating") / "root"
+    with Cluster.start(directory, with_muster(options)) as cluster:
+        wait_until(lambda: holder(cluster), "kube-scheduler to hold its Lease")
+        yield start_muster(cluster, settings={"GUARD": "Nomination"})
+        assert audit.forbidden() == []
+
+
+@pytest.fixture
+def plot(nominating: Muster) -> Iterator[Plot]:
+    with plotted(nominating.cluster, f"nominations-{next(_NUMBERS)}") as plot:
+        yield plot
+
+
+def holder(cluster: Cluster) -> str:
+    if not cluster.api.exists(LEASE):
+        return ""
+    return str(cluster.api.get(LEASE)["spec"].get("holderIdentity", ""))
+
+
+def nominated(plot: Plot) -> list[Json]:
+    pods: list[Json] = plot.cluster.api.get(f"/api/v1/namespaces/{plot.name}/pods")["items"]
+    return [pod for pod in pods if pod["status"].get("nominatedNodeName")]
+
+
+def refuse_releases(plot: Plot) -> None:
+    """Have the API server refuse that a pod of the plot loses its gates."""
+    here = {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
+    rules = [{**rule, "resources": ["pods"]}]
+    kept = "!has(oldObject.spec.schedulingGates) || has(object.spec.schedulingGates)"
+    spec = {
+        "matchConstraints": {"resourceRules": rules, "namespaceSelector": here},
+        "validations": [{"expression": kept}],
+    }
+    api = plot.cluster.api
+    api.create(f"{POLICIES}policies", {"metadata": {"name": plot.name}, "spec": spec})
+    bound = {"policyName": plot.name, "validationActions": ["Deny"]}
+    api.create(f"{POLICIES}policybindings", {"metadata": {"name": plot.name}, "spec": bound})
+    gated = pod("asked", plot, schedulingGates=[{"name": "test.muster.dev/hold"}])
+    api.create(f"/api/v1/namespaces/{plot.name}/pods", gated)
+    wait_until(lambda: not may_be_released(plot, "asked"), "the policy to be in force")
+
+
+def may_be_released(plot: Plot, name: str) -> bool:
+    change = json.dumps({"spec": {"schedulingGates": None}}).encode()
+    path = f"/api/v1/namespaces/{plot.name}/pods/{name}?dryRun=All"
+    with plot.cluster.api.session() as session:
+        return session.request("PATCH", path, change, MERGE)[0] == http.HTTPStatus.OK
+
+
+def pod(name: str, plot: Plot, **spec: object) -> Json:
+    """A pod of one CPU that may run on the plot's nodes only."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"nodeSelector": plot.selector, "containers": [container], **spec}
+    return {"metadata": {"name": name}, "spec": whole}
+
+
+def is_refused(plot: Plot, name: str) -> bool:
+    found = plot.cluster.api.get(f"/api/v1/namespaces/{plot.name}/pods/{name}")
+    reasons = [each.get("reason") for each in found["status"].get("conditions", ())]
+    return "Unschedulable" in reasons
+
+
+def wait_told(plot: Plot) -> str:
+    """Wait until the kube-scheduler that leads was told of three pods on one node; return that."""
+    holding = holder(plot.cluster)
+    wait_until(
+        lambda: told(plot) == [holding] * 3 and len(set(fields(plot))) == 1,
+        f"{holding} to be told of three nominations to one node",
+        seen=lambda: nominated(plot),
+    )
+    return fields(plot)[0]
+
+
+def fields(plot: Plot) -> list[str]:
+    return [each["status"]["nominatedNodeName"] for each in nominated(plot)]
+
+
+def led_for(cluster: Cluster) -> float:
+    """For how many seconds the kube-scheduler has led that leads now."""
+    acquired = datetime.fromisoformat(cluster.api.get(LEASE)["spec"]["acquireTime"])
+    return (datetime.now(UTC) - acquired).total_seconds()
+
+
+def keeps_out(plot: Plot, name: str) -> None:
+    """See that kube-scheduler, which was told, finds no room for another pod; it goes again."""
+    assert wait_told(plot) == plot.node("node")
+    pods = f"/api/v1/namespaces/{plot.name}/pods"
+    plot.cluster.api.create(pods, pod(name, plot))
+    wait_until(lambda: is_refused(plot, name), f"{name} to be Unschedulable")
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{pods}/{name}?gracePeriodSeconds=0")
+
+
+def told(plot: Plot) -> list[str]:
+    """The kube-schedulers that were told of the nominations."""
+    return [each["metadata"].get("annotations", {}).get(names.TOLD) for each in nominated(plot)]
+
+
+def test_a_gang_whose_release_is_refused_keeps_its_room(plot: Plot) -> None:
+    """kube-scheduler keeps other pods out while all of the gang is gated, and is told again when
+    it starts anew. Once the release is let through, the gang runs, and no nomination is left."""
+    plot.add_node(3)
+    refuse_releases(plot)
+    plot.create(gang("kept", group(replicas=2)))
+    keeps_out(plot, "first")
+    before = holder(plot.cluster)
+    plot.cluster.process(SCHEDULER).restart()
+    wait_until(lambda: holder(plot.cluster) != before, "another kube-scheduler to lead")
+    wait_told(plot)
+    assert led_for(plot.cluster) < GAP
+    keeps_out(plot, "second")
+    let_releases_through(plot)
+    plot.wait_running("kept", 3)
+    assert nominated(plot) == []
+
+
+def let_releases_through(plot: Plot) -> None:
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{POLICIES}policybindings/{plot.name}")
+
+
+def kept_on_one_of_two(plot: Plot) -> tuple[str, str]:
+    """A gang with room on each of two nodes, nominated to one of them; returns that one first."""
+    plot.add_priority_class("high", 1000)
+    plot.add_equal_nodes(2, 3)
+    refuse_releases(plot)
+    plot.create(gang("kept", group(replicas=2)))
+    where = wait_told(plot)
+    [other] = {plot.node("n-0"), plot.node("n-1")} - {where}
+    return where, other
+
+
+def take_room(plot: Plot, node: str, **spec: object) -> None:
+    """Have a pod bound to a node, all of which it takes."""
+    only = {**plot.selector, "kubernetes.io/hostname": node}
+    taker = pod("taker", plot, nodeSelector=only, **spec)
+    taker["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
+    plot.cluster.api.create(f"/api/v1/namespaces/{plot.name}/pods", taker)
+    plot.wait(lambda: plot.get("Pod", "taker")["spec"].get("nodeName") == node, "it to be bound")
+
+
+def wait_placed_anew(plot: Plot, node: str) -> None:
+    """Wait until the gang is nominated elsewhere, whole, and see that it runs there."""
+    plot.wait(lambda: fields(plot) == [node] * 3, f"the gang to be nominated to {node}")
+    let_releases_through(plot)
+    plot.wait_running("kept", 3)
+    assert {plot.node(each) for each in plot.bound("kept").values()} == {node}
+    assert nominated(plot) == []
+
+
+def test_a_pod_of_higher_priority_takes_the_room_and_the_gang_is_placed_anew(plot: Plot) -> None:
+    where, other = kept_on_one_of_two(plot)
+    take_room(plot, where, priorityClassName=f"{plot.name}-high")
+    wait_placed_anew(plot, other)
+
+
+def test_what_slips_in_while_kube_scheduler_is_not_told_has_the_gang_placed_anew(
+    plot: Plot, nominating: Muster
+) -> None:
+    """It starts anew while the coordinator stands still, and knows of no nomination."""
+    where, other = kept_on_one_of_two(plot)
+    [coordinator] = nominating.coordinators
+    coordinator.pause()
+    before = holder(plot.cluster)
+    plot.cluster.process(SCHEDULER).restart()
+    wait_until(lambda: holder(plot.cluster) != before, "another kube-scheduler to lead")
+    take_room(plot, where)
+    coordinator.resume()
+    wait_placed_anew(plot, other)
+
+
+def test_nominations_end_with_a_ray_cluster_that_is_being_deleted(plot: Plot) -> None:
+    """A finalizer holds it, and with it the pods, which stay gated."""
+    kept_on_one_of_two(plot)
+    plot.patch("RayCluster", "kept", {"metadata": {"finalizers": [FINALIZER]}})
+    plot.delete("RayCluster", "kept")
+    plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
+    assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
+    plot.patch("RayCluster", "kept", {"metadata": {"finalizers": None}})
+    plot.wait_gone("RayCluster", "kept")
+
+
+def end_slowly(plot: Plot, cluster: str) -> list[str]:
+    """Have the pods of a RayCluster stay when they are deleted; returns their names."""
+    pods = [each["metadata"]["name"] for each in plot.pods(cluster)]
+    for name in pods:
+        plot.patch("Pod", name, {"metadata": {"finalizers": [FINALIZER]}})
+    return pods
+
+
+def test_room_that_victims_free_goes_to_the_gang_that_they_are_stopped_for(plot: Plot) -> None:
+    """The gang waits gated until the last of them is gone; pods of its priority want the room."""
+    plot.add_priority_class("urgent", 1000)
+    labels = with_queue(plot, 4)
+    plot.create(gang("low", group(replicas=3), labels=labels))
+    plot.wait_running("low", 4)
+    victims = end_slowly(plot, "low")
+    plot.create(urgent(plot, "urgent", 3, labels))
+    holding = holder(plot.cluster)
+    plot.wait(lambda: told(plot) == [holding] * 4, "the pods of urgent to be nominated")
+    pods = f"/api/v1/namespaces/{plot.name}/pods"
+    waiting = [f"waiting-{number}" for number in range(WAITING)]
+    for name in waiting:
+        plot.cluster.api.create(pods, pod(name, plot, priorityClassName=f"{plot.name}-urgent"))
+    for name in waiting:
+        plot.wait(partial(is_refused, plot, name), f"{name} to be Unschedulable")
+    for number, victim in enumerate(victims):
+        plot.patch("Pod", victim, {"metadata": {"finalizers": None}})
+        plot.wait_gone("Pod", victim)
+        filler = f"filler-{number}"
+        body = pod(filler, plot, priorityClassName=f"{plot.name}-urgent")
+        plot.cluster.api.create(pods, body)
+        plot.wait(partial(is_refused, plot, filler), f"{filler} to be Unschedulable")
+    plot.wait_running("urgent", 4)
+    assert nominated(plot) == []
+    assert not [each for each in waiting if "nodeName" in plot.get("Pod", each)["spec"]]
