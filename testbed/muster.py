@@ -27,6 +27,7 @@ from testbed.waiting import WAIT_SECONDS, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / "manifests" / "base"
+APP_WRAPPER = ROOT / "manifests" / "app-wrapper"
 CRDS = tuple(sorted((ROOT / "manifests" / "crds").glob("*.yaml")))
 NAMESPACE = "muster-system"
 ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
@@ -37,6 +38,12 @@ def with_muster(options: Options | None = None) -> Options:
     """The options with Muster's CRDs added, which must exist before the controller manager."""
     chosen = options or Options()
     return replace(chosen, crds=(*chosen.crds, *CRDS))
+
+
+def with_app_wrappers(options: Options | None = None) -> Options:
+    """The options with the CRDs of Muster and of AppWrapper added."""
+    chosen = with_muster(options)
+    return replace(chosen, crds=(*chosen.crds, *sorted((APP_WRAPPER / "crds").glob("*.yaml"))))
 
 
 @dataclass
@@ -102,14 +109,19 @@ def start_muster(
     coordinators: int = 1,
     kubeconfig: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    app_wrappers: str = "None",
 ) -> Muster:
     """Apply Muster's manifests and start its programs from this checkout, until all are ready.
 
     `kubeconfig` replaces that of the coordinators (tests put a proxy in between), `settings` are
-    theirs too. Without coordinators, the caller is to start one.
+    theirs too. Without coordinators, the caller is to start one. `app_wrappers` is the setting of
+    the webhook; with it the component for AppWrappers is applied.
     """
     _apply_rights(cluster)
-    muster = _start_webhook(cluster)
+    if app_wrappers != "None":
+        for path in sorted(APP_WRAPPER.glob("*-rbac.yaml")):
+            cluster.kubectl("apply", "--server-side", "-f", str(path))
+    muster = _start_webhook(cluster, app_wrappers)
     for _ in range(coordinators):
         muster.start_coordinator(kubeconfig, settings)
     muster.wait_ready()
@@ -227,7 +239,7 @@ def _apply_rights(cluster: Cluster) -> None:
         cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
 
 
-def _start_webhook(cluster: Cluster) -> Muster:
+def _start_webhook(cluster: Cluster, app_wrappers: str) -> Muster:
     certificates = cluster.directory / "webhook-tls"
     _issue(cluster, "certs", certificates)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
@@ -239,6 +251,7 @@ def _start_webhook(cluster: Cluster) -> Muster:
         "HEALTH_PORT": str(health),
         "CERTIFICATE_FILE": str(certificates / "tls.crt"),
         "KEY_FILE": str(certificates / "tls.key"),
+        "APP_WRAPPERS": app_wrappers,
     }
     process = cluster.spawn(
         "webhook",
@@ -246,20 +259,20 @@ def _start_webhook(cluster: Cluster) -> Muster:
         _environment("MUSTER_WEBHOOK_", settings),
     )
     _wait_ready(process, health)
-    _register(cluster, f"https://127.0.0.1:{port}", certificates / "ca.crt")
+    for directory in (BASE,) if app_wrappers == "None" else (BASE, APP_WRAPPER):
+        _register(cluster, directory, f"https://127.0.0.1:{port}", certificates / "ca.crt")
     return Muster(cluster, process, health)
 
 
-def _register(cluster: Cluster, url: str, ca_file: Path) -> None:
-    """The webhook's configuration of the manifests, pointed at loopback."""
-    configuration: dict[str, Any] = yaml.safe_load(
-        (BASE / "webhook-configuration.yaml").read_text()
-    )
+def _register(cluster: Cluster, directory: Path, url: str, ca_file: Path) -> None:
+    """The webhook's configurations of the manifests, pointed at loopback."""
+    text = (directory / "webhook-configuration.yaml").read_text()
     bundle = base64.b64encode(ca_file.read_bytes()).decode()
-    for webhook in configuration["webhooks"]:
-        path = webhook["clientConfig"]["service"]["path"]
-        webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
-    cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
+    for configuration in yaml.safe_load_all(text):
+        for webhook in configuration["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
+        cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
 
 
 def _environment(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
