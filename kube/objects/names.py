@@ -32,6 +32,7 @@ CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights 
 MANAGED_BY = "muster.dev/app-wrapper"  # spec.managedBy of AppWrappers that Muster takes care of
 DEFAULT_QUEUE = "default"
 
+APP_WRAPPER_GANG = "appwrapper."  # before its name in that of its Gang; no RayCluster has a dot
 APP_WRAPPER_KIND = "AppWrapper"
 APP_WRAPPERS = "appwrappers"
 CODEFLARE_V1BETA2 = "workload.codeflare.dev/v1beta2"
@@ -40,6 +41,7 @@ MCAD_V1BETA1 = "mcad.ibm.com/v1beta1"
 APP_WRAPPER_API_VERSIONS = (CODEFLARE_V1BETA2, CODEFLARE_V1BETA1, MCAD_V1BETA1)
 CODEFLARE_LABEL = "workload.codeflare.dev/appwrapper"  # as AppWrapper v1beta2 labels pods
 MCAD_LABEL = "appwrapper.mcad.ibm.com"  # as MCAD does
+MCAD_ITEM_LABEL = "resourceName"  # beside it, the name of the wrapped object
 
 RAY_API_VERSION = "ray.io/v1"
 RAY_NODE_TYPE = "ray.io/node-type"
