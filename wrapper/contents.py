@@ -22,19 +22,26 @@ class Reference:
         return f"{self.kind} {self.name}"
 
 
+_NO_TERMS = SchedulingSpec()
+_USUAL = Patience()
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
     """The items in order, and the terms. With a `fault` there is nothing that could be created.
 
     `scheduling` has the terms of MCAD's generation (`is_mcad`), `patience` those of CodeFlare's.
+    `pods` is how many all items are to have.
     """
 
     items: tuple[Reference, ...] = ()
     fault: str = ""
     suspended: bool = False
     is_mcad: bool = False
-    scheduling: SchedulingSpec = SchedulingSpec()
-    patience: Patience = Patience()
+    pods: int = 0
+    priority: int = 0
+    scheduling: SchedulingSpec = _NO_TERMS
+    patience: Patience = _USUAL
 
     @property
     def minimum(self) -> int:

@@ -197,24 +197,30 @@ def _queued(look: Look) -> Step:
 
 
 def _resuming(look: Look) -> Step:
-    progress = look.progress
-    stop = _stopped(look)
-    if stop is not None:
-        return stop
-    if look.contents.fault:
-        return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, look.contents.fault)
+    found = _stopped(look) or _not_creatable(look)
+    if found is not None:
+        return found
     if not set(look.contents.items) <= set(recorded(look.wrapper)):
         return Record()
+    progress = look.progress
     left = tuple(at for at in range(len(look.contents.items)) if at not in progress.created)
     if not left:
         return Become(Phase.RUNNING, Reason.ITEMS_CREATED, _created(look))
+    if look.moment.now < progress.pause.not_before:
+        return Rest(progress.pause.not_before)
+    return Create(left)
+
+
+def _not_creatable(look: Look) -> Become | None:
+    """Say that an item cannot be created, for good or for too long."""
+    progress = look.progress
+    if look.contents.fault:
+        return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, look.contents.fault)
     if progress.trouble and progress.lasts:
         return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, progress.trouble)
     if progress.trouble and look.moment.now >= _given_up_at(look):
         return _again(look, Reason.ITEM_CREATION_FAILURE, progress.trouble)
-    if look.moment.now < progress.pause.not_before:
-        return Rest(progress.pause.not_before)
-    return Create(left)
+    return None
 
 
 def _given_up_at(look: Look) -> float:
@@ -342,7 +348,7 @@ def _failed(look: Look) -> Step:
 
 
 def _succeeded(look: Look) -> Step:
-    """Leave all as it is: it goes with the AppWrapper, or of CodeFlare's generation after a week."""
+    """Leave all as it is: it goes with the AppWrapper; of CodeFlare's generation after a week."""
     return _over(look, math.inf if look.contents.is_mcad else look.contents.patience.success_ttl)
 
 

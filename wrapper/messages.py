@@ -221,8 +221,8 @@ Event: TypeAlias = (
 class WriteStatus:
     """Write the whole status, if the AppWrapper is still as it was seen.
 
-    Where it `starts`, the Gang is read once more before: it must still have its placement. What only
-    informs lets all else pass.
+    Where it `starts`, the Gang is read once more before: it must still have its placement. What
+    only informs lets all else pass.
     """
 
     key: WrapperKey

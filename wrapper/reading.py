@@ -27,12 +27,14 @@ def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
 
 def contents_of(wrapped: Wrapped, meta: ObjectMeta) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, unread = patience(meta.annotations)
+    terms, _unread = patience(meta.annotations)  # what cannot be read stays at its default
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
-        fault=message_of((*wrapped.faults, *unread)),
+        fault=message_of(wrapped.faults),
         suspended=wrapped.spec.suspend is True,
         is_mcad=wrapped.generation is Generation.MCAD,
+        pods=sum(each.count for item in wrapped.items for each in item.pod_sets),
+        priority=wrapped.spec.priority or 0,
         scheduling=wrapped.scheduling,
         patience=terms,
     )

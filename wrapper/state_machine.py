@@ -94,26 +94,27 @@ class WrapperState:
 
     def _take(self, event: Event, moment: Moment) -> Iterable[WrapperKey]:
         """Take one event in; returns the AppWrappers that are to be looked at."""
+        found: Iterable[WrapperKey]
         match event:
             case WrapperSeen(wrapper):
-                return self._see(wrapper)
+                found = self._see(wrapper)
             case WrapperGone(key, uid):
-                return self._forget(key, uid)
+                found = self._forget(key, uid)
             case GangSeen(signal):
-                self._gangs[signal.metadata.namespace, signal.wrapper] = signal
-                return self._at(signal.metadata.namespace, signal.wrapper)
+                found = self._gang_seen(signal)
             case GangGone(signal):
-                return self._gang_gone(signal)
+                found = self._gang_gone(signal)
             case PodSeen(pod):
-                return self._pod_seen(pod, moment)
+                found = self._pod_seen(pod, moment)
             case PodGone(pod):
-                return self._pod_gone(pod, moment)
+                found = self._pod_gone(pod, moment)
             case Ended(key, ticket, result):
-                return self._ended(key, ticket, result, moment)
+                found = self._ended(key, ticket, result, moment)
             case TimePassed():
-                return list(self._due(moment.now))
+                found = list(self._due(moment.now))
             case TermStarted() | TermEnded():
-                return self._turn(event)
+                found = self._turn(event)
+        return found
 
     def _turn(self, event: TermStarted | TermEnded) -> Iterable[WrapperKey]:
         """Begin or end a term; what an earlier one had under way is not known."""
@@ -142,6 +143,10 @@ class WrapperState:
             if not self._keys[place]:
                 del self._keys[place]
         return ()
+
+    def _gang_seen(self, signal: GangSignal) -> Iterable[WrapperKey]:
+        self._gangs[signal.metadata.namespace, signal.wrapper] = signal
+        return self._at(signal.metadata.namespace, signal.wrapper)
 
     def _gang_gone(self, signal: GangSignal) -> Iterable[WrapperKey]:
         place = signal.metadata.namespace, signal.wrapper
@@ -244,7 +249,9 @@ class WrapperState:
     def _informed_next(self, view: View) -> float:
         if view.informed_at is None:
             return 0.0
-        return view.informed_at + status.informing_spaced(len(self.views))
+        return view.informed_at + status.informing_spaced(
+            len(self.views), view.wrapper.status.phase
+        )
 
     def _written(self, view: View, look: Look, after: AppWrapperStatus) -> Action:
         self._tickets += 1

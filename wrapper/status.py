@@ -20,6 +20,9 @@ INFORM_EVERY = 30.0
 INFORMED_A_SECOND = 10.0
 """Writes that only inform, of all AppWrappers: with more, each is told less often."""
 
+TROUBLE_EVERY = 2.0
+"""The same while items are created: few are at one time, and what stops them should be seen."""
+
 MESSAGE_LIMIT = 1024
 
 
@@ -75,8 +78,10 @@ def told(look: Look) -> AppWrapperStatus:
     return worded(look, after)
 
 
-def informing_spaced(wrappers: int) -> float:
-    """Return the seconds between two writes that only inform of one of so many AppWrappers."""
+def informing_spaced(wrappers: int, phase: str) -> float:
+    """Return the seconds between two writes that only inform, of one of so many AppWrappers."""
+    if phase == Phase.RESUMING:
+        return TROUBLE_EVERY
     return max(INFORM_EVERY, wrappers / INFORMED_A_SECOND)
 
 

@@ -80,8 +80,8 @@ class Progress:
 class View:
     """One AppWrapper.
 
-    `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its status
-    was last written, `told` are the Events that were. A write that failed is tried again after
+    `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its user
+    was last informed, `told` the last Event. A write that failed is tried again after
     `write_pause`.
     """
 

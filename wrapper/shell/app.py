@@ -113,9 +113,7 @@ class Replica:
         selection: Selection,
     ) -> Reflector[Any]:
         sink = _sink(self.loop, event)
-        return Reflector(
-            self._client, resource, kind, sink, project=project, selection=selection
-        )
+        return Reflector(self._client, resource, kind, sink, project=project, selection=selection)
 
     @property
     def synced(self) -> bool:

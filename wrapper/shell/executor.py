@@ -36,7 +36,6 @@ from wrapper.messages import (
     Result,
     TellUser,
     Wrapper,
-    WrapperGone,
     WrapperKey,
     WriteStatus,
     Written,
@@ -298,6 +297,3 @@ def _changed(decided: Wrapper, now: Wrapper) -> bool:
         or now.status.transition_count != decided.status.transition_count
         or now.contents != decided.contents
     )
-
-
-__all__ = ["Executor", "Leadership", "WrapperGone"]

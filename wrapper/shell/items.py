@@ -6,13 +6,12 @@ reference. So to create it twice creates it once, and one of the same name is ne
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
-from kube.api.errors import ApiError, Conflict, KubeError, NotFound
+from kube.api.errors import ApiError, Conflict, NotFound
 from kube.api.kinds import Kind, Kinds, Served
 from kube.api.reviewed import reviewed_since
 from kube.codec.fields import moment_of
@@ -66,7 +65,7 @@ class Items:
         item = wrapped.items[index]
         served = await self._served(item.api_version, item.kind)
         refusal = _unserved(served, item) or await self._not_allowed(found, item, served)
-        if refusal is not None:
+        if refusal:
             return Refusal(index, f"{item.where}: {refusal}", lasts=True)
         assert served is not None
         meta = found.metadata
