@@ -1,4 +1,4 @@
-"""Held gangs that are stopped after they started: evicted, and suspended again before they are gone.
+"""Held gangs that are stopped after they started: evicted, then suspended before they are gone.
 
 A suspension alone would ask no PodDisruptionBudget, and end the head with the workers.
 """
