@@ -25,6 +25,7 @@ from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import forget_what_is_over
@@ -424,6 +425,7 @@ SUSPEND: tuple[Step, ...] = (
     write_record,
     tell_user,
     fence_gated_pods,
+    take_back_nominations,
     suspend,
 )
 

@@ -58,7 +58,7 @@ def waiting() -> World:
 def placed() -> World:
     """It has its placement, and the resumption is not sent yet."""
     world = new()
-    go_on(world, until=lambda: _is_asked(world, ResumeRayCluster), but=(ResumeRayCluster,))
+    go_on(world, until=lambda: is_asked(world, ResumeRayCluster), but=(ResumeRayCluster,))
     assert "placement" in world.status("a")
     return world
 
@@ -90,7 +90,7 @@ def coming() -> World:
 def gated() -> World:
     """All pods exist, and the releases are not sent yet."""
     world = resumed()
-    go_on(world, until=lambda: _is_asked(world, ReleasePod), but=(ReleasePod,))
+    go_on(world, until=lambda: is_asked(world, ReleasePod), but=(ReleasePod,))
     assert world.gated("a") == 4
     return world
 
@@ -116,7 +116,7 @@ def suspending() -> World:
     world = new()
     made = world._make_pod
     with_injected(world, 1)
-    go_on(world, until=lambda: _is_asked(world, SuspendRayCluster), but=(SuspendRayCluster,))
+    go_on(world, until=lambda: is_asked(world, SuspendRayCluster), but=(SuspendRayCluster,))
     assert phase_of(world) == "Suspending"
     world._make_pod = made  # type: ignore[method-assign]
     return world
@@ -130,7 +130,7 @@ def suspended_again() -> World:
     return world
 
 
-def _is_asked(world: World, kind: type) -> bool:
+def is_asked(world: World, kind: type) -> bool:
     return any(isinstance(each, kind) for each in world.leader.todo)
 
 
