@@ -44,7 +44,6 @@ LONGEST_ASTRAY = 5.0
 """Seconds for which releases wait for the end of nominations that take their room."""
 
 
-
 @dataclass(slots=True)
 class Understood:
     """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.
@@ -309,6 +308,8 @@ class Record:
     writing: bool = False
     replacing: bool = False
     """A write that changes the placement in it is under way."""
+    drops_held: bool = False
+    """The API server has the Gangs' definition (CRD) of a release without held starts."""
     attempts: Attempts = field(default_factory=Attempts)
     urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None
