@@ -7,7 +7,7 @@ while our gate is on.
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -283,7 +283,7 @@ def _count_used(pod: Pod) -> Requests:
 
 
 def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
-    owner = owner_cluster(pod.metadata)
+    owner = _owner(pod.metadata)
     if owner is None:
         return None
     pinned = pinned_node(pod) or ""
@@ -291,9 +291,9 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
     shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
     return Membership(
-        gang=GangKey(pod.metadata.namespace, owner.name),
+        gang=GangKey(pod.metadata.namespace, owner.gang),
         cluster_uid=owner.uid,
-        pod_set=pod_set_of(pod.metadata.labels),
+        pod_set=owner.pod_set,
         replica=replica_of(pod.metadata.labels),
         shape=shape,
         gates=gates,
@@ -303,6 +303,24 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         invalid=invalid,
         told=pod.metadata.annotations.get(names.TOLD, ""),
     )
+
+
+class _Owner(NamedTuple):
+    """The gang of a pod, the uid of the object that it is the gang of, and the pod set."""
+
+    gang: str
+    uid: str
+    pod_set: str
+
+
+def _owner(metadata: ObjectMeta) -> _Owner | None:
+    """Find the gang of a pod: of a RayCluster that is wrapped, the AppWrapper is the gang."""
+    labels = metadata.labels
+    if wrapper := labels.get(names.APP_WRAPPER):
+        uid, pod_set = labels.get(names.APP_WRAPPER_UID, ""), labels.get(names.POD_SET, "")
+        return _Owner(f"{names.APP_WRAPPER_GANG}{wrapper}", uid, pod_set)
+    owner = owner_cluster(metadata)
+    return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
 
 
 def _shape(pod: Pod, profiles: Profiles) -> Shape:

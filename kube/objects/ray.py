@@ -63,6 +63,20 @@ class RayCluster(Slim, frozen=True):
     status: RayClusterStatus = RayClusterStatus()
 
 
+class StandIn(RayCluster, frozen=True):
+    """An AppWrapper in the form of a RayCluster without a head: a worker group is a pod set of it.
+
+    No JSON is read as one, so none can pretend to be one. The template of a group is the pod as its
+    controller creates it, and `min_replicas` how many replicas must start at once. `refused` says
+    why nothing of it can be created, `unforeseeable` why its pods are known only once they exist,
+    and `notices` what its user should know besides.
+    """
+
+    refused: str = ""
+    unforeseeable: str = ""
+    notices: tuple[str, ...] = ()
+
+
 class RayJobSpec(Part, frozen=True):
     """What of a RayJob says how it can be stopped and started again."""
 
