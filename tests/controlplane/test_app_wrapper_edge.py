@@ -395,7 +395,8 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     assert "spec.components[1] (ClusterRole a): template.kind" in said
     assert "a kind whose objects are in a namespace" in said
     assert "spec.components[2] (Secret token): template.metadata.namespace" in said
-    placed = deployment(**{names.OPT_IN: "true"})
+    marked: dict[str, Any] = {names.OPT_IN: "true"}
+    placed = deployment(**marked)
     placed["spec"]["template"]["spec"]["nodeName"] = "n"
     said = place.refused(TENANT, wrapper(placed))
     assert "nodeName" in said
