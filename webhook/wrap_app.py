@@ -128,7 +128,7 @@ class _Rights:
                 faults.append(_fault(each, served))
             else:
                 for access in to_create(served, objects.namespace, each.content):
-                    needed.setdefault(access, each.field)
+                    needed.setdefault(access, each.where)
         if faults:
             return Deny(_UNPROCESSABLE, _joined(faults))
         return await self._refused(objects.user, needed)
@@ -158,7 +158,7 @@ def _fault(found: WrappedObject, served: Served | None) -> str:
         allowed = "a kind whose objects are in a namespace"
     else:
         allowed = "a kind whose objects can be created, read and deleted"
-    return f'{found.field}: "{found.kind}" is not valid; allowed: {allowed}'
+    return f'{found.where}: "{found.kind}" is not valid; allowed: {allowed}'
 
 
 def _joined(said: Iterable[str]) -> str:

@@ -3,56 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from kube.api.kinds import Kind
-from kube.objects.app_wrapper import AppWrapper, AppWrapperSpec
-from kube.objects.base import Slim
+from kube.objects.app_wrapper import AppWrapper
+from kube.wrapped.faults import message_of
+from kube.wrapped.items import read
 
 
 @dataclass(frozen=True, slots=True)
 class WrappedObject:
     """A wrapped object; `content` is its JSON in one spelling, so that equal ones are equal."""
 
-    field: str
+    where: str
     kind: Kind
     content: bytes
 
 
-class _Head(Slim, frozen=True):
-    api_version: str = ""
-    kind: str = ""
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    """What is wrong in an AppWrapper, of all its items."""
+
+    message: str
 
 
-def wrapped_objects(wrapper: AppWrapper) -> tuple[WrappedObject, ...] | str:
-    """Read the wrapped objects of either generation; a text says what is wrong with them."""
-    try:
-        return tuple(
-            _object(*each)
-            for each in _templates(msgspec.json.decode(wrapper.spec, type=AppWrapperSpec))
+def wrapped_objects(wrapper: AppWrapper) -> tuple[WrappedObject, ...] | Faulty:
+    """Read the wrapped objects of either generation, unless anything is wrong with them."""
+    wrapped = read(wrapper)
+    if wrapped.faults:
+        return Faulty(message_of(wrapped.faults))
+    return tuple(
+        WrappedObject(
+            each.where,
+            Kind(each.api_version, each.kind),
+            msgspec.json.encode(each.found, order="sorted"),
         )
-    except msgspec.ValidationError as error:
-        return f"spec: {error}"
-
-
-def _templates(spec: AppWrapperSpec) -> list[tuple[str, msgspec.Raw]]:
-    components = [
-        (f"spec.components[{index}].template", each.template)
-        for index, each in enumerate(spec.components)
-    ]
-    items = spec.resources.generic_items if spec.resources else ()
-    generic = [
-        (f"spec.resources.GenericItems[{index}].generictemplate", each.generic_template)
-        for index, each in enumerate(items)
-    ]
-    return components + generic
-
-
-def _object(field: str, template: msgspec.Raw) -> WrappedObject:
-    head = msgspec.json.decode(template, type=_Head)
-    content: Any = msgspec.json.decode(template)
-    return WrappedObject(
-        field, Kind(head.api_version, head.kind), msgspec.json.encode(content, order="sorted")
+        for each in wrapped.items
     )

@@ -26,7 +26,7 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.user import LONGEST, User, write_user
 from webhook.review import ALLOW, NAME, Allow, BadReview, Deny, Request, read_request, unexpected
-from webhook.wrapped_objects import WrappedObject, wrapped_objects
+from webhook.wrapped_objects import Faulty, WrappedObject, wrapped_objects
 
 ACTIVE: Final = frozenset(("Resuming", "Running", "Suspending", "Resetting"))
 """Phases in which wrapped objects exist, or may."""
@@ -192,14 +192,14 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
         )
         return _wrong("spec", f"other items in phase {phase}", allowed)
     before = wrapped_objects(old.wrapper)
-    return _objects(review, new, () if isinstance(before, str) else before)
+    return _objects(review, new, () if isinstance(before, Faulty) else before)
 
 
 def _objects(review: WrapReview, new: Seen, before: Collection[WrappedObject]) -> Judged:
     """Return the wrapped objects that were not there before; all faults are said at once."""
     found = wrapped_objects(new.wrapper)
-    if isinstance(found, str):
-        return Deny(_UNPROCESSABLE, found)
+    if isinstance(found, Faulty):
+        return Deny(_UNPROCESSABLE, found.message)
     known = {each.content for each in before}
     added = tuple(each for each in found if each.content not in known)
     return Objects(review.user, review.namespace, added)

@@ -26,7 +26,7 @@ TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
-APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: names are used again
+APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
 CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need
 MANAGED_BY = "muster.dev/app-wrapper"  # spec.managedBy of AppWrappers that Muster takes care of

@@ -50,12 +50,14 @@ class Place:
         self.name = name
         self.cluster.create_namespace(name)
         self._bind(TENANT, "admin")
-        self._bind(POOR, "muster-app-wrapper-edit")
+        for role in ("view", "edit"):
+            self._bind(POOR, f"muster-app-wrapper-{role}")
         # The role is filled in by a controller.
         wait_until(lambda: self._may(TENANT), "the tenant to have its rights")
 
     def _bind(self, user: str, role: str) -> None:
-        self.kubectl("create", "rolebinding", user, f"--clusterrole={role}", f"--user={user}")
+        name = f"{user}-{role}"
+        self.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--user={user}")
 
     def _may(self, user: str) -> bool:
         asked = ("auth", "can-i", "create", "appwrappers.workload.codeflare.dev", f"--as={user}")
@@ -325,7 +327,9 @@ def test_the_api_server_takes_the_whole_component(muster: Muster, tmp_path: Path
     overlay.mkdir()
     parts = {"resources": ["../manifests/base"], "components": ["../manifests/app-wrapper"]}
     (overlay / "kustomization.yaml").write_text(json.dumps(parts))
-    said = muster.cluster.kubectl("apply", "--dry-run=server", "-k", str(overlay))
+    # The rights and configurations of the fixture were applied by another manager.
+    taking = ("apply", "--server-side", "--force-conflicts", "--dry-run=server")
+    said = muster.cluster.kubectl(*taking, "-k", str(overlay))
     assert "validatingwebhookconfiguration.admissionregistration.k8s.io/muster-app-wrapper" in said
 
 
@@ -369,7 +373,7 @@ def test_a_user_wraps_only_what_the_user_may_create(place: Place) -> None:
     said = place.refused(POOR, wrapper(config_map(), deployment()))
     assert f'user "{POOR}" cannot wrap this' in said
     assert "create configmaps in namespace" in said
-    assert "spec.components[1].template needs the right to create deployments.apps" in said
+    assert "spec.components[1] (Deployment web) needs the right to create deployments.apps" in said
 
     own = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -385,10 +389,20 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
         "metadata": {"name": "a"},
     }
     unknown = {"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}}
-    said = place.refused(TENANT, wrapper(config_map(), cluster_role))
+    secret: Json = {"apiVersion": "v1", "kind": "Secret"}
+    secret["metadata"] = {"name": "token", "namespace": "kube-system"}
+    said = place.refused(TENANT, wrapper(config_map(), cluster_role, secret))
+    assert "spec.components[1] (ClusterRole a): template.kind" in said
     assert "a kind whose objects are in a namespace" in said
+    assert "spec.components[2] (Secret token): template.metadata.namespace" in said
+    marked: dict[str, Any] = {names.OPT_IN: "true"}
+    placed = deployment(**marked)
+    placed["spec"]["template"]["spec"]["nodeName"] = "n"
+    said = place.refused(TENANT, wrapper(placed))
+    assert "nodeName" in said
+    assert names.OPT_IN in said
     said = place.refused(TENANT, wrapper(config_map(), unknown))
-    assert "spec.components[1].template" in said
+    assert "spec.components[1] (Unheard a)" in said
     assert "Unheard of example.com/v1" in said
 
 
