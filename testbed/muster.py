@@ -55,6 +55,7 @@ class Muster:
     webhook_health: int
     coordinators: list[Process] = field(default_factory=list)
     coordinator_health: list[int] = field(default_factory=list)
+    wrappers: list[Process] = field(default_factory=list)
 
     def start_coordinator(
         self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
@@ -77,6 +78,26 @@ class Muster:
         )
         self.coordinators.append(process)
         self.coordinator_health.append(port)
+        return process
+
+    def start_wrapper(
+        self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a replica of what creates the objects of AppWrappers, where there are any."""
+        number, port = len(self.wrappers), self.cluster.ports.allocate()
+        own = self.cluster.service_account_kubeconfig(NAMESPACE, "muster-wrapper")
+        name = f"wrapper-{number}"
+        chosen = {
+            "KUBECONFIG": str(kubeconfig or own),
+            "IDENTITY": name,
+            "LISTEN_PORT": str(port),
+            **ELECTION_PACE,
+            **(settings or {}),
+        }
+        environment = _environment("MUSTER_WRAPPER_", chosen)
+        process = self.cluster.spawn(name, [sys.executable, "-m", "wrapper"], environment)
+        self.wrappers.append(process)
+        _wait_ready(process, port)
         return process
 
     def wait_ready(self) -> None:

@@ -32,6 +32,22 @@ USED: dict[str, Rights] = {
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get", "patch"},
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): {"get", "patch"},
     },
+    # wrapper/shell
+    "wrapper": {
+        ("workload.codeflare.dev", "appwrappers"): {"get", "list", "watch"},
+        ("mcad.ibm.com", "appwrappers"): {"get", "list", "watch"},
+        ("workload.codeflare.dev", "appwrappers/status"): {"patch"},
+        ("mcad.ibm.com", "appwrappers/status"): {"patch"},
+        ("workload.codeflare.dev", "appwrappers/finalizers"): {"update"},
+        ("mcad.ibm.com", "appwrappers/finalizers"): {"update"},
+        ("muster.dev", "gangs"): {"get", "list", "watch"},
+        ("", "pods"): {"list", "watch"},
+        ("", "events"): {"create", "patch"},
+        ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"},
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): {"get"},
+        ("coordination.k8s.io", "leases"): {"create", "get", "patch"},
+    },
     "coordinator": {
         ("workload.codeflare.dev", "appwrappers"): {"get", "list", "watch"},
         ("mcad.ibm.com", "appwrappers"): {"get", "list", "watch"},

@@ -1,7 +1,7 @@
 """An API server in memory, as far as the wrapper can tell, that can be killed at any request.
 
-It checks what must hold at every request: objects are created only while the AppWrapper says so, and
-deleted only after it says so.
+It checks what must hold at every request: objects are created only while the AppWrapper says so,
+and deleted only after it says so.
 """
 
 import copy
@@ -212,10 +212,11 @@ def _as(as_: Any, obj: Json) -> Any:
 
 
 def _parsed(path: str) -> tuple[str, str, str]:
-    parts = path.split("?")[0].strip("/").split("/")
+    parts = path.split("?", maxsplit=1)[0].strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     parts = parts[2:] if parts and parts[0] == "namespaces" else parts
-    return (*parts, "", "")[:3]
+    plural, name, subresource = [*parts, "", ""][:3]
+    return plural, name, subresource
 
 
 def _groups(path: str) -> Iterator[Json]:

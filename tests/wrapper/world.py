@@ -143,9 +143,7 @@ class World:
     def _make_pod(self, job: Json) -> None:
         meta = job["spec"]["template"]["metadata"]
         name = f"{job['metadata']['name']}-0"
-        self.api.put(
-            "pods", {"metadata": {"name": name, **meta}, "status": {"phase": "Pending"}}
-        )
+        self.api.put("pods", {"metadata": {"name": name, **meta}, "status": {"phase": "Pending"}})
 
     # --- the coordinator ------------------------------------------------------------------------
 
@@ -155,7 +153,7 @@ class World:
         gang = f"{names.APP_WRAPPER_GANG}{name}"
         before = self.api.objects.get(("gangs", gang))
         known = {"uid": before["metadata"]["uid"]} if before else {}
-        placement = {"placement": {"podSets": []}} if placed else {}
+        placement: Json = {"placement": {"podSets": []}} if placed else {}
         self.api.put(
             "gangs",
             {
@@ -218,9 +216,7 @@ def _event(kind: str, key: tuple[str, str], obj: Json) -> Event | None:
             wrapper = wrapper_of(msgspec.json.decode(body, type=AppWrapper), API_VERSION)
             if wrapper is None:
                 return None
-            return (
-                WrapperSeen(wrapper) if seen else WrapperGone(wrapper.key, wrapper.metadata.uid)
-            )
+            return WrapperSeen(wrapper) if seen else WrapperGone(wrapper.key, wrapper.metadata.uid)
         case "gangs":
             signal = signal_of(msgspec.json.decode(body, type=WrappedGang))
             assert signal is not None
@@ -261,7 +257,9 @@ def codeflare(*items: Json, name: str = "aw", **more: Any) -> Json:
 def mcad(*items: Json, name: str = "aw", completion: str = "", **more: Any) -> Json:
     """An AppWrapper of MCAD's generation."""
     ends = {"completionstatus": completion} if completion else {}
-    entries = [{"generictemplate": copy.deepcopy(i), **(ends if i["kind"] == "Job" else {})} for i in items]
+    entries = [
+        {"generictemplate": copy.deepcopy(i), **(ends if i["kind"] == "Job" else {})} for i in items
+    ]
     return _wrapper(name, {"resources": {"GenericItems": entries}, **more})
 
 
