@@ -93,7 +93,7 @@ def test_pods_of_a_stateful_set_come_one_by_one_unless_it_says_otherwise(
 
 def test_jobs_that_wait_for_others_start_later() -> None:
     inner = {"spec": {"template": template()}}
-    jobs = [{"name": name, "template": inner} for name in "ab"]
+    jobs: list[Json] = [{"name": name, "template": inner} for name in "ab"]
     jobs.append({"name": "c", "template": inner, "dependsOn": [{"name": "a"}]})
     made_of = obj("jobset.x-k8s.io/v1alpha2", "JobSet", "js", spec={"replicatedJobs": jobs})
     assert [each.minimum for each in read(codeflare(made_of)).items[0].pod_sets] == [1, 1, 0]
