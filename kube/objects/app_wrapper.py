@@ -155,8 +155,8 @@ class AppWrapperStatus(Part, frozen=True, omit_defaults=True):
     """What is known of an AppWrapper, in the words of its generation.
 
     `phase` is written before anything is created or deleted, whatever the generation.
-    `phase_since`, `transition_count`, `reason` and `message` are Muster's own: when the phase began,
-    how often it changed, and why an AppWrapper is as it is.
+    `phase_since`, `transition_count`, `reason` and `message` are Muster's own: when the phase
+    began, how often it changed, and why an AppWrapper is as it is.
     """
 
     phase: str = ""

@@ -63,7 +63,7 @@ class WrappedPodSet:
 
     `path` is where in the object the template is, empty where the object is itself the pod. It is
     None where only sizes are declared: such pods cannot be labelled, and come ungated. `in_order`,
-    `ray` and `later` are those of `kinds.PodsOfKind`.
+    `ray`, `completions` and `later` are those of `kinds.PodsOfKind`.
     """
 
     name: str
@@ -73,6 +73,7 @@ class WrappedPodSet:
     hosts: int = 1
     ray: Path | None = None
     in_order: bool = False
+    completions: int | None = None
     later: tuple[str, ...] = ()
 
 
@@ -300,7 +301,8 @@ def _with_minimum(found: _Found, spec: AppWrapperSpec) -> Iterator[Item]:
     for item in found.items:
         sets = []
         for each in item.pod_sets:
-            minimum = _whole_replicas(min(left, each.count), each) if asked else each.minimum
+            most = each.minimum if each.in_order else each.count
+            minimum = _whole_replicas(min(left, most), each) if asked else each.minimum
             left = max(left - minimum, 0)
             sets.append(replace(each, minimum=minimum))
         yield replace(item, pod_sets=tuple(sets))
@@ -367,6 +369,7 @@ def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     whole, conflicts = with_infos(entry.where, template, declared or paths, infos)
     found.faults += [*reading.faults, *conflicts, *_smuggled_infos(entry)]
     sets = tuple(_named(each, found.names, kind, name) for each in pods)
+    found.notices += _in_order(entry.where, sets)
     item = entry.item
     found.items.append(
         Item(
@@ -382,6 +385,14 @@ def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     )
 
 
+def _in_order(where: str, sets: Iterable[WrappedPodSet]) -> Iterator[str]:
+    for each in sets:
+        if each.in_order and each.minimum < each.count:
+            pods = f"{each.count} pods of {each.name}"
+            said = f"{each.minimum} of the {pods} can start at once: the others wait for them"
+            yield f"{where}: {said if each.minimum else f'the {pods} wait for those of others'}"
+
+
 def _named(pods: PodsOfKind, given: PodSetNames, kind: str, name: str) -> WrappedPodSet:
     return WrappedPodSet(
         given.name(kind, name, pods.part),
@@ -391,6 +402,7 @@ def _named(pods: PodsOfKind, given: PodSetNames, kind: str, name: str) -> Wrappe
         pods.hosts,
         pods.ray,
         in_order=pods.in_order,
+        completions=pods.completions,
         later=pods.later,
     )
 

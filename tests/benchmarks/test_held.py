@@ -2,7 +2,8 @@
 
 import json
 
-from benchmarks.held import GANGS, GATED, HELD, Waiting, bodies, rows
+from benchmarks.backlog import GANGS
+from benchmarks.held import GATED, HELD, Waiting, bodies, rows
 from kube.objects import names
 
 

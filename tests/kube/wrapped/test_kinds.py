@@ -78,12 +78,44 @@ def test_the_template_of_a_pod_is_the_pod_itself() -> None:
     assert pod_set(deployment()).path == ("spec", "template")
 
 
-@pytest.mark.parametrize(("policy", "in_order"), [(None, True), ("Parallel", False)])
-def test_pods_of_a_stateful_set_come_in_order_unless_it_says_otherwise(
-    policy: str | None, in_order: bool
+@pytest.mark.parametrize(("policy", "least"), [(None, 1), ("Parallel", 3)])
+def test_pods_of_a_stateful_set_come_one_by_one_unless_it_says_otherwise(
+    policy: str | None, least: int
 ) -> None:
-    spec = {"replicas": 2, "template": template(), "podManagementPolicy": policy}
-    assert pod_set(obj("apps/v1", "StatefulSet", "web", spec=spec)).in_order is in_order
+    """A gang must not wait for pods that wait for it."""
+    spec = {"replicas": 3, "template": template(), "podManagementPolicy": policy}
+    made_of = obj("apps/v1", "StatefulSet", "web", spec=spec)
+    for found in (codeflare(made_of), mcad(mcad_item(made_of), schedulingSpec={"minAvailable": 3})):
+        wrapped = read(found)
+        assert [(each.minimum, each.count) for each in wrapped.items[0].pod_sets] == [(least, 3)]
+        assert bool(wrapped.notices) is (policy is None)
+
+
+def test_jobs_that_wait_for_others_start_later() -> None:
+    inner = {"spec": {"template": template()}}
+    jobs: list[Json] = [{"name": name, "template": inner} for name in "ab"]
+    jobs.append({"name": "c", "template": inner, "dependsOn": [{"name": "a"}]})
+    made_of = obj("jobset.x-k8s.io/v1alpha2", "JobSet", "js", spec={"replicatedJobs": jobs})
+    assert [each.minimum for each in read(codeflare(made_of)).items[0].pod_sets] == [1, 1, 0]
+    made_of["spec"]["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
+    wrapped = read(codeflare(made_of))
+    assert [each.minimum for each in wrapped.items[0].pod_sets] == [1, 0, 0]
+    assert wrapped.notices[0] == (
+        "spec.components[0] (JobSet js): the 1 pods of js.b wait for those of others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("made_of", "completions"),
+    [
+        (job(parallelism=2, completions=5), 5),
+        (job(parallelism=2), 2),
+        (obj("v1", "Pod", "p", spec=pod_spec()), 1),
+        (deployment(), None),
+    ],
+)
+def test_pods_that_succeed_are_not_made_again(made_of: Json, completions: int | None) -> None:
+    assert pod_set(made_of).completions == completions
 
 
 def test_a_job_set_has_a_pod_set_for_each_of_its_jobs() -> None:
