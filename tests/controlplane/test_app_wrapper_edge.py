@@ -36,7 +36,8 @@ MCAD = names.MCAD_V1BETA1
 def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
     """A cluster in which the webhook takes care of AppWrappers."""
     users: Mapping[str, tuple[str, ...]] = {TENANT: ("team",), POOR: ()}
-    options = Options(kwok=False, scheduler=False, users=users)
+    mcad = tuple((APP_WRAPPER / "crds-mcad").glob("*.yaml"))
+    options = Options(kwok=False, scheduler=False, users=users, crds=mcad)
     directory = tmp_path_factory.mktemp("edge") / "root"
     with Cluster.start(directory, with_app_wrappers(options)) as cluster:
         yield start_muster(cluster, coordinators=0, app_wrappers="All")

@@ -211,6 +211,15 @@ def test_what_is_no_appwrapper_is_no_review(request_: Json) -> None:
     assert isinstance(found, BadReview)
 
 
+@pytest.mark.parametrize("depth", [150, 250, 900, 5_000])
+def test_deep_nesting_is_refused_and_never_an_error(depth: int) -> None:
+    deep = orjson.dumps(review_of(wrapper({**config_map(), "deep": "?"}, note=JOES_NOTE)))
+    body = deep.replace(b'"?"', b"[" * depth + b"]" * depth)
+    found = read_wrap_review(body)
+    answer = found if isinstance(found, BadReview) else judge(found, ALL)
+    assert isinstance(answer, Objects if depth < 200 else Deny | BadReview)
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
