@@ -173,8 +173,9 @@ def test_one_that_is_faulty_can_still_be_let_go() -> None:
 
 
 def test_an_edit_brings_no_fault_beside_the_items_either() -> None:
-    old, wrong = wrapper(config_map(), note=JOES_NOTE), {"schedulingSpec": {"minAvailable": -1}}
-    found = edited(wrapper(config_map(), note=JOES_NOTE, **wrong), old)
+    old = wrapper(config_map(), note=JOES_NOTE)
+    new = wrapper(config_map(), note=JOES_NOTE, schedulingSpec={"minAvailable": -1})
+    found = edited(new, old)
     assert isinstance(found, Deny)
     assert "minAvailable" in found.message
 
