@@ -23,7 +23,8 @@ ADMISSION_WAIT = Histogram(
 )
 WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "outcome"])
 NOMINATIONS_FORBIDDEN = Gauge(
-    "muster_nominations_forbidden", "1 while the leader may not patch pods/status, and nominates no pod"
+    "muster_nominations_forbidden",
+    "1 while the leader may not patch pods/status, and nominates no pod",
 )
 AVOIDED = Gauge(
     "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"

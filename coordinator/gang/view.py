@@ -214,12 +214,12 @@ class Nominating:
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
     under way (uid -> node), of which `taking_back` end a nomination; `most` of either may be, and
-    `crowded` says that others wait for those. `held_up_since` is since
-    when none of the gang was released, of which `released` pods are, and since when it is `in_line`
-    for its turn or not; `next_at` is when time alone has something to be written. `astray` are the nodes to which pods are nominated that should not
-    be, with the time until which nothing is released there. `planned_to` are the nodes to which
-    pods are nominated for a plan, `withheld` those of the plan to which they are not, for gangs
-    reserve room there; `moves` are those of the plan.
+    `crowded` says that others wait for those. `held_up_since` is since when none of the gang was
+    released, of which `released` pods are, and since when it is `in_line` for its turn or not;
+    `next_at` is when time alone has something to be written. `astray` are the nodes to which pods
+    are nominated that should not be, with the time until which nothing is released there.
+    `planned_to` are the nodes to which pods are nominated for a plan, `withheld` those of the plan
+    to which they are not, for gangs reserve room there; `moves` are those of the plan.
     """
 
     held_up_since: float | None = None

@@ -118,7 +118,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     may_stand = _may_stand(look, right)
     state.go_astray(frozenset(_astray(look, may_stand)), look.now)
     state.begin_writes(len(look.pods))
-    first = nominated_first(view.survey.standing) if right else set()
+    awaited = nominated_first(view.survey.standing) if right else set()
     for pod in look.pods:
         if not pod.gated or pod.uid in state.inflight:
             continue
@@ -128,8 +128,8 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
         state.aim(pod.uid, may_stand.get(pod.uid) or right.get(pod.uid, ""))
         if not state.may_write(pod.uid, node, look.now):
             continue
-        is_new = node not in ("", pod.nominated_to) and pod.uid not in first
-        if is_new and not _keeps_pace(look):
+        at_leisure = node not in ("", pod.nominated_to) and pod.uid not in awaited
+        if at_leisure and not _keeps_pace(look):
             continue
         state.ask(pod.uid, node, look.now)
         assert pod.raw is not None
@@ -137,6 +137,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
 
 
 def _keeps_pace(look: Look) -> bool:
+    """Whether one more pod may be nominated in this second, of whichever gang."""
     pace = look.scene.pace
     if pace.spend(look.now):
         return True

@@ -88,7 +88,7 @@ from scheduling.model.gang import GangKey
 log = structlog.get_logger()
 
 _NO_RIGHT_TO_NOMINATE = (
-    "grant patch on pods/status to the coordinator's account (manifests/base/coordinator-rbac.yaml), "
+    "grant patch on pods/status to the coordinator (manifests/base/coordinator-rbac.yaml), "
     "or set MUSTER_COORDINATOR_GUARD to Extender or None"
 )
 
@@ -372,7 +372,9 @@ class Executor:
     def _note_right(self, error: KubeError | None) -> None:
         """Say once that no pod can be nominated, and what helps; note when that is over."""
         if error is not None and not self._forbidden:
-            log.warning("nominations may not be written", error=str(error), remedy=_NO_RIGHT_TO_NOMINATE)
+            log.warning(
+                "nominations may not be written", error=str(error), remedy=_NO_RIGHT_TO_NOMINATE
+            )
         self._forbidden = error is not None
         NOMINATIONS_FORBIDDEN.set(self._forbidden)
 

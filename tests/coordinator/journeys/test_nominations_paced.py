@@ -109,7 +109,7 @@ def test_gangs_that_stand_in_the_line_for_long_are_nominated(
 def test_a_gang_in_the_line_that_lost_its_room_is_nominated_after_a_moment() -> None:
     world = burst(Guard.NOMINATION)
     last = GangKey(TEAM, f"g{GANGS - 1}")
-    [where] = {node for node in placed_on(world, last)}
+    [where] = placed_on(world, last)
     world.create(node("spare", cpu=3))
     world.create(other_pod("filler", where))
     leader = world.leader

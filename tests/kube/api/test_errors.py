@@ -67,14 +67,16 @@ def _closing(*reasons: str | None) -> errors.ApiError:
     return errors.error_from_response(403, json.dumps(said).encode(), {})
 
 
+NO_RIGHT = (
+    'pods "a" is forbidden: User "system:serviceaccount:muster-system:muster-coordinator" '
+    'cannot patch resource "pods/status" in API group "" in the namespace "team"'
+)
+
+
 @pytest.mark.parametrize(
     ("text", "of_role"),
     [
-        (
-            'pods "a" is forbidden: User "system:serviceaccount:muster-system:muster-coordinator" '
-            'cannot patch resource "pods/status" in API group "" in the namespace "team"',
-            True,
-        ),
+        (NO_RIGHT, True),
         ('admission webhook "guard.example.com" denied the request: no', False),
         ('pods "a" is forbidden: ValidatingAdmissionPolicy "p" denied request: no', False),
     ],
