@@ -9,7 +9,7 @@ from coordinator.gang.nominations import FORBIDDEN_FOR, PER_SECOND, Guard, Pace
 from coordinator.gang.start_window import UNDER_WAY
 from coordinator.gang.view import CALM, FIRST_MOVE_PAUSE, LONGEST_MOVE_PAUSE, PlanMoves
 from coordinator.messages.actions import NominatePod, ReleasePod
-from coordinator.messages.events import NominationEnded
+from coordinator.messages.events import NominationEnded, SchedulerSeen
 from coordinator.reconcile.nominations import PAUSE, PAUSE_IN_LINE
 from kube.objects import names
 from scheduling.model.gang import GangKey
@@ -162,6 +162,34 @@ def test_no_more_than_so_many_nominations_are_asked_for_in_a_second(
     assert len(nominations(world)) == 20
     pass_time(world, 1.0)
     assert len(nominations(world)) == UNDER_WAY * (WORKERS + 1)
+
+
+def test_no_release_waits_for_its_turn_among_the_nominations_of_all_gangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "PER_SECOND", 0)
+    monkeypatch.setattr(rules, "FIRST_RELEASES", 0)
+    world = guarded(node("n1", cpu=64))
+    world.create(gang_of("a", 5))
+    world.settle()
+    assert len(nominations(world)) == 6
+    assert world.bound("a") == {"n1": 6}
+
+
+def test_another_kube_scheduler_is_told_of_all_nominations_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("coordinator.gang.start_window.SLACK", 1000.0)
+    world = burst(Guard.NOMINATION)
+    pass_time(world, PAUSE)
+    leader = world.leader
+    leader.act_all_but(ReleasePod)
+    asked = len(nominations(world))
+    assert asked == UNDER_WAY * (WORKERS + 1)
+    monkeypatch.setattr(rules, "PER_SECOND", 0)
+    pass_time(world, 1.0)
+    leader.handle([SchedulerSeen("another")])
+    assert len(nominations(world)) == 2 * asked
 
 
 def test_a_pace_counts_anew_each_second() -> None:
