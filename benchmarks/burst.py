@@ -61,6 +61,8 @@ class Burst:
     cpu: dict[str, float]
     cpu_until_quiet: dict[str, float]
     reconciles: float
+    nominated: int = 0
+    """Pods that were seen nominated."""
 
     @property
     def cpu_sum(self) -> float:
@@ -92,7 +94,9 @@ def measure_queues(runs: int) -> Outcome:
 def measure_nominations(runs: int) -> Outcome:
     """Bursts with the guard Nomination and with none in turn."""
     found = _bursts(runs, (UNGUARDED, NOMINATING))
-    return Outcome(list(nomination_rows(found)), _cpu_tables(found))
+    counts = ", ".join(str(run.nominated) for run in found[NOMINATING])
+    note = f"pods nominated in each burst of {GANGS * SIZE.pods}: {counts}"
+    return Outcome(list(nomination_rows(found)), _cpu_tables(found), [note])
 
 
 def nomination_rows(found: Found) -> Iterator[Row]:
@@ -200,7 +204,8 @@ def _timed(on: Plane, watch: PodWatch, manifests: Sequence[bytes]) -> Burst:
     bound, running = max(pod.bound for pod in seen), max(pod.running for pod in seen)
     wait_quiet(on.cluster)
     reconciles = Reconciles.so_far(on.cluster).since(looked).count / len(manifests)
-    return Burst(bound - began, running - began, used, meter.used(), reconciles)
+    nominated = sum(pod.nominated > 0 for pod in seen)
+    return Burst(bound - began, running - began, used, meter.used(), reconciles, nominated)
 
 
 def create_all(api: Api, manifests: Sequence[bytes]) -> None:
