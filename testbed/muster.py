@@ -41,7 +41,7 @@ def with_muster(options: Options | None = None) -> Options:
 
 
 def with_app_wrappers(options: Options | None = None) -> Options:
-    """The options with the CRDs of Muster and of AppWrapper added."""
+    """The options with the CRDs of Muster and of AppWrapper added, but for that of mcad.ibm.com."""
     chosen = with_muster(options)
     return replace(chosen, crds=(*chosen.crds, *sorted((APP_WRAPPER / "crds").glob("*.yaml"))))
 

@@ -183,8 +183,10 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
         return _wrong_note("it stays as it was when the AppWrapper was created")
     if new.managed_by != old.managed_by and {new.managed_by, old.managed_by} & {*taken}:
         return _wrong("spec.managedBy", new.managed_by, f'"{old.managed_by}", as before')
-    if new.managed_by not in taken or _items(new.spec) == _items(old.spec):
+    if new.managed_by not in taken:
         return ALLOW
+    if _items(new.spec) == _items(old.spec):
+        return _other_fields(new, old)
     phase = old.wrapper.status.phase
     if phase in ACTIVE:
         allowed = (
@@ -193,6 +195,14 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
         return _wrong("spec", f"other items in phase {phase}", allowed)
     before = wrapped_objects(old.wrapper)
     return _objects(review, new, () if isinstance(before, Faulty) else before)
+
+
+def _other_fields(new: Seen, old: Seen) -> Judged:
+    """Refuse a fault that an edit brings; one that was there must not keep others from change."""
+    found = wrapped_objects(new.wrapper)
+    if isinstance(found, Faulty) and not isinstance(wrapped_objects(old.wrapper), Faulty):
+        return Deny(_UNPROCESSABLE, found.message)
+    return ALLOW
 
 
 def _objects(review: WrapReview, new: Seen, before: Collection[WrappedObject]) -> Judged:

@@ -94,7 +94,8 @@ def _files() -> Iterator[tuple[str, str]]:
         ("crds/gangqueues.yaml", gang_queue_crd),
         # Apart: others define these too, and theirs must not be replaced unasked.
         ("app-wrapper/crds/codeflare.yaml", codeflare_crd),
-        ("app-wrapper/crds/mcad.yaml", mcad_crd),
+        # With both, kubectl takes `appwrapper` for the one of mcad.ibm.com.
+        ("app-wrapper/crds-mcad/mcad.yaml", mcad_crd),
     ]
     for path, define in definitions:
         text = yaml.dump(define(), Dumper=_PlainDumper, sort_keys=False, width=100)

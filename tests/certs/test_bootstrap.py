@@ -226,7 +226,7 @@ async def test_a_secret_that_cannot_be_used_is_named_and_kept(
 
 async def test_a_secret_for_another_service_is_named(cluster: Cluster, client: Client) -> None:
     await bootstrap(client, TARGET, NOW)
-    other = Target("muster-system", "other", "muster-webhook-tls", "muster-webhook")
+    other = Target("muster-system", "other", "muster-webhook-tls", ("muster-webhook",))
     with pytest.raises(BootstrapError, match="is not for other"):
         await bootstrap(client, other, NOW)
 

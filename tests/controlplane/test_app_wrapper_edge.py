@@ -36,7 +36,8 @@ MCAD = names.MCAD_V1BETA1
 def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
     """A cluster in which the webhook takes care of AppWrappers."""
     users: Mapping[str, tuple[str, ...]] = {TENANT: ("team",), POOR: ()}
-    options = Options(kwok=False, scheduler=False, users=users)
+    mcad = tuple((APP_WRAPPER / "crds-mcad").glob("*.yaml"))
+    options = Options(kwok=False, scheduler=False, users=users, crds=mcad)
     directory = tmp_path_factory.mktemp("edge") / "root"
     with Cluster.start(directory, with_app_wrappers(options)) as cluster:
         yield start_muster(cluster, coordinators=0, app_wrappers="All")
@@ -422,8 +423,17 @@ def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:
 def test_without_the_webhook_appwrappers_wait_and_nothing_else(
     place: Place, muster: Muster
 ) -> None:
+    place.send(TENANT, wrapper(config_map(), name="before"))
     muster.webhook.stop()
     try:
+        # Labels and finalizers may change, so that it can be deleted; the note and the items not.
+        place.kubectl("label", "aw", "before", "a=b")
+        for changed in (f"{names.CREATED_BY}=x", f"{names.CREATED_BY}-"):
+            with pytest.raises(TestbedError, match=r"(note|judge)\.muster\.dev"):
+                place.kubectl("annotate", "--overwrite", "aw", "before", changed)
+        edited = wrapper(config_map("other"), name="before")
+        assert "judge.muster.dev" in place.refused(TENANT, edited, "apply")
+        place.kubectl("delete", "aw", "before", "--cascade=foreground")
         assert "note.muster.dev" in place.refused(TENANT, wrapper(config_map()))
         place.send(TENANT, config_map())
     finally:

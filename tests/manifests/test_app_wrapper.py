@@ -1,5 +1,6 @@
 """The component for AppWrappers grants what is used, and a base without it grants none of it."""
 
+import re
 from typing import Any
 
 import click
@@ -74,8 +75,7 @@ def test_the_component_names_every_file_and_not_the_definitions() -> None:
     assert found["kind"] == "Component"
     assert {*found["resources"]} == files
     assert found["patches"] == [{"path": "settings.yaml"}]
-    (crds,) = documents(HERE / "crds" / "Kustomization")
-    assert {*crds["resources"]} == {path.name for path in (HERE / "crds").glob("*.yaml")}
+    assert [path.name for path in (HERE / "crds").iterdir()] == ["codeflare.yaml"]
 
 
 def test_the_base_knows_nothing_of_appwrappers() -> None:
@@ -106,7 +106,11 @@ def test_appwrappers_of_all_versions_are_reviewed_everywhere(name: str) -> None:
         # Not the status, which controllers write.
         assert (rule["resources"], rule["operations"]) == (["appwrappers"], ["CREATE", "UPDATE"])
     # No namespace is left out, nor any object: what is not reviewed names any creator.
-    assert not {"namespaceSelector", "objectSelector", "matchConditions"} & {*found}
+    assert not {"namespaceSelector", "objectSelector"} & {*found}
+    (condition,) = found["matchConditions"]
+    assert condition["expression"].startswith("request.operation == 'CREATE' ||")
+    noted = set(re.findall(r"muster\.dev/[a-z-]+", condition["expression"]))
+    assert noted == {names.CREATED_BY}
     assert (found["failurePolicy"], found["matchPolicy"]) == ("Fail", "Equivalent")
     assert Settings().rights_deadline_seconds < found["timeoutSeconds"] <= 10
 

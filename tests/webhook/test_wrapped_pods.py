@@ -57,7 +57,8 @@ class Known:
         self._known = {KEY: wrapper, CLUSTER: cluster}
 
     def find(self, key: Key) -> Marks | Gone | None:
-        return self._known.get(key, NOTHING)
+        other = None if isinstance(key, AppWrapperKey) else NOTHING
+        return self._known.get(key, other)
 
 
 def pod(name: str = "plain", **labels: str) -> Json:

@@ -172,6 +172,14 @@ def test_one_that_is_faulty_can_still_be_let_go() -> None:
     assert edited({**broken, "metadata": {**broken["metadata"], "labels": {}}}, broken) is ALLOW
 
 
+def test_an_edit_brings_no_fault_beside_the_items_either() -> None:
+    old = wrapper(config_map(), note=JOES_NOTE)
+    new = wrapper(config_map(), note=JOES_NOTE, schedulingSpec={"minAvailable": -1})
+    found = edited(new, old)
+    assert isinstance(found, Deny)
+    assert "minAvailable" in found.message
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [(OTHER, {}), ({}, OTHER), (OTHER, {"managedBy": names.MANAGED_BY})],
@@ -209,6 +217,15 @@ def test_other_requests_are_let_through(request_: Json) -> None:
 def test_what_is_no_appwrapper_is_no_review(request_: Json) -> None:
     found = read_wrap_review(orjson.dumps(review_of(wrapper(config_map()), **request_)))
     assert isinstance(found, BadReview)
+
+
+@pytest.mark.parametrize("depth", [150, 250, 900, 5_000])
+def test_deep_nesting_is_refused_and_never_an_error(depth: int) -> None:
+    deep = orjson.dumps(review_of(wrapper({**config_map(), "deep": "?"}, note=JOES_NOTE)))
+    body = deep.replace(b'"?"', b"[" * depth + b"]" * depth)
+    found = read_wrap_review(body)
+    answer = found if isinstance(found, BadReview) else judge(found, ALL)
+    assert isinstance(answer, Objects if depth < 200 else Deny | BadReview)
 
 
 JSON = st.recursive(
