@@ -19,6 +19,7 @@ from kube.codec.fields import moment_of
 from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
 from kube.wrapped.retries import may_retry
+from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, Moment, Wrapper
 from wrapper.view import PodCounts, Progress
@@ -156,13 +157,13 @@ def next_step(look: Look) -> Step:
 
 
 def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
-    """Say whether the coordinator has placed this very AppWrapper, and waits for its pods."""
-    return (
-        signal is not None
-        and signal.of == wrapper.metadata.uid
-        and signal.placed
-        and signal.held == WAITING_PHASE
-    )
+    """Say whether the coordinator has placed this very AppWrapper, and waits for its pods.
+
+    One without pods needs no place, and the Gang says so.
+    """
+    if signal is None or signal.of != wrapper.metadata.uid or signal.held != WAITING_PHASE:
+        return False
+    return signal.placed or signal.reason == GangReason.NOT_REQUIRED
 
 
 def recorded(wrapper: Wrapper) -> tuple[Reference, ...]:

@@ -45,6 +45,13 @@ def test_what_is_created_is_labelled_and_owned() -> None:
         assert meta["labels"][names.APP_WRAPPER_UID] == uid
 
 
+def test_one_without_pods_needs_no_place() -> None:
+    world = with_wrapper(codeflare(config_map()))
+    world.gang("Waiting", placed=False, reason="NotRequired")
+    world.settle(2)
+    assert (world.phase, world.items) == ("Running", ["settings"])
+
+
 @pytest.mark.parametrize("uid", ["another", ""])
 def test_a_gang_of_an_earlier_uid_starts_nothing(uid: str) -> None:
     world = with_wrapper(codeflare(job()))
