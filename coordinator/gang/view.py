@@ -44,7 +44,6 @@ LONGEST_ASTRAY = 5.0
 """Seconds for which releases wait for the end of nominations that take their room."""
 
 
-
 @dataclass(slots=True)
 class Understood:
     """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.

@@ -293,6 +293,7 @@ def test_late_starts_of_a_held_gang_are_counted_though_muster_edits_its_rayclust
     world.settle(seconds=READY + 10)
     assert late(world)["count"] == 1
     if replicas > 1:
+        world.leader.resign()
         world.elect(1)
     world.settle(seconds=4 * READY)
     assert said(world) == ("Failed", "RetriesExhausted")
