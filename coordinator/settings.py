@@ -88,6 +88,10 @@ class Settings(ProgramSettings):
     guard: Guard = Guard.NONE
     """What keeps others out of reserved room: Nomination, Extender or None."""
 
+    app_wrappers: bool = False
+    """Whether AppWrappers are gangs; their definition (CRD) has to be installed, and the program
+    `wrapper` beside it."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 

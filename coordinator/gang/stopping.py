@@ -1,8 +1,8 @@
-"""Says how a gang can be stopped whole: by its RayJob, by evicting its pods, or not at all."""
+"""Says how a gang can be stopped whole: by what made it, by evicting its pods, or not at all."""
 
 from dataclasses import dataclass
 
-from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.objects.ray import RayCluster, RayJob, RayOwner, StandIn
 from kube.ray.ray_cluster import was_provisioned
 from kube.ray.ray_owner import controller_of, is_suspended_by_muster
 
@@ -24,6 +24,11 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True)
+class SuspendWrapped:
+    """Have the program `wrapper` delete all objects of the AppWrapper: the Gang asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvictPods:
     """Evict the pods: KubeRay makes them again, gated."""
 
@@ -36,8 +41,9 @@ class Keep:
     in_short: str = "a RayJob might be lost"
 
 
-Way = Suspend | EvictPods | Keep
+Way = Suspend | SuspendWrapped | EvictPods | Keep
 EVICT_PODS = EvictPods()
+SUSPEND_WRAPPED = SuspendWrapped()
 
 
 def way_to_stop(
@@ -50,6 +56,8 @@ def way_to_stop(
     submitter: the job goes on, and KubeRay submits it again once a head answers. But from 1.7 on it
     fails after 300 s without an answer, and that failure is not retried.
     """
+    if isinstance(cluster, StandIn):
+        return SUSPEND_WRAPPED
     if not isinstance(owner, RayJob):
         return _without_job(cluster, owner)
     if is_being_suspended(owner):

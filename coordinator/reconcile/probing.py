@@ -4,12 +4,19 @@ from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
+from coordinator.gang.stopping import (
+    EVICT_PODS,
+    Keep,
+    Suspend,
+    SuspendWrapped,
+    Way,
+    way_to_stop,
+)
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
-from kube.objects.ray import RayCluster, RayJob
+from kube.objects.ray import RayCluster, RayJob, StandIn
 
 AT_ONCE = 16
 """Dry runs for one gang that are under way at one time."""
@@ -24,7 +31,8 @@ def probe(look: Look) -> Done:
 def way_of(look: Look) -> Way:
     """Say how the gang can be stopped whole."""
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
-    if whole is not None and whole.preemptor is None:
+    late = whole is not None and whole.preemptor is None
+    if late and not isinstance(look.cluster, StandIn):
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
 
@@ -51,6 +59,8 @@ def _ask(look: Look, probe: Probe) -> Iterator[Action]:
     match way:
         case Keep(because, in_short):
             probe.refuse(because, in_short, "")
+        case SuspendWrapped():
+            probe.passed = True
         case Suspend(job):
             yield from _ask_for_job(look, probe, job)
         case _:

@@ -7,6 +7,7 @@ from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import Asked, lowest_priority
+from coordinator.gang.wrapped import without_succeeded
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
@@ -41,7 +42,7 @@ def understand(look: Look) -> Done:
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
-    terms = _in_its_queue(look, terms)
+    terms = without_succeeded(look.cluster, _in_its_queue(look, terms), pods)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed

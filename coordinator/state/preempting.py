@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from coordinator.gang.budgets import Objection, objections
 from coordinator.gang.eviction import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
-from coordinator.gang.stopping import Suspend
+from coordinator.gang.stopping import Suspend, SuspendWrapped
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.messages.clock import Moment
@@ -21,6 +21,7 @@ from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.verdict import Reason
 
@@ -86,7 +87,7 @@ def _chosen(parts: Iterable[GangPart]) -> Chosen:
 def _begin(known: Known, preemptor: GangKey, chosen: Chosen, moment: Moment) -> None:
     if not chosen or any(key not in known.views for key in chosen):
         return
-    message = f"stopped for RayCluster {preemptor}{_rank(known, preemptor)}"
+    message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
     cluster = known.cache.clusters.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
     known.term.trials[preemptor] = Trial(chosen)
@@ -191,7 +192,7 @@ def _is_suspended(known: Known, view: GangView) -> bool:
     if cluster is None:
         return False
     way = way_in(known.cache, known.queues, cluster, terms.queue if terms else "")
-    return isinstance(way, Suspend)
+    return isinstance(way, Suspend | SuspendWrapped)
 
 
 # ---- what is decided

@@ -23,6 +23,9 @@ RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=T
 RAY_SERVICES = Resource(group="ray.io", version="v1", plural="rayservices", namespaced=True)
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
+APP_WRAPPERS = Resource(
+    group="workload.codeflare.dev", version="v1beta2", plural="appwrappers", namespaced=True
+)
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False
 )

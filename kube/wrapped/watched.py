@@ -1,0 +1,64 @@
+"""Reduces an AppWrapper that is watched to what its gang is decided by."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kube.objects import names
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.base import Labels, ObjectMeta
+from kube.objects.ray import StandIn
+from kube.ray.held_start import HELD
+from kube.ray.ray_cluster import essential
+from kube.wrapped.items import Wrapped, read
+from kube.wrapped.stand_in import stand_in
+
+LONGEST_TEXT = 600
+"""Characters of what is kept of a message."""
+
+OURS = (None, "", names.MANAGED_BY)
+"""Values of managedBy with which an AppWrapper is Muster's to take care of."""
+
+
+def watched(wrapper: AppWrapper) -> StandIn:
+    """Return what stands in for the RayCluster of the gang of an AppWrapper."""
+    wrapped = read(wrapper)
+    found, status, asked = stand_in(wrapper, wrapped), wrapper.status, wrapped.spec
+    reduced = essential(found)
+    assert isinstance(reduced, StandIn)
+    others = None if asked.managed_by in OURS else asked.managed_by
+    return replace(
+        reduced,
+        metadata=_metadata(reduced.metadata),
+        spec=replace(reduced.spec, managed_by=others),
+        api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
+        phase=status.phase,
+        said=status.message[:LONGEST_TEXT],
+        stopped_by_user=asked.suspend is True,
+        edited=wrapper.metadata.generation,
+        completions=dict(_completions(wrapped)),
+    )
+
+
+def _metadata(meta: ObjectMeta) -> ObjectMeta:
+    """Have it opted in and held whatever it says: an AppWrapper that is Muster's is a gang.
+
+    Nothing that owns it is its RayJob.
+    """
+    held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
+    labels: Labels = {**meta.labels, names.OPT_IN: "true"}
+    return replace(
+        meta, labels=labels, annotations={**meta.annotations, **held}, owner_references=()
+    )
+
+
+def _completions(wrapped: Wrapped) -> Iterator[tuple[str, int]]:
+    """Say of pod sets how many pods are made in all, where those that succeed are not replaced."""
+    for item in wrapped.items:
+        for pod_set in item.pod_sets:
+            if item.key[:2] == ("", "Pod"):
+                yield pod_set.name, 1
+            elif item.key[:2] == ("batch", "Job"):
+                spec = item.found.get("spec") or {}
+                most = spec.get("completions")
+                yield pod_set.name, most if isinstance(most, int) else pod_set.count
