@@ -25,7 +25,10 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class SuspendWrapped:
-    """Have the program `wrapper` delete all objects of the AppWrapper: the Gang asks for it."""
+    """Have the program `wrapper` delete all objects of the AppWrapper: the Gang asks for it.
+
+    Whether its pods may end is asked by dry runs of their evictions, as of those that are evicted.
+    """
 
 
 @dataclass(frozen=True, slots=True)

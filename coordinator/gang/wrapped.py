@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Phase
+from kube.codec.fields import created_at
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster, StandIn
 from kube.ray.gang_terms import GangTerms, PodSetTerms
@@ -25,7 +26,10 @@ ACTIVE = ("Resuming", "Running")
 LEAVING = ("Suspending", "Resetting")
 """Phases in which its objects are being deleted."""
 
-FAILED_CREATION = "Resetting"
+MINUTE = 60.0
+
+MOST_ADDED = 2.0**31
+"""That an AppWrapper can add to the priority of its pods, or take from it."""
 
 
 def is_over(cluster: RayCluster) -> bool:
@@ -79,6 +83,24 @@ def asks_for_no_pods(cluster: RayCluster) -> NotReady:
         return NotReady(Reason.SUSPENDED, "all pods have succeeded: no more are asked for")
     said = "no wrapped object has pods: there is nothing to wait for"
     return NotReady(Reason.NOT_REQUIRED, said)
+
+
+def added_priority(cluster: RayCluster, now: float) -> int:
+    """Return what an AppWrapper adds to the priority of its pods (`now`: seconds since 1970).
+
+    MCAD adds `priorityslope` for each second. Here it is added a minute at a time: each change is
+    written to the Gang.
+    """
+    if not isinstance(cluster, StandIn):
+        return 0
+    minutes = max(0.0, now - created_at(cluster.metadata)) // MINUTE
+    added = cluster.priority + cluster.priority_slope * minutes * MINUTE
+    return int(max(-MOST_ADDED, min(MOST_ADDED, added)))
+
+
+def rises(cluster: RayCluster) -> bool:
+    """Say whether the priority of an AppWrapper changes with time."""
+    return isinstance(cluster, StandIn) and cluster.priority_slope != 0
 
 
 def without_succeeded(

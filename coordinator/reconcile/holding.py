@@ -328,6 +328,8 @@ def next_at(look: Look) -> Iterator[float]:
     yield held.attempts.not_before
     yield held.paused_until
     yield look.now + held.set_back_until - look.scene.moment.wall
+    if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
+        yield look.now + wrapped.MINUTE
     if held.asked:
         yield held.asked_at + look.scene.patience.torn
     if held.refused_since is not None:
@@ -343,6 +345,8 @@ def _doubt(look: Look) -> str | None:
         return None
     if view.understood.terms is None or not all(pod.gated for pod in look.pods):
         return None
+    if not any(each.count for each in view.understood.terms.pod_sets):
+        return None  # no pods are asked for, or no more
     if view.expects_pods:
         return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
     waits = view.queueing.refusal is not None

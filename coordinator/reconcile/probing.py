@@ -4,14 +4,7 @@ from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import (
-    EVICT_PODS,
-    Keep,
-    Suspend,
-    SuspendWrapped,
-    Way,
-    way_to_stop,
-)
+from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
@@ -59,8 +52,6 @@ def _ask(look: Look, probe: Probe) -> Iterator[Action]:
     match way:
         case Keep(because, in_short):
             probe.refuse(because, in_short, "")
-        case SuspendWrapped():
-            probe.passed = True
         case Suspend(job):
             yield from _ask_for_job(look, probe, job)
         case _:

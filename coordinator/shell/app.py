@@ -107,7 +107,7 @@ class Coordinator:
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
         )
-        allowed = AllowedClasses(settings.priority_classes)
+        allowed = AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities)
         limit = WaitingLimit(settings.waiting_per_namespace)
         state = CoordinatorState(
             patience,

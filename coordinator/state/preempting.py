@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from coordinator.gang.budgets import Objection, objections
 from coordinator.gang.eviction import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
-from coordinator.gang.stopping import Suspend, SuspendWrapped
+from coordinator.gang.stopping import Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.messages.clock import Moment
@@ -192,7 +192,7 @@ def _is_suspended(known: Known, view: GangView) -> bool:
     if cluster is None:
         return False
     way = way_in(known.cache, known.queues, cluster, terms.queue if terms else "")
-    return isinstance(way, Suspend | SuspendWrapped)
+    return isinstance(way, Suspend)
 
 
 # ---- what is decided

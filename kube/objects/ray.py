@@ -84,6 +84,8 @@ class StandIn(RayCluster, frozen=True):
     said: str = ""
     stopped_by_user: bool = False
     edited: int = 0
+    priority: int = 0
+    priority_slope: float = 0.0
     completions: dict[str, int] = {}
 
 

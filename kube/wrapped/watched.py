@@ -36,6 +36,8 @@ def watched(wrapper: AppWrapper) -> StandIn:
         said=status.message[:LONGEST_TEXT],
         stopped_by_user=asked.suspend is True,
         edited=wrapper.metadata.generation,
+        priority=asked.priority or 0,
+        priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
     )
 

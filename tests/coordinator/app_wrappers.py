@@ -164,7 +164,7 @@ def make_pods(api: Api, reviewed: Callable[[Json, Json], Json]) -> None:
     """Make the pods of Jobs."""
     for each in list(api.all("jobs")):
         for number in range(*_missing(api, each)):
-            api.create(reviewed(each, _pod_of_job(each, number)))
+            api.create(reviewed(each, _pod_of_job(api, each, number)))
 
 
 def _missing(api: Api, made: Json) -> tuple[int, int]:
@@ -180,7 +180,7 @@ def _is_alive(pod: Json) -> bool:
     return not ended and "deletionTimestamp" not in pod["metadata"]
 
 
-def _pod_of_job(made: Json, number: int) -> Json:
+def _pod_of_job(api: Api, made: Json, number: int) -> Json:
     meta, found = made["metadata"], made["spec"]["template"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"]}
     return {
@@ -192,9 +192,16 @@ def _pod_of_job(made: Json, number: int) -> Json:
             "annotations": {},
             "ownerReferences": [{**owner, "controller": True}],
         },
-        "spec": {**found["spec"], "schedulingGates": []},
+        "spec": {**found["spec"], "schedulingGates": [], **_priority(api, found["spec"])},
         "status": {"phase": "Pending"},
     }
+
+
+def _priority(api: Api, spec: Json) -> Json:
+    """What admission writes into a pod that names a class."""
+    classes = {each["metadata"]["name"]: each["value"] for each in api.all("priorityclasses")}
+    name = spec.get("priorityClassName")
+    return {"priority": classes[name]} if name else {}
 
 
 def is_wrapped(pod: Json) -> bool:

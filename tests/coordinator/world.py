@@ -100,7 +100,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
 
-def event_of(change: Change, reduce: Reduce) -> Event:
+def event_of(change: Change, reduce: Reduce) -> Event | None:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     content = change.new or change.old or {}
@@ -115,7 +115,7 @@ def event_of(change: Change, reduce: Reduce) -> Event:
     }
     obj = projected.get(change.key.plural, lambda found: found)(obj)
     told = Changed(obj) if change.new is not None else Deleted(obj)
-    return cast(Event, translate(told))
+    return cast(Event | None, translate(told))
 
 
 class Replica:
@@ -181,7 +181,8 @@ class Replica:
         """Be told the next changes of one resource."""
         queue = self.watch.queues[plural]
         changes = [queue.popleft() for _ in range(min(most, len(queue)))]
-        self.handle([event_of(change, self._reduce) for change in changes])
+        events = (event_of(change, self._reduce) for change in changes)
+        self.handle([event for event in events if event is not None])
 
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
@@ -275,6 +276,7 @@ class World:
         profiles: Profiles = STOCK,
         allowed: Mapping[str, Collection[str]] | None = None,
         guard: Guard = Guard.NONE,
+        adding: Collection[str] = (),
     ) -> None:
         self.api = Api()
         self.epoch = 0
@@ -286,7 +288,7 @@ class World:
         for obj in start:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
-        classes = AllowedClasses(allowed or {})
+        classes = AllowedClasses(allowed or {}, adding)
         self.replicas = [Replica(self.api, reduce, classes, guard) for _ in range(replicas)]
         self.elect(0)
 
