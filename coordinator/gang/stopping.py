@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kube.objects.ray import RayCluster, RayJob, RayOwner, StandIn
+from kube.objects.ray import RayCluster, RayJob, RayOwner
 from kube.ray.ray_cluster import was_provisioned
 from kube.ray.ray_owner import controller_of, is_suspended_by_muster
 
@@ -59,8 +59,6 @@ def way_to_stop(
     submitter: the job goes on, and KubeRay submits it again once a head answers. But from 1.7 on it
     fails after 300 s without an answer, and that failure is not retried.
     """
-    if isinstance(cluster, StandIn):
-        return SUSPEND_WRAPPED
     if not isinstance(owner, RayJob):
         return _without_job(cluster, owner)
     if is_being_suspended(owner):

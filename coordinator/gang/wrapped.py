@@ -106,7 +106,7 @@ def rises(cluster: RayCluster) -> bool:
 def without_succeeded(
     cluster: RayCluster, terms: GangTerms | None, pods: Iterable[ObservedPod]
 ) -> GangTerms | None:
-    """Expect no more pods than are still to come: those of a Job that succeeded are not replaced."""
+    """Expect no more pods than are still to come: a Job replaces none that succeeded."""
     if terms is None or not isinstance(cluster, StandIn) or not cluster.completions:
         return terms
     done = Counter(pod.member.pod_set for pod in pods if pod.succeeded and pod.member is not None)

@@ -89,7 +89,7 @@ def _advance(look: Look) -> None:
 
 
 def _is_being_stopped(look: Look) -> bool:
-    """Say whether pods of an AppWrapper end that is stopped for others: their room is theirs yet."""
+    """Say whether an AppWrapper is stopped for others, whose pods keep their room till they end."""
     suspends = look.view.held.phase is Phase.SUSPENDING and isinstance(look.cluster, StandIn)
     return suspends and look.view.eviction.whole is not None
 

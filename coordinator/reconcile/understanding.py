@@ -7,8 +7,8 @@ from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import Asked, lowest_priority
-from coordinator.gang.wrapped import added_priority, without_succeeded
 from coordinator.gang.view import GangView
+from coordinator.gang.wrapped import added_priority, without_succeeded
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod

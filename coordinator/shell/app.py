@@ -233,9 +233,7 @@ class Coordinator:
         event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
         pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
         return {
-            "appwrappers": Reflector(
-                self._client, APP_WRAPPERS, AppWrapper, sink, project=watched
-            ),
+            "appwrappers": Reflector(self._client, APP_WRAPPERS, AppWrapper, sink, project=watched),
             "wrappedpods": self._pods("wrappedpods", event, pods),
         }
 

@@ -16,6 +16,11 @@ from kube.wrapped.stand_in import stand_in
 LONGEST_TEXT = 600
 """Characters of what is kept of a message."""
 
+NOT_REVIEWED = (
+    f"metadata.annotations[{names.CREATED_BY}]: absent, so that its user's rights are not known; "
+    "create the AppWrapper anew"
+)
+
 OURS = (None, "", names.MANAGED_BY)
 """Values of managedBy with which an AppWrapper is Muster's to take care of."""
 
@@ -27,10 +32,12 @@ def watched(wrapper: AppWrapper) -> StandIn:
     reduced = essential(found)
     assert isinstance(reduced, StandIn)
     others = None if asked.managed_by in OURS else asked.managed_by
+    reviewed = names.CREATED_BY in wrapper.metadata.annotations
     return replace(
         reduced,
         metadata=_metadata(reduced.metadata),
         spec=replace(reduced.spec, managed_by=others),
+        refused=found.refused if reviewed else NOT_REVIEWED,
         api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
         phase=status.phase,
         said=status.message[:LONGEST_TEXT],

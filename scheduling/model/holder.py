@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from scheduling.model.gang import GangKey
 
-
 APP_WRAPPER_GANG = "appwrapper."
 """Begins the names of gangs of AppWrappers; no RayCluster that KubeRay takes has such a name."""
 

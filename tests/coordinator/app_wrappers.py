@@ -26,7 +26,12 @@ def app_wrapper(name: str, *objects: Json, **spec: object) -> Json:
     return {
         "apiVersion": names.CODEFLARE_V1BETA2,
         "kind": "AppWrapper",
-        "metadata": {"name": name, "namespace": TEAM, "labels": {}, "annotations": {}},
+        "metadata": {
+            "name": name,
+            "namespace": TEAM,
+            "labels": {},
+            "annotations": {names.CREATED_BY: '{"username": "ann"}'},
+        },
         "spec": {"components": [{"template": each} for each in objects], **spec},
     }
 

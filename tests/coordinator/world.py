@@ -57,8 +57,8 @@ from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
-from kube.objects.app_wrapper import AppWrapper
 from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.app_wrapper import AppWrapper
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.wrapped.watched import watched

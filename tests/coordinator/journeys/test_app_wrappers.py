@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.messages.actions import EvictPod, ReleasePod, ResumeRayCluster, SuspendRayCluster
+from coordinator.messages.actions import EvictPod, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from kube.objects import names
 from tests.coordinator.api import Key
@@ -23,7 +23,6 @@ from tests.coordinator.app_wrappers import (
     wrapper_of,
 )
 from tests.coordinator.builders import (
-    GPU,
     TEAM,
     Json,
     foreign_pod,
@@ -186,6 +185,17 @@ def test_what_cannot_be_created_is_said_with_its_item_and_field(broken: Json, sa
     status = gang_status(world)
     assert status["reason"] == "PodsRefused"
     assert said in status["message"]
+
+
+def test_one_that_no_webhook_reviewed_reserves_nothing() -> None:
+    world = World(node("n1"))
+    wrapper = app_wrapper("a", job("work", 1))
+    wrapper["metadata"]["annotations"].clear()
+    world.create(wrapper)
+    world.settle(seconds=30)
+    status = gang_status(world)
+    assert (status["reason"], "placement" in status) == ("PodsRefused", False)
+    assert names.CREATED_BY in status["message"]
 
 
 def test_a_quota_of_the_namespace_is_judged_for_all_pods_together() -> None:
@@ -437,6 +447,44 @@ def test_one_that_is_created_suspended_waits_for_its_user() -> None:
     assert not had_objects(world.api, "a")
 
 
+def test_one_of_which_a_pod_is_lost_before_it_ran_is_stopped_whole() -> None:
+    """A bare pod is not made again by anything but the start of all of it."""
+    world = World(node("n1", cpu=4))
+    kubelets = world.kubelets
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.create(app_wrapper("a", bare_pod("one"), bare_pod("two")))
+    world.settle(seconds=10)
+    assert len(nodes_of(world.api, "a")) == 2
+    world.api.remove(Key("pods", TEAM, "two"))
+    world.settle(seconds=290)
+    assert phase(world.api, "a") == "Running"
+    world.settle(seconds=15)
+    assert phase(world.api, "a") == "Suspending"
+    assert condition(world, "appwrapper.a", "Evicted")["reason"] == "ReadyTimeout"
+    world.kubelets = kubelets  # type: ignore[method-assign]
+    world.settle(seconds=60)
+    assert len(nodes_of(world.api, "a")) == 2
+    assert gang_status(world)["phase"] == "Running"
+
+
+class Unready(World):
+    """No pod gets ready."""
+
+    def _condition(self, pod: Json, kind: str, status: str, reason: str, message: str) -> None:
+        super()._condition(pod, kind, "False" if kind == "Ready" else status, reason, message)
+
+
+def test_one_that_is_late_is_stopped_counted_and_given_up() -> None:
+    rules = {"readySeconds": 100, "retries": 1, "backoffSeconds": 60}
+    world = Unready(node("n1", cpu=4), queue("team", timeouts=rules))
+    world.create(in_queue(app_wrapper("a", job("work", 4))))
+    world.settle(seconds=150)
+    world.settle(seconds=300)
+    status = gang_status(world)
+    assert (status["phase"], status["reason"]) == ("Failed", "RetriesExhausted")
+    assert not pods_of(world.api, "a")
+
+
 # ---- in every phase
 
 
@@ -493,7 +541,9 @@ def test_another_of_its_name_starts_anew(name: str) -> None:
 def test_a_leader_that_dies_at_any_step_is_followed_by_one_that_goes_on(step: int) -> None:
     world = World(node("n1", cpu=4), queue("team", preemption=LOWER), HIGH, replicas=2)
     world.create(in_queue(app_wrapper("a", job("work", 4))))
-    world.create(in_queue(app_wrapper("p", job("urgent", 3, priorityClassName="high"), suspend=True)))
+    world.create(
+        in_queue(app_wrapper("p", job("urgent", 3, priorityClassName="high"), suspend=True))
+    )
     taken = 0
 
     def steps_taken() -> bool:
