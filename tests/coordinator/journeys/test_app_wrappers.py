@@ -422,6 +422,40 @@ def test_its_room_is_its_own_until_its_pods_are_gone() -> None:
     assert len(nodes_of(world.api, "p")) == 3
 
 
+def test_a_released_pod_keeps_its_room_until_it_is_gone_also_where_a_person_stops_it() -> None:
+    world = World(node("n1", cpu=4))
+    schedule, kubelets = world.schedule, world.kubelets
+    world.schedule = lambda: None  # type: ignore[method-assign]
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.create(app_wrapper("a", job("work", 4)))
+    world.settle(seconds=10)
+    assert len(world.leader.releases()) == 4
+    world.wrapper = False
+    become(world.api, wrapper_of(world.api, "a"), "Suspending")
+    world.create(gang_of("b", 1))
+    world.settle(seconds=10)
+    assert world.status("b")["reason"] == "InsufficientResources"
+    world.wrapper, world.schedule, world.kubelets = True, schedule, kubelets  # type: ignore[method-assign]
+    suspend(world, True)
+    world.settle(seconds=30)
+    assert world.bound("b") == {"n1": 2}
+
+
+def test_what_was_begun_is_finished_also_where_the_other_is_gone() -> None:
+    world = running(in_queue(app_wrapper("a", job("work", 4))))
+    world.wrapper = False
+    world.create(in_queue(app_wrapper("p", job("urgent", 3, priorityClassName="high"))))
+    world.settle(seconds=10)
+    assert (held_phase(world), phase(world.api, "a")) == ("Suspending", "Running")
+    world.delete("appwrappers", "p")
+    world.settle(seconds=10)
+    assert held_phase(world) == "Suspending"
+    world.wrapper = True
+    world.settle(seconds=30)
+    assert nodes_of(world.api, "a") == ["n1"] * 4
+    assert wrapper_of(world.api, "a")["status"]["transitionCount"] == 6
+
+
 def test_a_person_suspends_and_resumes_it() -> None:
     world = running(app_wrapper("a", job("work", 4)))
     suspend(world, True)
