@@ -4,7 +4,6 @@ It is called whenever something that concerns the gang changed, and calling it o
 nothing: each write stays marked as under way until its end is reported.
 """
 
-from coordinator.gang.held_start import Phase
 from coordinator.reconcile.asking import ask
 from coordinator.reconcile.deletions import delete_pods
 from coordinator.reconcile.evicting import (
@@ -33,7 +32,6 @@ from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import time_out
 from coordinator.reconcile.understanding import expect_deletions, opt_in_of, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
-from kube.objects.ray import StandIn
 from kube.ray.ray_cluster import Answer, is_terminating
 
 BEGIN: tuple[Step, ...] = (
@@ -79,19 +77,13 @@ def advance(look: Look) -> None:
 
 
 def _advance(look: Look) -> None:
-    if look.view.held.holds and not _is_being_stopped(look):
+    if look.view.held.holds:
         hold(look)
     elif look.view.eviction.whole is not None:
         stop_gang(look)
     else:
         run(BEGIN, look)
         _go_on(look)
-
-
-def _is_being_stopped(look: Look) -> bool:
-    """Say whether an AppWrapper is stopped for others, whose pods keep their room till they end."""
-    suspends = look.view.held.phase is Phase.SUSPENDING and isinstance(look.cluster, StandIn)
-    return suspends and look.view.eviction.whole is not None
 
 
 def _go_on(look: Look) -> None:

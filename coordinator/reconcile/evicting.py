@@ -109,13 +109,12 @@ def give_room_back(look: Look) -> Done:
 def have_objects_deleted(look: Look) -> Done:
     """Have the objects of an AppWrapper deleted, which the record asks for from now on.
 
-    From then on its pods may go at any time, so that it is not undone.
+    It is held again from the next look on, so that it is not undone: its pods may go at any time.
     """
     view, held = look.view, look.view.held
     ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
     if ends and isinstance(way_of(look), SuspendWrapped) and held.phase is Phase.RESUMED:
         held.become(Phase.SUSPENDING, held.generation)
-        view.eviction.begun = view.repairs.pod_removed = True
     return NOTHING_DONE
 
 

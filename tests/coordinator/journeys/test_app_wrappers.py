@@ -142,7 +142,9 @@ def test_of_two_items_neither_is_created_before_both_fit() -> None:
 
 def test_a_wrapped_ray_cluster_is_no_gang_of_its_own() -> None:
     world = World(node("n1", cpu=4))
-    cluster = ray_cluster("train", group("workers", 3), labels={}, annotations={})
+    team = world.api.get(Key("namespaces", "", TEAM))
+    world.api.change(team, lambda obj: obj["metadata"].update(labels={names.OPT_IN: "true"}))
+    cluster = ray_cluster("train", group("workers", 3), labels={})
     world.create(app_wrapper("a", cluster))
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1"] * 4
@@ -280,6 +282,18 @@ def test_pods_that_come_larger_and_do_not_fit_are_deleted_with_all_else_and_it_l
     assert len(nodes_of(world.api, "a")) == 4
 
 
+def test_what_is_to_be_deleted_stays_so_while_the_program_is_down() -> None:
+    world = World(node("n1", cpu=6))
+    with_injected(world, 1)
+    world.create(app_wrapper("a", job("work", 4)))
+    until(world, "Running")
+    world.wrapper = False
+    world.settle(seconds=60)
+    assert (held_phase(world), phase(world.api, "a")) == ("Suspending", "Running")
+    assert "placement" not in gang_status(world)
+    assert gang_status(world)["message"].startswith("the AppWrapper is being suspended")
+
+
 def test_room_is_given_back_where_the_program_creates_nothing() -> None:
     world = World(node("n1", cpu=4))
     world.wrapper = False
@@ -314,6 +328,22 @@ def test_a_creation_that_fails_is_told_and_tried_again_later() -> None:
     assert not had_objects(world.api, "a")
     world.settle(seconds=30)
     assert len(nodes_of(world.api, "a")) == 4
+
+
+def test_a_creation_that_failed_unseen_waits_as_well() -> None:
+    world = World(node("n1", cpu=4))
+    world.wrapper = False
+    world.create(app_wrapper("a", job("work", 4)))
+    world.settle(seconds=5)
+    become(world.api, wrapper_of(world.api, "a"), "Resuming")
+    world.settle(seconds=1)
+    assert held_phase(world) == "Resumed"
+    for now in ("Resetting", "Suspended"):
+        become(world.api, wrapper_of(world.api, "a"), now)
+    world.leader.watch.queues["appwrappers"].popleft()
+    world.settle(seconds=1)
+    status = gang_status(world)
+    assert (status["reason"], "placement" in status) == ("PodsRefused", False)
 
 
 def test_pods_that_succeeded_hold_nothing_and_ask_for_nothing() -> None:
@@ -454,6 +484,7 @@ def test_what_was_begun_is_finished_also_where_the_other_is_gone() -> None:
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1"] * 4
     assert wrapper_of(world.api, "a")["status"]["transitionCount"] == 6
+    assert condition(world, "appwrapper.a", "Evicted")["status"] == "False"
 
 
 def test_a_person_suspends_and_resumes_it() -> None:
@@ -517,6 +548,7 @@ def test_one_that_is_late_is_stopped_counted_and_given_up() -> None:
     status = gang_status(world)
     assert (status["phase"], status["reason"]) == ("Failed", "RetriesExhausted")
     assert not pods_of(world.api, "a")
+    assert not [each for each in world.leader.log if isinstance(each, EvictPod)]
 
 
 # ---- in every phase
