@@ -155,11 +155,12 @@ class AppWrapperStatus(Part, frozen=True, omit_defaults=True):
     """What is known of an AppWrapper, in the words of its generation.
 
     `phase` is written before anything is created or deleted, whatever the generation.
-    `reason`, `message` and `transition_count` are Muster's own: why an AppWrapper is as it is, and
-    how often its phase changed.
+    `phase_since`, `transition_count`, `reason` and `message` are Muster's own: when the phase
+    began, how often it changed, and why an AppWrapper is as it is.
     """
 
     phase: str = ""
+    phase_since: str = ""
     resetting_count: int = 0
     transition_count: int = 0
     reason: str = ""

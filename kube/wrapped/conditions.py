@@ -24,7 +24,7 @@ def appended(known: Conditions, kind: str, reason: str, message: str, moment: fl
 
     MCAD never takes a condition back: those before the last tell what was.
     """
-    if known and _says(known[-1], kind, reason, message):
+    if is_last(known, kind, reason, message):
         return known
     others = tuple(each for each in known if each.type != kind)
     at = micro_stamp(moment)
@@ -39,7 +39,9 @@ def appended(known: Conditions, kind: str, reason: str, message: str, moment: fl
     return (*others, new)
 
 
-def _says(found: AppWrapperCondition, kind: str, reason: str, message: str) -> bool:
+def is_last(known: Conditions, kind: str, reason: str, message: str) -> bool:
+    """Say whether the last condition says the same."""
+    found = known[-1] if known else AppWrapperCondition()
     return (found.type, found.reason, found.message) == (kind, reason, message)
 
 

@@ -20,6 +20,7 @@ from kube.objects.app_wrapper import (
 from kube.objects.base import ObjectMeta
 from kube.objects.pod_templates import PodTemplate
 from kube.ray.known_keys import PREFIX, WRITTEN
+from kube.wrapped.declared import COUNT, Said, compare, pods_of_unknown
 from kube.wrapped.decoding import decoded, fields_of
 from kube.wrapped.faults import (
     FAULTS_KEPT,
@@ -35,16 +36,14 @@ from kube.wrapped.kinds import (
     Reading,
     group_of,
     pods_of_kind,
-    replicas_and_template,
 )
-from kube.wrapped.paths import Json, Path, at, is_pod_template, parse, pod_templates, written
+from kube.wrapped.paths import Json, Path, at, parse, written
 from kube.wrapped.pod_set_infos import with_infos
 from kube.wrapped.pod_set_names import LONGEST, PodSetNames
 from kube.wrapped.retries import patience
 from kube.wrapped.scopes import refusal
 from kube.wrapped.smuggled import smuggled
 
-_COUNT = f"a whole number from 0 to {MOST_PODS}"
 _SECONDS = "a whole number from 0 on"
 _NAME_ALLOWED = "a name of 1 to 253 characters"
 _LONGEST_NAME = 253
@@ -64,7 +63,7 @@ class WrappedPodSet:
 
     `path` is where in the object the template is, empty where the object is itself the pod. It is
     None where only sizes are declared: such pods cannot be labelled, and come ungated. `in_order`,
-    `ray` and `later` are those of `kinds.PodsOfKind`.
+    `ray`, `completions` and `later` are those of `kinds.PodsOfKind`.
     """
 
     name: str
@@ -74,6 +73,7 @@ class WrappedPodSet:
     hosts: int = 1
     ray: Path | None = None
     in_order: bool = False
+    completions: int | None = None
     later: tuple[str, ...] = ()
 
 
@@ -270,7 +270,7 @@ def _item_faults(where: str, item: GenericItem) -> Iterator[Fault]:
     numbers |= {f"custompodresources[{n}].replicas": each.replicas for n, each in entries}
     for name, number in numbers.items():
         if number is not None and not 0 <= number <= MOST_PODS:
-            yield Fault(where, name, str(number), _COUNT)
+            yield Fault(where, name, str(number), COUNT)
 
 
 def _duplicates(items: Iterable[Item]) -> Iterator[Fault]:
@@ -301,7 +301,8 @@ def _with_minimum(found: _Found, spec: AppWrapperSpec) -> Iterator[Item]:
     for item in found.items:
         sets = []
         for each in item.pod_sets:
-            minimum = _whole_replicas(min(left, each.count), each) if asked else each.minimum
+            most = each.minimum if each.in_order else each.count
+            minimum = _whole_replicas(min(left, most), each) if asked else each.minimum
             left = max(left - minimum, 0)
             sets.append(replace(each, minimum=minimum))
         yield replace(item, pod_sets=tuple(sets))
@@ -354,10 +355,11 @@ def _is_version(text: str) -> bool:
 def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     reading = Reading(entry.where, template)
     version, kind, name = template["apiVersion"], template["kind"], template["metadata"]["name"]
+    said = Said(entry.declared, entry.item.custom_pod_resources)
     known = pods_of_kind(reading, version, kind)
-    pods = _pods_of_unknown(entry, reading, found) if known is None else known
+    pods = pods_of_unknown(said, reading, found.notices) if known is None else known
     if entry.declared and known is not None:
-        _compare(entry, known, reading, found)
+        compare(said, known, reading, found.notices)
     paths = [each.path for each in pods if each.path is not None]
     reading.faults += _template_faults(reading, paths)
     declared = [path for each in entry.declared or () if (path := parse(each.path)) in paths]
@@ -367,6 +369,7 @@ def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     whole, conflicts = with_infos(entry.where, template, declared or paths, infos)
     found.faults += [*reading.faults, *conflicts, *_smuggled_infos(entry)]
     sets = tuple(_named(each, found.names, kind, name) for each in pods)
+    found.notices += _in_order(entry.where, sets)
     item = entry.item
     found.items.append(
         Item(
@@ -382,6 +385,14 @@ def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     )
 
 
+def _in_order(where: str, sets: Iterable[WrappedPodSet]) -> Iterator[str]:
+    for each in sets:
+        if each.in_order and each.minimum < each.count:
+            pods = f"{each.count} pods of {each.name}"
+            said = f"{each.minimum} of the {pods} can start at once: the others wait for them"
+            yield f"{where}: {said if each.minimum else f'the {pods} wait for those of others'}"
+
+
 def _named(pods: PodsOfKind, given: PodSetNames, kind: str, name: str) -> WrappedPodSet:
     return WrappedPodSet(
         given.name(kind, name, pods.part),
@@ -391,6 +402,7 @@ def _named(pods: PodsOfKind, given: PodSetNames, kind: str, name: str) -> Wrappe
         pods.hosts,
         pods.ray,
         in_order=pods.in_order,
+        completions=pods.completions,
         later=pods.later,
     )
 
@@ -407,78 +419,15 @@ def _template_faults(reading: Reading, paths: Iterable[Path]) -> Iterator[Fault]
     """Check that what pods are made of can be read."""
     for path in paths:
         found = reading.at(*path)
-        try:
-            if not is_pod_template(found):
-                raise msgspec.ValidationError("it has no spec.containers")
-            msgspec.convert(found, PodTemplate)
-        except msgspec.ValidationError as error:
-            allowed = f"a pod template ({error})"
+        if fault := _template_fault(found):
+            allowed = f"a pod template ({fault})"
             yield Fault(reading.where, written(path), shown(found), allowed)
 
 
-# --- kinds that are not known -----------------------------------------------------------------
-
-
-def _pods_of_unknown(entry: _Entry, reading: Reading, found: _Found) -> list[PodsOfKind]:
-    """Take what the user says of the pods, or what MCAD would see."""
-    if entry.declared:
-        return [*_declared(entry.declared, reading)]
-    custom = entry.item.custom_pod_resources[:MOST_POD_SETS]
-    if entry.declared is None and (pods := replicas_and_template(reading)) is not None:
-        return [pods]
-    templates = [*pod_templates(reading.found)]
-    if custom:
-        return [*_of_sizes(custom, templates)]
-    if templates:
-        kind, declare = (
-            reading.at("kind"),
-            "custompodresources" if entry.declared is None else "podSets",
-        )
-        found.notices.append(
-            f"{entry.where}: how many pods a {kind} has is not known: name them in {declare}"
-        )
-    return []
-
-
-def _declared(declared: tuple[DeclaredPodSet, ...], reading: Reading) -> Iterator[PodsOfKind]:
-    seen: set[Path] = set()
-    for index, each in enumerate(declared):
-        path, count = parse(each.path), 1 if each.replicas is None else each.replicas
-        field = f"podSets[{index}]"
-        if path is None or not is_pod_template(reading.at(*path)) or path in seen:
-            allowed = "the path of a pod template, such as template.spec.template, each once"
-            reading.faults.append(Fault(reading.where, f"{field}.path", each.path, allowed))
-        elif not 0 <= count <= MOST_PODS:
-            reading.faults.append(Fault(reading.where, f"{field}.replicas", str(count), _COUNT))
-        else:
-            yield PodsOfKind(path, count, count, "" if len(declared) == 1 else str(index))
-        seen |= {path} if path is not None else set()
-
-
-def _of_sizes(
-    custom: tuple[CustomPodResources, ...], templates: list[Path]
-) -> Iterator[PodsOfKind]:
-    """Take one pod set for each entry; templates are theirs where there are as many."""
-    paths: list[Path | None] = (
-        [*templates] if len(templates) == len(custom) else [None] * len(custom)
-    )
-    for index, (each, path) in enumerate(zip(custom, paths, strict=True)):
-        count = min(max(each.replicas, 0), MOST_PODS)
-        yield PodsOfKind(path, count, count, "" if len(custom) == 1 else str(index))
-
-
-def _compare(entry: _Entry, known: list[PodsOfKind], reading: Reading, found: _Found) -> None:
-    """Hold what is declared against what the kind makes, which counts."""
-    counts = {each.path: each.count for each in known}
-    allowed = ", ".join(written(each.path) for each in known if each.path is not None)
-    for index, each in enumerate(entry.declared or ()):
-        path = parse(each.path)
-        if path is None or path not in counts:
-            field = f"podSets[{index}].path"
-            fault = Fault(reading.where, field, each.path, allowed[:500] or "none of this kind")
-            reading.faults.append(fault)
-        elif each.replicas is not None and each.replicas != counts[path]:
-            found.notices.append(
-                f"{entry.where}: podSets[{index}].replicas: {each.replicas} differs from the "
-                f"{counts[path]} pods that its {reading.at('kind')} makes, which count"
-            )
+def _template_fault(found: Any) -> str:
+    """Say why nothing can be made of a template; empty where pods can."""
+    try:
+        made_of = msgspec.convert(found, PodTemplate)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return "" if made_of.spec.containers else "it has no spec.containers"

@@ -19,8 +19,10 @@ class PodsOfKind:
     """Pods of one template: where it is, how many there are, and how many must start at once.
 
     `part` tells the pod sets of an object apart. `ray` is where the RayCluster's spec is that
-    KubeRay makes these pods of. `in_order` says that each pod is created only when the one before
-    it is ready, and `later` names labels that pods get as they are created.
+    KubeRay makes these pods of. `in_order` says that pods are created only when others are ready or
+    have succeeded: these cannot start at once. `completions` counts the pods that are made in all,
+    where one that succeeds is not replaced; None where it is. `later` names labels that pods get as
+    they are created.
     """
 
     path: Path | None
@@ -30,6 +32,7 @@ class PodsOfKind:
     hosts: int = 1
     ray: Path | None = None
     in_order: bool = False
+    completions: int | None = None
     later: tuple[str, ...] = ()
 
 
@@ -80,7 +83,7 @@ def pods_of_kind(reading: Reading, api_version: str, kind: str) -> list[PodsOfKi
 
 
 def _pod(_reading: Reading) -> Iterator[PodsOfKind]:
-    yield PodsOfKind((), 1, 1)
+    yield PodsOfKind((), 1, 1, completions=1)
 
 
 def _none(_reading: Reading) -> Iterator[PodsOfKind]:
@@ -99,20 +102,21 @@ def _replicated(*later: str) -> Reader:
 def _stateful_set(reading: Reading) -> Iterator[PodsOfKind]:
     count = reading.number(("spec", "replicas"), 1)
     in_order = reading.at("spec", "podManagementPolicy") != "Parallel"
-    yield PodsOfKind(_TEMPLATE, count, count, in_order=in_order, later=_OF_STATEFUL_SET)
+    least = min(count, 1) if in_order else count
+    yield PodsOfKind(_TEMPLATE, count, least, in_order=in_order, later=_OF_STATEFUL_SET)
 
 
 def _job(reading: Reading) -> Iterator[PodsOfKind]:
-    count = _pods_of_job(reading, ())
-    yield PodsOfKind(_TEMPLATE, count, count, later=_OF_JOB)
+    count, completions = _pods_of_job(reading, ())
+    yield PodsOfKind(_TEMPLATE, count, count, completions=completions, later=_OF_JOB)
 
 
-def _pods_of_job(reading: Reading, path: Path) -> int:
-    """Count the pods that run at once, as kube-controller-manager does."""
+def _pods_of_job(reading: Reading, path: Path) -> tuple[int, int]:
+    """Count the pods that run at once, as kube-controller-manager does, and those made in all."""
     parallelism = reading.number((*path, "spec", "parallelism"), 1)
     completions = reading.number((*path, "spec", "completions"), parallelism, _MOST_COMPLETIONS)
     suspended = at(reading.found, (*path, "spec", "suspend")) is True
-    return 0 if suspended else min(parallelism, completions)
+    return (0 if suspended else min(parallelism, completions)), completions
 
 
 def _job_set(reading: Reading) -> Iterator[PodsOfKind]:
@@ -121,15 +125,17 @@ def _job_set(reading: Reading) -> Iterator[PodsOfKind]:
     for index, job in enumerate(_list(reading, ("spec", "replicatedJobs"))):
         path: Path = ("spec", "replicatedJobs", index)
         replicas = reading.number((*path, "replicas"), 1)
-        count = 0 if suspended else replicas * _pods_of_job(reading, (*path, "template"))
-        waits = in_order or bool(at(job, ("dependsOn",)))
+        pods, completions = _pods_of_job(reading, (*path, "template"))
+        count = 0 if suspended else replicas * pods
+        waits = (in_order and index > 0) or bool(at(job, ("dependsOn",)))
         part = _text(at(job, ("name",))) or str(index)
         yield PodsOfKind(
             (*path, "template", *_TEMPLATE),
             count,
-            count,
+            0 if waits else count,
             part,
             in_order=waits,
+            completions=replicas * completions,
             later=(*_OF_JOB, *_OF_JOB_SET),
         )
 
@@ -139,7 +145,10 @@ def _py_torch_job(reading: Reading) -> Iterator[PodsOfKind]:
         path: Path = ("spec", "pytorchReplicaSpecs", role)
         if at(reading.found, path) is not None:
             count = reading.number((*path, "replicas"), 1)
-            yield PodsOfKind((*path, "template"), count, count, role.lower(), later=_OF_TRAINING)
+            where = (*path, "template")
+            yield PodsOfKind(
+                where, count, count, role.lower(), completions=count, later=_OF_TRAINING
+            )
 
 
 _MOST_COMPLETIONS = 2**31 - 1  # of a Job, one after another

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kube.objects.app_wrapper import AppWrapperStatus
-from kube.wrapped.conditions import Conditions, appended, micro_stamp
+from kube.wrapped.conditions import Conditions, appended, is_last, micro_stamp
 from kube.wrapped.told import Step, Told
 
 PENDING, RUNNING, COMPLETED = "Pending", "Running", "Completed"
@@ -102,16 +102,19 @@ def mcad_conditions(told: Told, known: Conditions) -> Conditions:
     """Return the conditions that MCAD would have written by now, the last one at the end."""
     if not any(each.type in _MCAD_TYPES for each in known):
         known = appended(known, "Init", "", "", told.first_seen or told.moment)
-    if candidate := _preemption(told):
-        known = appended(known, "PreemptCandidate", *candidate, told.moment)
-    words = _MCAD[told.step]
+    words, candidate = _MCAD[told.step], _preemption(told)
     if not words.reason:
+        return appended(known, "PreemptCandidate", *candidate, told.moment) if candidate else known
+    message = _message(told)
+    if is_last(known, words.last, words.reason, message):
         return known
-    if words.last == "Running" and told.step is Step.RUNNING:
+    if candidate:
+        known = appended(known, "PreemptCandidate", *candidate, told.moment)
+    if told.step is Step.RUNNING:
         known = _at_least_once(known, Step.DISPATCHED, told.moment)
     if told.step in (Step.NO_ROOM, Step.NO_QUOTA):
         known = _at_least_once(known, Step.FIRST, told.moment)
-    return appended(known, words.last, words.reason, _mcad_message(told), told.moment)
+    return appended(known, words.last, words.reason, message, told.moment)
 
 
 _MCAD_TYPES = frozenset(("Init", *(words.last for words in _MCAD.values())))
@@ -142,7 +145,7 @@ def _preemption(told: Told) -> tuple[str, str] | None:
     return None
 
 
-def _mcad_message(told: Told) -> str:
+def _message(told: Told) -> str:
     if told.step is Step.NO_ROOM:
         return NO_ROOM
     if told.step is Step.NO_QUOTA:

@@ -1,21 +1,23 @@
-"""Held gangs that are stopped after they started: evicted, and suspended again before they are gone.
+"""Held gangs that are stopped after they started: evicted, then suspended before they are gone.
 
 A suspension alone would ask no PodDisruptionBudget, and end the head with the workers.
 """
 
 import pytest
 
-from coordinator.messages.actions import EvictPod, SuspendRayCluster
+from coordinator.gang.nominations import Guard
+from coordinator.messages.actions import EvictPod, NominatePod, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from tests.coordinator.api import BUDGET, Outcome
 from tests.coordinator.builders import node
 from tests.coordinator.held import held, held_gang, is_suspended
-from tests.coordinator.journeys.test_held import IN_TEAM, LOWER, phase_of, urgent
+from tests.coordinator.journeys.test_held import IN_TEAM, LOWER, phase_of, urgent, with_injected
+from tests.coordinator.journeys.test_held_by_hand import go_on, is_asked
 from tests.coordinator.journeys.test_late_starts import READY, RULES, Unready
 from tests.coordinator.journeys.test_preemption import evicted, head_of, workers_of
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.stopping import condition, ending, go_until
-from tests.coordinator.world import World
+from tests.coordinator.world import World, is_gated, key, name_of
 
 
 def running(replicas: int = 1) -> World:
@@ -140,3 +142,37 @@ def test_a_leader_that_dies_at_any_step_leaves_no_half_of_it(steps: int) -> None
     world.delete("rayclusters", "p")
     world.settle(seconds=60)
     assert world.bound("low") == {"n1": 4}
+
+
+def test_no_pod_is_nominated_that_does_not_exist() -> None:
+    """Room is made for a held gang; kube-scheduler would keep that room for pods that exist."""
+    team = queue("team", preemption=LOWER)
+    world = World(node("n1", cpu=4), team, guard=Guard.NOMINATION)
+    world.create(held_gang("low", 3, labels=IN_TEAM))
+    world.settle(seconds=30)
+    kubelets = world.kubelets
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.create(held(urgent("p", 3)))
+    world.settle(seconds=10)
+    view = world.leader.state.views[key("p")]
+    assert view.queueing.planned is not None
+    assert not [each for each in world.leader.log if isinstance(each, NominatePod)]
+    world.kubelets = kubelets  # type: ignore[method-assign]
+    world.settle(seconds=10)
+    assert world.bound("p") == {"n1": 4}
+
+
+def test_nominations_are_taken_back_before_it_is_suspended_again() -> None:
+    """The suspension may be refused for long, and kube-scheduler keeps room meanwhile."""
+    world = World(node("n1", cpu=6), guard=Guard.NOMINATION)
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    go_on(world, until=lambda: is_asked(world, SuspendRayCluster), but=(SuspendRayCluster,))
+    pod = next(pod for pod in world.pods("a") if is_gated(pod))
+    world.api.change(pod, lambda obj: obj["status"].update(nominatedNodeName="n1"), "status")
+    leader = world.leader
+    for _ in range(3):
+        leader.hear_all()
+        leader.act_all_but(SuspendRayCluster)
+    taken_back = [each for each in leader.log if isinstance(each, NominatePod)]
+    assert [(each.pod.metadata.name, each.node) for each in taken_back] == [(name_of(pod), "")]
