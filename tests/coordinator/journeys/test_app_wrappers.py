@@ -656,6 +656,20 @@ def test_a_pod_with_forged_labels_is_surplus_and_never_released() -> None:
     assert gang_status(world)["phase"] == "Running"
 
 
+def test_a_pod_beyond_its_pod_set_is_told_so() -> None:
+    world = running(app_wrapper("a", job("work", 4)))
+    pods = pods_of(world.api, "a")
+    uid = wrapper_of(world.api, "a")["metadata"]["uid"]
+    pod = forged(world, "more", uid)
+    pod["metadata"]["labels"][names.POD_SET] = pods[0]["metadata"]["labels"][names.POD_SET]
+    world.create(pod, node("n2"))
+    world.settle(seconds=60)
+    assert is_gated(world.api.get(Key("pods", TEAM, "more")))
+    told = condition(world, "appwrapper.a", "SurplusPlaced")
+    assert told["reason"] == "ExcessPods"
+    assert "the AppWrapper asks for 4 pods of the pod set; Muster" in told["message"]
+
+
 def test_a_pod_of_an_earlier_app_wrapper_is_no_member() -> None:
     world = running(app_wrapper("a", job("work", 4)))
     pod = forged(world, "old", "uid-0")
