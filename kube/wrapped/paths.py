@@ -52,22 +52,41 @@ def changed(found: Any, path: Path, value: Any) -> Any:
     return copy
 
 
-def walk(found: Any) -> Iterator[tuple[Path, Any]]:
-    """Yield all maps and lists of an object with their paths, the outer ones first."""
-    waiting: list[tuple[Path, Any]] = [((), found)]
+class Place:
+    """Where a map or list stands in an object; its path is worked out where it is asked for."""
+
+    __slots__ = ("key", "outer")
+
+    def __init__(self, outer: "Place | None", key: str | int) -> None:
+        self.outer, self.key = outer, key
+
+    @property
+    def path(self) -> Path:
+        """Give the path to it."""
+        steps: list[str | int] = []
+        at: Place | None = self
+        while at is not None and at.outer is not None:
+            steps.append(at.key)
+            at = at.outer
+        return tuple(reversed(steps))
+
+
+def walk(found: Any) -> Iterator[tuple[Place, Any]]:
+    """Yield all maps and lists of an object with their places, the outer ones first."""
+    waiting: list[tuple[Place, Any]] = [(Place(None, ""), found)]
     while waiting:
-        path, each = waiting.pop()
-        yield path, each
+        place, each = waiting.pop()
+        yield place, each
         inner = each.items() if isinstance(each, dict) else enumerate(each)
-        parts = [((*path, key), part) for key, part in inner if isinstance(part, dict | list)]
+        parts = [(Place(place, key), part) for key, part in inner if isinstance(part, dict | list)]
         waiting += reversed(parts)
 
 
 def pod_templates(found: Json) -> Iterator[Path]:
     """Find what looks like a pod template anywhere in an object, in the order of its text."""
-    for path, each in walk(found):
-        if path and path[-1] == "template" and is_pod_template(each):
-            yield path
+    for place, each in walk(found):
+        if place.key == "template" and is_pod_template(each):
+            yield place.path
 
 
 def is_pod_template(found: Any) -> bool:

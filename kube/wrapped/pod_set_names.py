@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import Counter
 
 from kube.objects import names
 
@@ -19,16 +20,17 @@ class PodSetNames:
 
     def __init__(self) -> None:
         self._taken = {names.RAY_HEAD_GROUP, ""}
+        self._asked: Counter[tuple[str, str, str]] = Counter()
 
     def name(self, kind: str, item: str, part: str) -> str:
         """Return a name that was not given before."""
         wished = f"{item}.{part}" if part else item
         fits = len(wished) <= LONGEST and _FITS.fullmatch(wished)
-        name = wished if fits and wished not in self._taken else _marked(wished, kind, item, part)
-        attempt = 0
-        while name in self._taken:
-            attempt += 1
-            name = _marked(wished, kind, item, part, str(attempt))
+        name = wished if fits else ""
+        while not name or name in self._taken:
+            self._asked[kind, item, part] += 1
+            before = self._asked[kind, item, part] - 1
+            name = _marked(wished, kind, item, part, *([str(before)] if before else []))
         self._taken.add(name)
         return name
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kube.objects import names
 from kube.wrapped.faults import Fault, shown
-from kube.wrapped.paths import Json, Path, at, walk, written
+from kube.wrapped.paths import Json, Path, Place, at, walk, written
 
 _OURS = f"{names.GROUP}/"
 _ALLOWED = f"no key of {_OURS} in an item; keys for the whole gang are written on the AppWrapper"
@@ -25,17 +25,17 @@ def smuggled(where: str, found: Json) -> Iterator[Fault]:
     nominated = at(found, ("status", "nominatedNodeName"))
     if nominated:
         yield Fault(where, "template.status.nominatedNodeName", shown(nominated), _NODE)
-    for path, each in walk(found):
+    for place, each in walk(found):
         if isinstance(each, dict):
-            yield from _in_map(where, path, each)
+            yield from _in_map(where, place, each)
 
 
-def _in_map(where: str, path: Path, found: Json) -> Iterator[Fault]:
+def _in_map(where: str, place: Place, found: Json) -> Iterator[Fault]:
     for key in found:
         if key.startswith(_OURS):
-            yield Fault(where, written(path), shown(key), _ALLOWED)
+            yield Fault(where, written(place.path), shown(key), _ALLOWED)
     if isinstance(found.get("containers"), list):
-        yield from _in_pod_spec(where, path, found)
+        yield from _in_pod_spec(where, place.path, found)
 
 
 def _in_pod_spec(where: str, path: Path, spec: Json) -> Iterator[Fault]:

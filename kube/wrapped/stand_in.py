@@ -29,7 +29,7 @@ from kube.ray.pod_templates import (
 from kube.wrapped.creation import created_object, labels_of
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Item, Wrapped, WrappedPodSet
-from kube.wrapped.paths import Json, at
+from kube.wrapped.paths import Json, Path, at
 from kube.wrapped.sizes import (
     at_least,
     count_notice,
@@ -94,13 +94,12 @@ def _groups(
 ) -> Iterator[WorkerGroup]:
     """Make a worker group of each pod set of an item, with the pod that its controller makes."""
     created = created_object(item, wrapper.metadata, wrapper.api_version, wrapped.generation)
+    labels, pods = labels_of(wrapper.metadata, wrapped.generation), _pods(item, created)
     sizes = declared_sizes(item)
     notices += filter(None, (count_notice(item),))
-    for pod_set, declared in zip(item.pod_sets, sizes, strict=True):
-        labels = {**labels_of(wrapper.metadata, wrapped.generation), names.POD_SET: pod_set.name}
-        template = _pod(item, created, pod_set, labels, declared)
-        if pod_set.path is not None and declared:
-            notices += filter(None, (size_notice(item, pod_set.name, template.spec, declared),))
+    for pod_set, found, declared in zip(item.pod_sets, pods, sizes, strict=True):
+        template = found or _of_size({**labels, names.POD_SET: pod_set.name}, declared)
+        notices += filter(None, (size_notice(item, pod_set.name, template.spec, declared),))
         yield _group(pod_set, replace(template, spec=at_least(template.spec, declared)))
 
 
@@ -115,34 +114,40 @@ def _group(pod_set: WrappedPodSet, template: PodTemplate) -> WorkerGroup:
     )
 
 
-def _pod(
-    item: Item, created: Json, pod_set: WrappedPodSet, labels: Labels, declared: ByResource
-) -> PodTemplate:
-    """Return what a pod is as it is created; of one that nothing can be read of, its size."""
-    if pod_set.path is None:
-        return PodTemplate(TemplateMeta(labels), of_sizes_alone(declared))
-    if pod_set.ray is not None:
-        return _ray_pod(item, created, pod_set)
-    return msgspec.convert(at(created, pod_set.path), PodTemplate)
+def _of_size(labels: Labels, declared: ByResource) -> PodTemplate:
+    return PodTemplate(TemplateMeta(labels), of_sizes_alone(declared))
 
 
-def _ray_pod(item: Item, created: Json, pod_set: WrappedPodSet) -> PodTemplate:
-    assert pod_set.ray is not None
-    assert pod_set.path is not None
-    encoded = msgspec.json.encode(at(created, pod_set.ray))
-    spec = msgspec.json.decode(encoded, type=RayClusterSpec)
-    cluster = RayCluster(metadata=_of_cluster(item), spec=spec)
-    if pod_set.path[-2] == "headGroupSpec":
-        head = head_template(spec)
-        assert head is not None
-        pod = head_pod(cluster, head, autoscaler_options(spec))
-    else:
-        index = pod_set.path[-2]
-        assert isinstance(index, int)
-        group = spec.worker_group_specs[index]
+def _pods(item: Item, created: Json) -> Iterator[PodTemplate | None]:
+    """Yield for each pod set what its pods are as they are created; None where nothing is known."""
+    clusters: dict[Path, RayCluster] = {}
+    for pod_set in item.pod_sets:
+        if pod_set.path is None:
+            yield None
+        elif pod_set.ray is None:
+            yield msgspec.convert(at(created, pod_set.path), PodTemplate)
+        else:
+            if pod_set.ray not in clusters:
+                clusters[pod_set.ray] = _ray_cluster(item, at(created, pod_set.ray))
+            yield _ray_pod(clusters[pod_set.ray], pod_set.path[-2])
+
+
+def _ray_cluster(item: Item, spec: Json) -> RayCluster:
+    read = msgspec.json.decode(msgspec.json.encode(spec), type=RayClusterSpec)
+    return RayCluster(metadata=_of_cluster(item), spec=read)
+
+
+def _ray_pod(cluster: RayCluster, place: str | int) -> PodTemplate:
+    """Make a pod as KubeRay does: a worker of the group at an index, else the head."""
+    if isinstance(place, int):
+        group = cluster.spec.worker_group_specs[place]
         worker = worker_template(group)
         assert worker is not None
         pod = worker_pod(cluster, group.group_name, worker)
+    else:
+        head = head_template(cluster.spec)
+        assert head is not None
+        pod = head_pod(cluster, head, autoscaler_options(cluster.spec))
     return PodTemplate(TemplateMeta(pod.metadata.labels), pod.spec)
 
 

@@ -37,3 +37,8 @@ def test_names_do_not_depend_on_when_they_are_given() -> None:
     assert first == second
     assert first[0] == "a"
     assert first[2:] == ["a.headgroup", "a.small-group"]
+
+
+def test_many_of_one_name_are_told_apart() -> None:
+    names = PodSetNames()
+    assert len({names.name("JobSet", "js", "same") for _each in range(2000)}) == 2000
