@@ -80,7 +80,8 @@ def asks_for_no_pods(cluster: RayCluster) -> NotReady:
         said = f"the AppWrapper is {cluster.phase}: it asks for no pods"
         return NotReady(Reason.SUSPENDED, said)
     if cluster.spec.worker_group_specs:
-        return NotReady(Reason.SUSPENDED, "all pods have succeeded: no more are asked for")
+        said = "all pods have succeeded, or are of a kind that Muster does not gate"
+        return NotReady(Reason.SUSPENDED, said)
     said = "no wrapped object has pods: there is nothing to wait for"
     return NotReady(Reason.NOT_REQUIRED, said)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta
-from kube.objects.ray import StandIn
+from kube.objects.ray import RayClusterSpec, StandIn
 from kube.ray.held_start import HELD
 from kube.ray.ray_cluster import essential
 from kube.wrapped.items import Wrapped, read
@@ -20,6 +20,9 @@ NOT_REVIEWED = (
     f"metadata.annotations[{names.CREATED_BY}]: absent, so that its user's rights are not known; "
     "create the AppWrapper anew"
 )
+
+RUNNING = "Running"
+"""The phase of an AppWrapper of which all objects are created."""
 
 OURS = (None, "", names.MANAGED_BY)
 """Values of managedBy with which an AppWrapper is Muster's to take care of."""
@@ -36,7 +39,7 @@ def watched(wrapper: AppWrapper) -> StandIn:
     return replace(
         reduced,
         metadata=_metadata(reduced.metadata),
-        spec=replace(reduced.spec, managed_by=others),
+        spec=_with_known_pods(replace(reduced.spec, managed_by=others), wrapped, status.phase),
         refused=found.refused if reviewed else NOT_REVIEWED,
         api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
         phase=status.phase,
@@ -65,9 +68,20 @@ def _completions(wrapped: Wrapped) -> Iterator[tuple[str, int]]:
     """Say of pod sets how many pods are made in all, where those that succeed are not replaced."""
     for item in wrapped.items:
         for pod_set in item.pod_sets:
-            if item.key[:2] == ("", "Pod"):
-                yield pod_set.name, 1
-            elif item.key[:2] == ("batch", "Job"):
-                spec = item.found.get("spec") or {}
-                most = spec.get("completions")
-                yield pod_set.name, most if isinstance(most, int) else pod_set.count
+            if pod_set.completions is not None:
+                yield pod_set.name, pod_set.completions
+
+
+def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayClusterSpec:
+    """Expect no pods that cannot be labelled once they may exist: none of them is seen as such.
+
+    Until their objects are created room is kept for them as for others.
+    """
+    unseen = {set_.name for item in wrapped.items for set_ in item.pod_sets if set_.path is None}
+    if not unseen or phase != RUNNING:
+        return spec
+    groups = (
+        replace(each, replicas=0, min_replicas=0) if each.group_name in unseen else each
+        for each in spec.worker_group_specs
+    )
+    return replace(spec, worker_group_specs=tuple(groups))

@@ -362,6 +362,23 @@ def test_pods_that_succeeded_hold_nothing_and_ask_for_nothing() -> None:
     assert world.bound("c") == {"n1": 2}
 
 
+def test_pods_of_a_kind_that_is_not_known_have_room_until_they_may_exist() -> None:
+    world = World(node("n1", cpu=4))
+    wrapper = app_wrapper("a")
+    kind = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
+    sizes = [{"replicas": 3, "requests": {"cpu": "1"}}]
+    item = {"generictemplate": {**kind}, "custompodresources": sizes}
+    wrapper["spec"] = {"resources": {"GenericItems": [item]}}
+    world.wrapper = False
+    world.create(wrapper)
+    world.settle(seconds=30)
+    assert gang_status(world)["placement"]
+    world.wrapper = True
+    world.settle(seconds=400)
+    assert phase(world.api, "a") == "Running"
+    assert "placement" not in gang_status(world)
+
+
 def test_the_next_pods_of_a_job_take_the_slots_of_those_that_succeeded() -> None:
     world = running(app_wrapper("a", job("work", 4, completions=6)))
     world.create(gang_of("b", 1))
