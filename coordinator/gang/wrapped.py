@@ -68,7 +68,7 @@ def hindrance(cluster: RayCluster, unforeseeable: str) -> NotReady | None:
     if cluster.stopped_by_user:
         return NotReady(Reason.SUSPENDED, "spec.suspend is true: the AppWrapper asks for no pods")
     if unforeseeable:
-        return NotReady(Reason.UNSUPPORTED, f"its pods cannot be foreseen: {unforeseeable}")
+        return NotReady(Reason.PODS_REFUSED, f"its pods cannot be foreseen: {unforeseeable}")
     return None
 
 
