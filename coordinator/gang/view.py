@@ -343,6 +343,8 @@ class Record:
     writing: bool = False
     replacing: bool = False
     """A write that changes the placement in it is under way."""
+    drops_held: bool = False
+    """The API server has the Gangs' definition (CRD) of a release without held starts."""
     attempts: Attempts = field(default_factory=Attempts)
     urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None
