@@ -91,7 +91,7 @@ CASES = {
         throughput.measure_large,
     ),
     "nomination": Case(
-        "What do nominations cost a burst, and kube-scheduler?", 5, nomination.measure
+        "What do nominations cost a burst, and kube-scheduler?", 3, nomination.measure
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
