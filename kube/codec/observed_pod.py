@@ -33,7 +33,7 @@ from kube.objects.core import (
     PodStatus,
     ResourceRequirements,
 )
-from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
+from kube.ray.ray_cluster import is_wrapped, owner_cluster, pod_set_of, replica_of
 from scheduling.model.amounts import PODS, Requests
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey
@@ -110,7 +110,7 @@ class ObservedPod:
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
     controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
     when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
-    that it is a pod of a DaemonSet, or the mirror of a static one.
+    that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well.
     """
 
     namespace: str
@@ -134,6 +134,7 @@ class ObservedPod:
     nominated_to: str = ""
     ends_by: float = 0.0
     is_daemon: bool = False
+    succeeded: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -223,6 +224,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         nominated_to=room_on(pod) if placed else "",
         ends_by=moment_of(pod.metadata.deletion_timestamp),
         is_daemon=_is_daemon(pod.metadata),
+        succeeded=pod.status.phase == "Succeeded",
     )
 
 
@@ -245,8 +247,14 @@ def _kind(pod: Pod) -> PodKind:
 
 
 def _holder(metadata: ObjectMeta) -> Holder:
-    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
+    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one.
+
+    Of a wrapped pod it is the AppWrapper, whatever made it.
+    """
     owner = _controller(metadata)
+    if is_wrapped(metadata):
+        wrapper = metadata.labels[names.APP_WRAPPER][:_LONGEST_NAME]
+        return Holder("AppWrapper", metadata.namespace, wrapper)
     if owner is None or owner.kind == "Node":
         return Holder("Namespace", "", metadata.namespace)
     kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
@@ -316,9 +324,9 @@ class _Owner(NamedTuple):
 def _owner(metadata: ObjectMeta) -> _Owner | None:
     """Find the gang of a pod: of a RayCluster that is wrapped, the AppWrapper is the gang."""
     labels = metadata.labels
-    if wrapper := labels.get(names.APP_WRAPPER):
-        uid, pod_set = labels.get(names.APP_WRAPPER_UID, ""), labels.get(names.POD_SET, "")
-        return _Owner(f"{names.APP_WRAPPER_GANG}{wrapper}", uid, pod_set)
+    if is_wrapped(metadata):
+        gang = f"{names.APP_WRAPPER_GANG}{labels[names.APP_WRAPPER]}"
+        return _Owner(gang, labels[names.APP_WRAPPER_UID], labels.get(names.POD_SET, ""))
     owner = owner_cluster(metadata)
     return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
 

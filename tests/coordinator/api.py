@@ -38,6 +38,9 @@ PLURALS = {
     "RayCluster": "rayclusters",
     "RayJob": "rayjobs",
     "RayService": "rayservices",
+    "AppWrapper": "appwrappers",
+    "ConfigMap": "configmaps",
+    "Job": "jobs",
     "Gang": "gangs",
     "GangQueue": "gangqueues",
     "Event": "events",
@@ -51,7 +54,9 @@ PLURALS = {
     "VolumeAttachment": "volumeattachments",
 }
 WATCHED = tuple(
-    plural for plural in PLURALS.values() if plural not in ("events", "poddisruptionbudgets")
+    plural
+    for plural in PLURALS.values()
+    if plural not in ("events", "poddisruptionbudgets", "configmaps", "jobs")
 )
 OURS = ("gangs", "gangqueues")
 _PATH = re.compile(
