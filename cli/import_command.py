@@ -22,7 +22,7 @@ NO_CLUSTER = 3
 
 _HELP = """Print GangQueues for the queues of {title}.
 
-Read are {kinds}, from files, or from the cluster that the kubeconfig's current context names.
+Objects that are read: {kinds}; from files, or from the cluster that the kubeconfig names.
 """
 _AFTER = """\b
 Exit code:

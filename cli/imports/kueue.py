@@ -37,6 +37,9 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 """Resources that are no devices."""
 
+UNCOVERED = frozenset({"pods"})
+"""Counted by Kueue only where a ClusterQueue covers it."""
+
 WHEN_BLOCKED = {"StrictFIFO": "Strict", "BestEffortFIFO": "BestEffort"}
 WITHIN = {
     "Never": "Never",
@@ -212,15 +215,24 @@ def _add_queue(queue: ClusterQueue, world: World, outcome: Outcome) -> None:
     own = [each for each in shares if each.flavor not in split]
     if queue.cohort:
         _say_mixed(subject, shares, mixed, outcome)
-    spec = _limited(subject, own, parent, mixed, outcome)
+    spec = _without(
+        _limited(subject, own, parent, mixed, outcome),
+        # What a ClusterQueue does not cover, none of its workloads gets.
+        _covered(world) - {each.said.name for each in own} - UNCOVERED,
+    )
     rules = _rules(queue, world, outcome)
     if not split:
         labels, scope = _nodes(subject, own, world, outcome)
         outcome.add(world.queue_names[name], _with(spec, rules, labels, scope))
         return
-    apart = {each.said.name: 0 for each in shares if each.flavor in split}
-    outcome.add(world.queue_names[name], _holding(spec, apart))
+    outcome.add(world.queue_names[name], spec)
     _add_flavors(queue, split, rules, world, outcome)
+
+
+def _covered(world: World) -> set[str]:
+    """Return the resources that any ClusterQueue or Cohort has quota of."""
+    lists = (*world.shares.values(), *world.cohort_shares.values())
+    return {each.said.name for shares in lists for each in shares}
 
 
 def _say_mixed(
@@ -232,13 +244,13 @@ def _say_mixed(
             remarks.of_mixed(subject, share.place, share.said, share.flavor, outcome)
 
 
-def _holding(spec: GangQueueSpec, apart: Mapping[str, Quantity]) -> GangQueueSpec:
-    """Return the queue above those of the flavors: it has and borrows nothing of theirs."""
-    limits = {**(spec.borrowing_limit or {}), **(apart if spec.parent else {})}
+def _without(spec: GangQueueSpec, resources: Iterable[str]) -> GangQueueSpec:
+    """Return a queue that has and borrows nothing of some resources."""
+    none = dict.fromkeys(sorted(resources), 0)
     return GangQueueSpec(
         parent=spec.parent,
-        quota={**(spec.quota or {}), **apart},
-        borrowing_limit=limits or None,
+        quota={**(spec.quota or {}), **none} or None,
+        borrowing_limit={**(spec.borrowing_limit or {}), **(none if spec.parent else {})} or None,
         lending_limit=spec.lending_limit,
     )
 
@@ -296,6 +308,7 @@ def _limit(
 ) -> None:
     said = share.said
     if said.borrowing_limit is not None:
+        exact(said.borrowing_limit, f"{at}.borrowingLimit")
         borrowing[said.name] = said.borrowing_limit
     if said.lending_limit is not None:
         lent = exact(said.lending_limit, f"{at}.lendingLimit")

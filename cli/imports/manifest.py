@@ -5,6 +5,7 @@ something else. What was left out stands in comments above, in which no value ca
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,10 +19,8 @@ from kube.objects.queue import GangQueue
 SHOWN = 200
 """Characters of a value in a remark."""
 
-_PLAIN = re.compile(
-    r"[A-Za-z][A-Za-z0-9]*([./-][A-Za-z0-9]+)+|[A-Z]?[a-z]{4,}[A-Za-z]*|[0-9]+([KMGTPE]i|[mkMGTP])"
-)
-_WORDS = frozenset({"true", "false", "null", "none"})
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*([./-][A-Za-z0-9]+)*|[0-9]+([KMGTPE]i|[mkMGTP])")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 def document(outcome: Outcome) -> str:
@@ -49,16 +48,16 @@ def one_line(text: str, shown: int = SHOWN) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in cut)
 
 
-def _parents_first(queues: Iterable[GangQueue]) -> list[GangQueue]:
-    by_name = {each.metadata.name: each for each in queues}
-
-    def depth(queue: GangQueue) -> int:
-        steps, parent = 0, queue.spec.parent
-        while parent in by_name and steps < len(by_name):
-            steps, parent = steps + 1, by_name[parent].spec.parent
-        return steps
-
-    return sorted(by_name.values(), key=lambda each: (depth(each), each.metadata.name))
+def _parents_first(queues: Iterable[GangQueue]) -> Iterator[GangQueue]:
+    """Yield each queue before those below it, by name."""
+    below: defaultdict[str, list[GangQueue]] = defaultdict(list)
+    for queue in sorted(queues, key=lambda each: each.metadata.name, reverse=True):
+        below[queue.spec.parent].append(queue)
+    waiting = below[""]
+    while waiting:
+        queue = waiting.pop()
+        yield queue
+        waiting += below[queue.metadata.name]
 
 
 def _queue(queue: GangQueue) -> str:

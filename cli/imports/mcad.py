@@ -23,7 +23,6 @@ from cli.imports.quantities import (
     checked,
     resources_of,
     spelled,
-    total,
     value,
 )
 from cli.imports.systems import MCAD
@@ -50,6 +49,10 @@ class Node:
     field: str
 
 
+Held = Mapping[str, Mapping[str, Fraction]]
+"""By resource and node: what the node and those below it may hold."""
+
+
 @dataclass(slots=True)
 class Tree:
     """The nodes of a tree that lead to its root."""
@@ -62,6 +65,14 @@ class Tree:
     def resources(self) -> list[str]:
         """The resources that any node names: of these every node has a quota, 0 if none is said."""
         return resources_of(each.quota for each in self.nodes.values())
+
+    def held(self, resource: str) -> dict[str, Fraction]:
+        """Return what each node and those below it may hold: its quota, or theirs if more."""
+        found: dict[str, Fraction] = {}
+        for name in reversed(self.nodes):  # those below come after the nodes above them
+            below = sum((found[each.name] for each in self.below[name]), Fraction(0))
+            found[name] = max(value(self.nodes[name].quota, resource), below)
+        return found
 
 
 def read(sources: Sequence[Source]) -> Outcome:
@@ -150,36 +161,37 @@ def _add_tree(tree: Tree, names: Mapping[tuple[str, str], str], outcome: Outcome
         raise Fault(
             f"tree {tree.name}: {len(resources)} resources; allowed: at most {MOST_RESOURCES}"
         )
+    held = {resource: tree.held(resource) for resource in resources}
     for node in tree.nodes.values():
         name = names[tree.name, node.name]
         if name != node.name:
             why = f"its queue is called {name}: names of queues are DNS names, each there once"
             outcome.advise(node.subject, f"{node.field}.name", node.name, why)
         parent = names[tree.name, node.parent] if node.parent else ""
-        outcome.add(name, _spec(node, parent, tree, outcome))
+        outcome.add(name, _spec(node, parent, tree, held, outcome))
 
 
-def _spec(node: Node, parent: str, tree: Tree, outcome: Outcome) -> GangQueueSpec:
+def _spec(node: Node, parent: str, tree: Tree, held: Held, outcome: Outcome) -> GangQueueSpec:
     below = tree.below[node.name]
-    limits = dict.fromkeys(tree.resources, 0) if node.is_hard and parent else None
+    limits = dict.fromkeys(held, 0) if node.is_hard and parent else None
     return GangQueueSpec(
         parent=parent,
-        quota=_own_quota(node, below, tree.resources, outcome) or None,
+        quota=_own_quota(node, below, held, outcome) or None,
         borrowing_limit=limits or None,
         namespace_selector=None if below else QueueSelector(),
-        preemption=PREEMPTION,
+        preemption=None if below else PREEMPTION,
     )
 
 
 def _own_quota(
-    node: Node, below: Sequence[Node], resources: Sequence[str], outcome: Outcome
+    node: Node, below: Sequence[Node], held: Held, outcome: Outcome
 ) -> dict[str, Quantity]:
     """Return what the quotas below leave of a node's; all of it where there are none below."""
     if not below:
         return dict(node.quota)
     quota: dict[str, Quantity] = {}
-    for resource in resources:
-        lent = total((each.quota for each in below), resource)
+    for resource, amounts in held.items():
+        lent = sum((amounts[each.name] for each in below), Fraction(0))
         own = value(node.quota, resource)
         like = _unit(node, below, resource)
         quota[resource] = spelled(max(Fraction(0), own - lent), like)

@@ -17,7 +17,12 @@ LONGEST = 32
 """Characters of an amount, and most resources of a list, as the definition of GangQueue has it."""
 
 MOST_RESOURCES = 64
-ALLOWED = "a quantity of at most 32 characters that is not negative, such as 500m, 2 or 1.5Gi"
+MOST = 2**63 - 1
+CPU = "cpu"
+ALLOWED = (
+    "a quantity that is not negative and fits 64 bits, in at most 32 characters and not finer than "
+    "1n, such as 500m, 2 or 1.5Gi"
+)
 
 _GRAMMAR = re.compile(
     r"\+?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)"
@@ -32,14 +37,25 @@ _UNITS = {
 _FINER = ("", "m", "u", "n")
 
 
-def exact(amount: Quantity, field: str) -> Fraction:
+def exact(amount: Quantity, field: str, resource: str = "") -> Fraction:
     """Return the amount; raises Fault where a GangQueue could not hold it."""
     text = str(amount)
     match = _GRAMMAR.fullmatch(text) if len(text) <= LONGEST else None
-    if match is None:
+    found = _read(match) if match else None
+    if found is None or not _fits(found, resource):
         raise Fault(f"{field}: {text[:120]!r} is not valid; allowed: {ALLOWED}")
+    return found
+
+
+def _read(match: re.Match[str]) -> Fraction:
     scale = _UNITS[match["suffix"] or ""] * Fraction(10) ** int(match["exponent"] or 0)
     return Fraction(match["digits"].rstrip(".")) * scale
+
+
+def _fits(amount: Fraction, resource: str) -> bool:
+    """Say whether the amount is at most what the coordinator counts, and in whole billionths."""
+    counted = amount * 1000 if resource == CPU else amount
+    return counted <= MOST and (amount / _UNITS["n"]).denominator == 1
 
 
 def checked(amounts: Quantities, field: str) -> dict[str, Quantity]:
@@ -47,7 +63,7 @@ def checked(amounts: Quantities, field: str) -> dict[str, Quantity]:
     if len(amounts) > MOST_RESOURCES:
         raise Fault(f"{field}: {len(amounts)} resources; allowed: at most {MOST_RESOURCES}")
     for resource, amount in amounts.items():
-        exact(amount, f"{field}[{resource}]")
+        exact(amount, f"{field}[{resource}]", resource)
     return {name: written(amounts[name]) for name in sorted(amounts)}
 
 
@@ -61,20 +77,16 @@ def value(amounts: Quantities, resource: str) -> Fraction:
     return exact(amounts.get(resource, 0), resource)
 
 
-def total(parts: Iterable[Quantities], resource: str) -> Fraction:
-    """Add up one resource."""
-    return sum((value(each, resource) for each in parts), Fraction(0))
-
-
 def spelled(amount: Fraction, like: Quantity) -> Quantity:
-    """Spell an amount in the unit of another where that is exact, else in a finer one."""
+    """Spell whole billionths in the unit of another amount where that is exact, else finer."""
+    if not amount:
+        return 0
     match = _GRAMMAR.fullmatch(str(like))
     suffix = (match["suffix"] or "") if match else ""
-    for unit in (suffix, *_FINER):
-        count = amount / _UNITS[unit]
-        if count.denominator == 1:
-            return f"{count.numerator}{unit}" if unit else count.numerator
-    raise Fault(f"{like!r}: parts of less than 1n cannot be written as a quantity")
+    units = (suffix, *_FINER)
+    unit = next(each for each in units if (amount / _UNITS[each]).denominator == 1)
+    count = (amount / _UNITS[unit]).numerator
+    return f"{count}{unit}" if unit else count
 
 
 def resources_of(parts: Iterable[Mapping[str, object]]) -> list[str]:

@@ -32,6 +32,8 @@ WHEN_BLOCKED = {"": "BestEffort", "traverse": "BestEffort", "fifo": "Strict"}
 NO_LABELS: Labels = {}
 
 Amounts = dict[str, Quantity]
+Held = Mapping[str, Mapping[str, Fraction]]
+"""By resource and queue: what the queue and those below it may hold."""
 
 
 @dataclass(slots=True)
@@ -52,8 +54,18 @@ class Place:
         return f"Queue {self.name}"
 
     def promised(self, resource: str) -> Fraction:
-        """What it may always hold: what it deserves, at least its guarantee."""
-        return max(value(self.deserved, resource), value(self.guarantee, resource))
+        """What it may always hold: what it deserves, at least its guarantee.
+
+        The root has all that it may hold: what the queues below do not deserve it can lend them.
+        """
+        lists = (self.deserved, self.guarantee) if self.parent else (self.deserved, self.capability)
+        return max(value(each, resource) for each in lists)
+
+    def names(self, resource: str) -> bool:
+        """Say whether something is promised to the queue itself."""
+        return resource in self.deserved or resource in (
+            self.guarantee if self.parent else self.capability
+        )
 
     def like(self, resource: str) -> Quantity:
         """An amount in whose unit others of the resource are written."""
@@ -66,9 +78,10 @@ def read(sources: Sequence[Source]) -> Outcome:
     outcome = Outcome()
     places = _places(decoded(sources, VOLCANO.group, "Queue", Queue))
     names = _names(places)
-    promised = set(resources_of([*_all(places, "deserved"), *_all(places, "guarantee")]))
+    promised = resources_of([*_all(places, "deserved"), *_all(places, "guarantee")])
+    held = {resource: _held(places, resource) for resource in promised}
     for place in places.values():
-        limits = _limits(place, places, promised, outcome)
+        limits = _limits(place, places, held, outcome)
         outcome.add(names[place.name], _spec(place, names, limits, outcome))
         remarks.of_name(place.subject, place.name, names[place.name], outcome)
     if places:
@@ -148,9 +161,16 @@ class Limits:
     lending: Amounts = field(default_factory=dict)
 
 
-def _limits(
-    place: Place, places: Mapping[str, Place], promised: set[str], outcome: Outcome
-) -> Limits:
+def _held(places: Mapping[str, Place], resource: str) -> dict[str, Fraction]:
+    """Return what each queue and those below it may hold: its own part, or theirs if more."""
+    found: dict[str, Fraction] = {}
+    for name in sorted(places, key=lambda each: len(_above(each, places)), reverse=True):
+        below = sum((found[each] for each in places[name].below), Fraction(0))
+        found[name] = max(places[name].promised(resource), below)
+    return found
+
+
+def _limits(place: Place, places: Mapping[str, Place], held: Held, outcome: Outcome) -> Limits:
     limits = Limits()
     below = [places[each] for each in place.below]
     above = [places[each] for each in _above(place.name, places)]
@@ -159,15 +179,16 @@ def _limits(
         for each in (place, *below)
         for each_list in (each.deserved, each.guarantee, each.capability)
     )
-    if len(resources) > MOST_RESOURCES:
-        fault = f"{len(resources)} resources; allowed: at most {MOST_RESOURCES}"
-        raise Fault(f"{place.subject}: {fault}")
     for resource in resources:
-        if resource in promised:
-            _promise(place, below, resource, limits, outcome)
+        if resource in held:
+            lent = sum((held[resource][each] for each in place.below), Fraction(0))
+            _promise(place, below, resource, lent, limits, outcome)
         elif resource in place.capability:
             is_bounded = any(resource in each.capability for each in above)
             _bound(place, resource, limits, above=is_bounded)
+    if len(limits.quota) > MOST_RESOURCES:
+        fault = f"{len(limits.quota)} resources; allowed: at most {MOST_RESOURCES}"
+        raise Fault(f"{place.subject}: {fault}")
     return limits
 
 
@@ -184,14 +205,15 @@ def _bound(place: Place, resource: str, limits: Limits, *, above: bool) -> None:
 
 
 def _promise(
-    place: Place, below: Sequence[Place], resource: str, limits: Limits, outcome: Outcome
+    place: Place,
+    below: Sequence[Place],
+    resource: str,
+    lent: Fraction,
+    limits: Limits,
+    outcome: Outcome,
 ) -> None:
-    promised = place.promised(resource)
-    is_named = resource in place.deserved or resource in place.guarantee
-    if not place.parent and resource in place.capability:
-        # What the queues below do not deserve of it, the root has to lend.
-        promised, is_named = max(promised, value(place.capability, resource)), True
-    lent = sum((each.promised(resource) for each in below), Fraction(0))
+    """A resource that some queue deserves; `lent` is what those below have of it."""
+    promised, is_named = place.promised(resource), place.names(resource)
     like = next((each.like(resource) for each in (place, *below) if each.like(resource)), 0)
     own = max(Fraction(0), promised - lent)
     if is_named or (place.parent and resource in place.capability):
