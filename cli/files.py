@@ -44,18 +44,23 @@ def objects_of(name: str, text: bytes) -> Iterator[Source]:
 
 def _documents(name: str, text: bytes) -> list[Any]:
     try:
-        # All JSON is YAML, but YAML takes a hundred times as long to read.
-        return [msgspec.json.decode(text)]
-    except msgspec.DecodeError:
-        pass
-    try:
-        return list(yaml.load_all(text.decode(), Loader=_Loader))
+        return _decoded(text)
     except UnicodeDecodeError as error:
         raise Fault(f"{name}: byte {error.start}: not UTF-8") from None
     except yaml.YAMLError as error:
         raise Fault(f"{name}: {_of_yaml(error)}") from None
-    except (ValueError, RecursionError) as error:
-        raise Fault(f"{name}: {type(error).__name__}: {str(error)[:120]}") from None
+    except RecursionError:
+        raise Fault(f"{name}: lists or objects are nested too deeply") from None
+    except ValueError as error:
+        raise Fault(f"{name}: {str(error)[:120]}") from None
+
+
+def _decoded(text: bytes) -> list[Any]:
+    """All JSON is YAML, but as YAML it takes a hundred times as long to read."""
+    try:
+        return [msgspec.json.decode(text)]
+    except msgspec.DecodeError:
+        return list(yaml.load_all(text.decode(), Loader=_Loader))
 
 
 def _of_yaml(error: yaml.YAMLError) -> str:

@@ -159,7 +159,10 @@ def test_a_subtree_without_the_label_of_a_tree_is_named() -> None:
         ([child("a"), child("a")], "spec.children[1].name: node 'a' is there twice, see"),
         ([child("")], "spec.children[0].name: empty or missing"),
         ([{"name": "a", "quotas": 5}], "spec.children[0].quotas: Expected `object | null`"),
-        ([child("a", **{f"r{n}": 1 for n in range(65)})], "65 resources; allowed: at most 64"),
+        (
+            [{"name": "a", "quotas": {"requests": {f"r{n}": 1 for n in range(65)}}}],
+            "65 resources; ",
+        ),
     ],
 )
 def test_a_bad_value_is_named_with_its_place(children: list[Json], said: str) -> None:

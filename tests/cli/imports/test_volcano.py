@@ -1,4 +1,4 @@
-"""Queues of Volcano become GangQueues below one root; of PodGroups it is said what replaces them."""
+"""Queues of Volcano become GangQueues below one root; PodGroups get advice."""
 
 from typing import Any
 
