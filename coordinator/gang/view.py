@@ -7,13 +7,17 @@ Gang's record or lost without harm. A decided placement that is not yet written 
 Each part names the modules that write it; every other module only reads it.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.gang.adoption import Rounds
+from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
+from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
@@ -28,9 +32,6 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
-FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others, settled at once
-LAST_RETRY = 15.0
-
 MOST_IN_FLIGHT = 32
 """Nominations of one gang under way at one time; of a large gang more."""
 
@@ -43,21 +44,6 @@ NOWHERE = frozenset[str]()
 
 LONGEST_ASTRAY = 5.0
 """Seconds for which releases wait for the end of nominations that take their room."""
-
-
-@dataclass(slots=True)
-class Attempts:
-    """Failed tries at one thing, and when the next may be made."""
-
-    failures: int = 0
-    not_before: float = 0.0
-    refusal: str = ""
-
-    def failed(self, now: float, refusal: str) -> None:
-        """Double the wait; `refusal` is what the API server said against the very change."""
-        self.not_before = now + min(LAST_RETRY, FIRST_RETRY * 2**self.failures)
-        self.failures = min(self.failures + 1, 16)
-        self.refusal = refusal
 
 
 @dataclass(slots=True)
@@ -176,6 +162,35 @@ class PodWrites:
         self.deleted &= alive
 
 
+FIRST_MOVE_PAUSE = 1.0
+LONGEST_MOVE_PAUSE = 15.0
+CALM = 30.0
+"""Seconds after which the earlier moves of a plan are forgotten."""
+
+
+@dataclass(slots=True)
+class PlanMoves:
+    """The moves of a plan to other nodes, and until when its pods are not nominated there.
+
+    A move costs two writes for each of its pods. So a plan that moves again and again is followed
+    ever more seldom; what it leaves is taken back at once.
+    """
+
+    places: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    moved_at: float = float("-inf")
+    until: float = float("-inf")
+
+    def follow(self, places: Iterable[str], now: float) -> bool:
+        """Note the node of each pod of the plan; say whether pods may be nominated there now."""
+        before, self.places = self.places, Counter(places)
+        if before - self.places:
+            self.count = 1 if now >= self.moved_at + CALM else self.count + 1
+            pause = FIRST_MOVE_PAUSE * 2.0 ** min(self.count - 1, 16)
+            self.moved_at, self.until = now, now + min(LONGEST_MOVE_PAUSE, pause)
+        return now >= self.until
+
+
 @dataclass(slots=True)
 class Nominating:
     """The writes of nominations. Written by `reconcile.nominations` and `intake`.
@@ -183,16 +198,17 @@ class Nominating:
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
     under way (uid -> node), of which `taking_back` end a nomination; `most` of either may be, and
-    `crowded` says that others wait for those. `held_up_since` is since
-    when none of the gang was released, of which `released` pods are; `next_at` is when time alone
-    has something to be written. `astray` are the nodes to which pods are nominated that should not
-    be, with the time until which nothing is released there. `planned_to` are the nodes to which
-    pods are nominated for a plan, `withheld` those of the plan to which they are not, for gangs
-    reserve room there.
+    `crowded` says that others wait for those. `held_up_since` is since when none of the gang was
+    released, of which `released` pods are, and since when it is `in_line` for its turn or not;
+    `next_at` is when time alone has something to be written. `astray` are the nodes to which pods
+    are nominated that should not be, with the time until which nothing is released there.
+    `planned_to` are the nodes to which pods are nominated for a plan, `withheld` those of the plan
+    to which they are not, for gangs reserve room there; `moves` are those of the plan.
     """
 
     held_up_since: float | None = None
     released: int = 0
+    in_line: bool = False
     inflight: dict[str, str] = field(default_factory=dict)
     taking_back: set[str] = field(default_factory=set)
     most: int = MOST_IN_FLIGHT
@@ -203,6 +219,7 @@ class Nominating:
     astray: dict[str, float] = field(default_factory=dict)
     planned_to: frozenset[str] = NOWHERE
     withheld: frozenset[str] = NOWHERE
+    moves: PlanMoves = field(default_factory=PlanMoves)
 
     def aim(self, uid: str, node: str) -> None:
         """Note where a pod belongs; where that changes, no write waits for what failed before."""
@@ -278,6 +295,8 @@ class Repairs:
 
     stuck_since: dict[str, float] = field(default_factory=dict)
     torn_since: float | None = None
+    lost_room: bool = False
+    """Slots were dropped since their room was not there any more; others may have taken it."""
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False
@@ -324,6 +343,8 @@ class Record:
     writing: bool = False
     replacing: bool = False
     """A write that changes the placement in it is under way."""
+    drops_held: bool = False
+    """The API server has the Gangs' definition (CRD) of a release without held starts."""
     attempts: Attempts = field(default_factory=Attempts)
     urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None
@@ -338,7 +359,8 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
-    ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
+    is not held though it is to be; written by `reconcile.holding`.
     """
 
     key: GangKey
@@ -354,6 +376,8 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    held: HeldStart = field(default_factory=HeldStart)
+    not_held: str = ""
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)
@@ -371,6 +395,13 @@ class GangView:
         settled = any(pod_set.settled for pod_set in self.survey.standing)
         writes = self.pod_writes
         return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
+
+    @property
+    def expects_pods(self) -> bool:
+        """Whether the RayCluster was resumed and the pods of the minimum are still to come."""
+        if self.held.phase is not Phase.RESUMED or self.released_any:
+            return False
+        return any(each.exist < each.terms.minimum for each in self.survey.standing)
 
     @property
     def waits_for_room(self) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.nominations import Guard
+from coordinator.gang.foresight import Foresee
+from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -20,6 +21,7 @@ from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
+from kube.codec.scheduler_profiles import Profiles
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -45,6 +47,9 @@ class Scene:
     queues: QueueRegistry
     lines: WriteLines
     """The gangs whose status waits for its turn to be written."""
+    foresee: Foresee
+    """Works out the pods of a RayCluster before they exist."""
+    profiles: Profiles
     views: Mapping[GangKey, GangView]
     """The views of all gangs, of which a step reads whether another gang waits."""
     decided: bool
@@ -53,6 +58,8 @@ class Scene:
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     reserved: Container[str]
     """The nodes on which any gang reserves room."""
+    pace: Pace
+    """How many nominations may be written in this second."""
     guard: Guard = Guard.NONE
     scheduler: str = ""
     """The kube-scheduler that is told of nominations; empty where it is not known."""
