@@ -85,6 +85,25 @@ def test_more_below_than_above_is_named() -> None:
     assert fields(outcome.left_out) == {("Queue team", "spec.deserved[cpu]", "4")}
 
 
+def test_a_root_counts_what_is_promised_at_every_level_below_it() -> None:
+    outcome = imported(
+        queue("root", capability={"cpu": 20}),
+        queue("team", deserved={"cpu": 4}),
+        queue("x", parent="team", deserved={"cpu": 6}),
+    )
+    assert most(outcome)["root"] == 20_000
+
+
+def test_a_parent_cannot_keep_what_the_queues_below_it_have() -> None:
+    outcome = imported(
+        queue("team", deserved={"cpu": 10}, guarantee={"cpu": 2}),
+        queue("x", parent="team", deserved={"cpu": 6}),
+    )
+    assert "lendingLimit" not in specs(outcome)["team"]
+    assert fields(outcome.left_out) == {("Queue team", "spec.guarantee.resource[cpu]", "2")}
+    assert queues_of(outcome)
+
+
 def test_a_queue_that_deserves_nothing_beside_one_that_does_is_named() -> None:
     outcome = imported(queue("a", deserved={"cpu": 8}), queue("b", capability={"cpu": 3}))
     assert most(outcome)["b"] == 3000
