@@ -53,7 +53,7 @@ def decide(wanted: list[Group], on: list[Node], used: Used) -> Verdict:
     return decision.verdict
 
 
-@examples(400)
+@examples(200)
 @given(groups(), nodes(plain=True), USED)
 def test_a_gang_is_admitted_exactly_when_it_fits(
     wanted: list[Group], on: list[Node], used: Used
@@ -75,7 +75,7 @@ def has(name: str, **amounts: int) -> Node:
     return Node(name, {}, (), False, {**amounts, "pods": 99})
 
 
-@examples(400)
+@examples(200)
 @given(groups(pods=3), nodes(plain=True), USED)
 @example(
     [Group("x", "", needs(cpu=2), 2), Group("y", "", needs(cpu=3), 2)],

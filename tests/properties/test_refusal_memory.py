@@ -51,7 +51,7 @@ def told(decision: Decision) -> object:
     return decision.key, verdict if isinstance(verdict, Admitted) else verdict.reason
 
 
-@examples(300)
+@examples(100)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_a_memory_changes_no_decision(
     on: list[Node], waiting: list[list[Group]], history: list[object]
@@ -70,7 +70,7 @@ def test_a_memory_changes_no_decision(
         pending = _settled(table, pending, decisions)
 
 
-@examples(300)
+@examples(100)
 @given(
     nodes(plain=True),
     GANGS,
@@ -97,7 +97,7 @@ def test_numbers_that_are_renewed_or_not_old_are_those_of_a_fresh_cycle(
         pending = _settled(table, pending, decisions)
 
 
-@examples(300)
+@examples(100)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_what_is_kept_is_true_where_searches_run_out(
     on: list[Node], waiting: list[list[Group]], history: list[object]
@@ -120,7 +120,7 @@ def test_what_is_kept_is_true_where_searches_run_out(
             pending = _settled(table, pending, [decision])
 
 
-@examples(300)
+@examples(100)
 @given(
     clusters(),
     st.lists(company_gangs(), min_size=1, max_size=3),
@@ -193,7 +193,7 @@ def _changed(
     return pending
 
 
-@examples(200)
+@examples(100)
 @given(nodes(plain=True), GANGS)
 def test_where_nothing_changed_a_refusal_is_the_same_word_for_word(
     on: list[Node], waiting: list[list[Group]]

@@ -55,7 +55,7 @@ def has(name: str, cpu: int) -> Node:
     return Node(name, {}, (), False, {"cpu": cpu, "pods": 9})
 
 
-@examples(400)
+@examples(150)
 @given(GANGS, nodes(plain=True), USED)
 @example(with_head([Group("w", "", needs(1), 4)], needs(1)), [has("a", 3)], {})
 @example(with_head([Group("w", "", needs(3), 3)], needs(2)), [has("a", 3), has("b", 5)], {})
@@ -75,7 +75,7 @@ def test_a_gang_of_the_size_that_is_told_starts(
             assert (int(found), int(all_of_them)) == (fit[pod_set], counts[pod_set])
 
 
-@examples(400)
+@examples(150)
 @given(groups(most=1).map(too_many), shapes(plain=True), nodes(plain=True), USED)
 @example([Group("w", "", needs(1), 4)], needs(1), [has("a", 3)], {})
 def test_beside_the_head_no_more_than_is_told_would_start(
@@ -91,7 +91,7 @@ def test_beside_the_head_no_more_than_is_told_would_start(
     assert not possible(fewer(wanted, more), on, used)
 
 
-@examples(300)
+@examples(100)
 @given(st.lists(GANGS, min_size=2, max_size=4), nodes(plain=True), USED)
 @example(
     [
@@ -116,7 +116,7 @@ def test_what_was_explained_before_in_the_same_room_changes_no_word(
         assert [refusals.no_fit(each, room) for each in refused[::-1]] == fresh[::-1]
 
 
-@examples(300)
+@examples(150)
 @given(GANGS, nodes(), USED)
 def test_the_amounts_add_up(wanted: list[Group], on: list[Node], used: Used) -> None:
     """What is needed is what is missing and what those that fit take; that is what is left less."""
@@ -171,7 +171,7 @@ def unlike(draw: st.DrawFn) -> list[Group]:
 CORDONED = replace(has("b", 9), unschedulable=True)
 
 
-@examples(400)
+@examples(150)
 @given(groups(), passing(), USED)
 @example([Group("w", "", needs(3), 1)], [has("a", 5)], {"a": {"cpu": 5}})
 @example([Group("w", "", needs(7), 1)], [has("a", 5), CORDONED], {})
@@ -185,7 +185,7 @@ def test_what_is_said_never_to_fit_does_not_fit_on_empty_nodes(
     check_never(wanted, on, used)
 
 
-@examples(300)
+@examples(150)
 @given(unlike(), nodes(), USED)
 def test_so_it_is_whatever_pods_select_and_tolerate(
     wanted: list[Group], on: list[Node], used: Used
