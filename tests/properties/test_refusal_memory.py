@@ -51,7 +51,7 @@ def told(decision: Decision) -> object:
     return decision.key, verdict if isinstance(verdict, Admitted) else verdict.reason
 
 
-@examples(100)
+@examples(300)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_a_memory_changes_no_decision(
     on: list[Node], waiting: list[list[Group]], history: list[object]
@@ -120,7 +120,7 @@ def test_what_is_kept_is_true_where_searches_run_out(
             pending = _settled(table, pending, [decision])
 
 
-@examples(100)
+@examples(300)
 @given(
     clusters(),
     st.lists(company_gangs(), min_size=1, max_size=3),
