@@ -68,7 +68,8 @@ class _Gang:
     def __init__(self, size: int) -> None:
         self._state = CoordinatorState()
         self._raw = _ray_cluster(size - 1)
-        self._cluster = msgspec.convert(self._raw, ray_objects.RayCluster)
+        encoded = msgspec.json.encode(self._raw)
+        self._cluster = msgspec.json.decode(encoded, type=ray_objects.RayCluster)
         self._version, self._now, self._took = 1, 1.0, 0.0
         self._size = size
 

@@ -15,12 +15,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
 from testbed.api import Api
+from testbed.closing import Closing
 from testbed.errors import TestbedError
 
 WATCH_SECONDS = 3600
@@ -85,7 +84,7 @@ class Seen:
         return f"{stage}; {'; '.join(said) or 'no condition says why'}"
 
 
-class PodWatch:
+class PodWatch(Closing):
     """Follows the pods of one namespace in a thread, from now on."""
 
     def __init__(self, api: Api, path: str) -> None:
@@ -148,17 +147,6 @@ class PodWatch:
                 self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _open(self) -> http.client.HTTPResponse:
         query = f"?watch=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={self._since}"

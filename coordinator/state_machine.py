@@ -78,8 +78,16 @@ class CoordinatorState(Known):
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)
         actions += report(self, moment)
+        self._look_again_at_freed_quotas(moment)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
+
+    def _look_again_at_freed_quotas(self, moment: Moment) -> None:
+        """Have gangs looked at that wait for a quota of which less is claimed; no quota changed."""
+        for key in self.cache.foreseen.take_freed():
+            view = self.views.get(key)
+            if view is not None and view.held.problem is not None:
+                self.agenda.put_off(key, moment.now)
 
     @property
     def cycle_wanted(self) -> bool:
@@ -131,6 +139,8 @@ class CoordinatorState(Known):
             allowed=self.allowed,
             window=self.term.window,
             queues=self.queues,
+            foresee=self.foresee,
+            profiles=self.profiles,
             lines=self.agenda.lines,
             views=self.views,
             decided=self.cycles.memory is not None,
@@ -280,6 +290,8 @@ class CoordinatorState(Known):
         self.agenda.cycle_wanted |= view.eviction.reopen(look.now)
         if view.key in self.term.window and not is_starting(view):
             self.term.window.leave(view.key)
+        if placement is None:
+            self.cache.foreseen.unclaim(view.key)
         if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
         self.room.note_plan(view)
@@ -325,6 +337,7 @@ class CoordinatorState(Known):
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]
+        self.cache.foreseen.drop(view.key)
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
 

@@ -6,10 +6,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from testbed.api import Json
+from testbed.closing import Closing
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.history import Gang, PodEvent
@@ -47,7 +47,7 @@ class Row:
     going: int = 0
 
 
-class World:
+class World(Closing):
     """The state of one cluster; `wait_until` looks at it after each change."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -87,15 +87,8 @@ class World:
                 pods.setdefault(gang, []).append(pod)
             return [_row(gang, self._gangs.get(gang), own) for gang, own in pods.items()]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End both watches."""
         self.recorder.close()
         self._follower.close()
 

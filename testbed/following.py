@@ -14,10 +14,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
 from testbed.api import Api, Json
+from testbed.closing import Closing
 from testbed.errors import TestbedError
 from testbed.waiting import WAIT_SECONDS
 
@@ -32,7 +31,7 @@ _RETRY_SECONDS = 0.1
 _SILENCE_SECONDS = 60.0
 
 
-class Follower:
+class Follower(Closing):
     """Tells `observe` of every object of a collection, and of every change, until it is closed."""
 
     def __init__(self, api: Api, path: str, observe: Observe) -> None:
@@ -58,17 +57,6 @@ class Follower:
         if self._socket is not None:
             _wake_reader(self._socket)
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         while not self._closed.is_set():

@@ -246,7 +246,7 @@ def _start_webhook(cluster: Cluster) -> Muster:
         _environment("MUSTER_WEBHOOK_", settings),
     )
     _wait_ready(process, health)
-    _register(cluster, f"https://127.0.0.1:{port}/mutate", certificates / "ca.crt")
+    _register(cluster, f"https://127.0.0.1:{port}", certificates / "ca.crt")
     return Muster(cluster, process, health)
 
 
@@ -257,7 +257,8 @@ def _register(cluster: Cluster, url: str, ca_file: Path) -> None:
     )
     bundle = base64.b64encode(ca_file.read_bytes()).decode()
     for webhook in configuration["webhooks"]:
-        webhook["clientConfig"] = {"url": url, "caBundle": bundle}
+        path = webhook["clientConfig"]["service"]["path"]
+        webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
     cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
 
 

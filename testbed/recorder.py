@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from testbed import history
 from testbed.api import Json
+from testbed.closing import Closing
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.following import DELETED, Follower
@@ -24,7 +24,7 @@ from testbed.waiting import WAIT_SECONDS
 T = TypeVar("T")
 
 
-class Recorder:
+class Recorder(Closing):
     """Keeps every event of every pod from now on, and checks the history.
 
     `changed` is held while an event is added and notified after it; a caller that passes its own
@@ -77,17 +77,6 @@ class Recorder:
     def close(self) -> None:
         """End the watch; what was seen stays."""
         self._follower.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _record(self, kind: str, pod: Json) -> None:
         event = history.pod_event(time.monotonic(), kind, pod)

@@ -37,7 +37,7 @@ from webhook.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-_JSON = "application/json"
+JSON = "application/json"
 _RESULTS: dict[type[Answer], str] = {Allow: "untouched", Gate: "gated", Deny: "denied"}
 
 
@@ -90,7 +90,7 @@ class Webhook:
                 return self._refusal("failed", 500, "internal error, see the webhook's log")
 
     async def _mutate(self, request: web.Request) -> web.Response:
-        body = await self._body(request)
+        body = await body_of(request, self._settings)
         review = body if isinstance(body, BadReview) else read_review(body)
         if isinstance(review, BadReview):
             return self._refusal("refused", review.status, review.message)
@@ -100,21 +100,11 @@ class Webhook:
         self._metrics.reviews[_RESULTS[type(decision)]].inc()
         if not self._settings.track_field_owners:
             decision = without_field_owners(review, decision)
-        return web.Response(body=answer(review, decision), content_type=_JSON)
+        return web.Response(body=answer(review, decision), content_type=JSON)
 
     def _refusal(self, result: str, status: int, message: str) -> web.Response:
         self._metrics.reviews[result].inc()
-        body = orjson.dumps({"code": status, "message": message})
-        return web.Response(status=status, body=body, content_type=_JSON)
-
-    async def _body(self, request: web.Request) -> bytearray | BadReview:
-        limit, seconds = self._settings.body_limit_bytes, self._settings.read_timeout_seconds
-        if request.content_type != _JSON:
-            return BadReview(415, f"Content-Type is {request.content_type!r}, allowed is {_JSON}")
-        try:
-            return await read_body(request, limit, seconds)
-        except BadBody as error:
-            return BadReview(error.status, str(error))
+        return refusal_of(status, message)
 
     async def _decided(self, review: Review) -> Answer:
         decision = decide(review, self._lookup)
@@ -138,6 +128,23 @@ class Webhook:
             if not isinstance(decision, Ask):
                 return decision
             key = decision.key
+
+
+async def body_of(request: web.Request, settings: Settings) -> bytearray | BadReview:
+    """Read the body of a review, within its limits."""
+    limit, seconds = settings.body_limit_bytes, settings.read_timeout_seconds
+    if request.content_type != JSON:
+        return BadReview(415, f"Content-Type is {request.content_type!r}, allowed is {JSON}")
+    try:
+        return await read_body(request, limit, seconds)
+    except BadBody as error:
+        return BadReview(error.status, str(error))
+
+
+def refusal_of(status: int, message: str) -> web.Response:
+    """Return the answer to what is no review, or cannot be answered."""
+    body = orjson.dumps({"code": status, "message": message})
+    return web.Response(status=status, body=body, content_type=JSON)
 
 
 def _undecided(key: Key, reason: str) -> Deny:

@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import orjson
 
-from kube.codec.pod_patches import gate_patch
+from kube.codec.pod_patches import JsonPatch, gate_patch
 from kube.objects.base import ObjectMeta
 from kube.objects.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.ray.ray_cluster import opt_in, owner_cluster
+
+T = TypeVar("T")
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
 # An owner reference may hold any text. Only a name that an object can have goes into a path.
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LONGEST_SHOWN = 80
 _MANAGED_FIELDS = "/metadata/managedFields"
 _ABSENT = (b"", b"null")  # how a field that is not there, and one that is null, come undecoded
@@ -42,7 +44,9 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
     kind: str = ""
 
 
-class _Request(msgspec.Struct, frozen=True, rename="camel"):
+class Request(msgspec.Struct, frozen=True, rename="camel"):
+    """What the API server is about to do; `object` is not decoded yet."""
+
     uid: str = ""
     kind: _Kind = _Kind()
     sub_resource: str | None = None
@@ -54,7 +58,7 @@ class _Request(msgspec.Struct, frozen=True, rename="camel"):
 class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    request: _Request | None = None
+    request: Request | None = None
 
 
 class _Gate(msgspec.Struct, frozen=True, gc=False):
@@ -180,10 +184,17 @@ ALLOW: Final = Allow()
 
 
 def read_review(body: bytes | bytearray) -> Review | BadReview:
-    """Read what the API server sent."""
+    """Read what the API server sent about a pod."""
+    return read_request(body, _review)
+
+
+def read_request(
+    body: bytes | bytearray, read_object: Callable[[Request], T | BadReview]
+) -> T | BadReview:
+    """Read what the API server sent; the object is decoded by the function given."""
     try:
-        envelope = _ENVELOPE.decode(body)
-        return _bad_envelope(envelope) or _review(envelope)
+        request = _requested(_ENVELOPE.decode(body))
+        return request if isinstance(request, BadReview) else read_object(request)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not an AdmissionReview: {error}")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -198,7 +209,7 @@ def decide(review: Review, lookup: Lookup) -> Decision:
     if pod is None or pod.spec is None or _left_alone(pod, pod.spec):
         return ALLOW
     owner = owner_cluster(pod.metadata)
-    if owner is None or not _NAME.fullmatch(owner.name):
+    if owner is None or not NAME.fullmatch(owner.name):
         return ALLOW
     return _by_owner(ClusterKey(review.namespace, owner.name, owner.uid), pod.spec, lookup)
 
@@ -220,42 +231,53 @@ def answer(review: Review, decision: Answer) -> bytes:
     """Return the AdmissionReview to send back."""
     match decision:
         case Gate(patch):
-            encoded = base64.b64encode(orjson.dumps(patch)).decode()
-            said: dict[str, Any] = {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+            return patched(review.uid, patch)
         case Deny(code, message):
-            said = {"allowed": False, "status": {"code": code, "message": message}}
+            return _answer(review.uid, allowed=False, status={"code": code, "message": message})
         case Allow():
-            said = {"allowed": True}
-    response = {"uid": review.uid, **said}
+            return untouched(review.uid)
+
+
+def patched(uid: str, patch: JsonPatch) -> bytes:
+    """Return the AdmissionReview that allows an object and changes it."""
+    encoded = base64.b64encode(orjson.dumps(patch)).decode()
+    return _answer(uid, allowed=True, patchType="JSONPatch", patch=encoded)
+
+
+def untouched(uid: str) -> bytes:
+    """Return the AdmissionReview that allows an object as it is."""
+    return _answer(uid, allowed=True)
+
+
+def _answer(uid: str, **said: object) -> bytes:
+    response = {"uid": uid, **said}
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def _bad_envelope(envelope: _Envelope) -> BadReview | None:
+def _requested(envelope: _Envelope) -> Request | BadReview:
     request = envelope.request
     if envelope.kind != KIND:
-        return _unexpected("kind", envelope.kind, KIND)
+        return unexpected("kind", envelope.kind, KIND)
     if envelope.api_version != API_VERSION:
-        return _unexpected("apiVersion", envelope.api_version, API_VERSION)
+        return unexpected("apiVersion", envelope.api_version, API_VERSION)
     if request is None:
-        return _unexpected("request", None, "an object")
+        return unexpected("request", None, "an object")
     if not request.uid:
-        return _unexpected("request.uid", request.uid, "the uid to answer to")
-    return None
+        return unexpected("request.uid", request.uid, "the uid to answer to")
+    return request
 
 
-def _review(envelope: _Envelope) -> Review | BadReview:
-    request = envelope.request
-    assert request is not None
+def _review(request: Request) -> Review | BadReview:
     namespace = request.namespace or ""
     if not _creates_a_pod(request):
         return Review(request.uid)
-    if not _NAME.fullmatch(namespace):
-        return _unexpected("request.namespace", namespace, "the name of a namespace")
+    if not NAME.fullmatch(namespace):
+        return unexpected("request.namespace", namespace, "the name of a namespace")
     pod = _pod(request.object)
     return pod if isinstance(pod, BadReview) else Review(request.uid, namespace, pod)
 
 
-def _creates_a_pod(request: _Request) -> bool:
+def _creates_a_pod(request: Request) -> bool:
     kind = request.kind
     return (
         request.operation == "CREATE"
@@ -267,14 +289,15 @@ def _creates_a_pod(request: _Request) -> bool:
 def _pod(sent: msgspec.Raw) -> _Pod | BadReview:
     # Decoded apart from the envelope: what other kinds hold under these names is not our business.
     if bytes(sent) in _ABSENT:
-        return _unexpected("request.object", None, "the pod to be created")
+        return unexpected("request.object", None, "the pod to be created")
     try:
         return _POD.decode(sent)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not a pod in request.object: {error}")
 
 
-def _unexpected(field: str, value: object, allowed: str) -> BadReview:
+def unexpected(field: str, value: object, allowed: str) -> BadReview:
+    """Say what of a review has a value that no review has."""
     shown = repr(value)[:_LONGEST_SHOWN]
     return BadReview(400, f"not an AdmissionReview: {field} is {shown}, allowed is {allowed}")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from aiohttp import web
 
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -20,6 +21,7 @@ from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
 from webhook.app import Webhook
 from webhook.cache import Cache, Marked, Reader
+from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues
 from webhook.metrics import Metrics
 from webhook.settings import PREFIX, Settings
 
@@ -46,7 +48,7 @@ async def _serve(settings: Settings, client: Client, stop: asyncio.Event) -> Non
         tasks = await stack.enter_async_context(in_background(parts.work))
         stack.push_async_callback(parts.reader.close)
         port = _review_port(settings, parts)
-        reviews = listening(parts.webhook.application(), port, connections)
+        reviews = listening(_application(parts), port, connections)
         await stack.enter_async_context(reviews)
         log.info("serving", address=str(settings.listen_address), port=settings.listen_port)
         await until(stop, tasks)
@@ -61,6 +63,7 @@ class _Parts:
     """What runs, put together."""
 
     webhook: Webhook
+    holder: HoldWebhook
     health: Health
     certificate: HotCertificate
     reader: Reader
@@ -74,17 +77,25 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
     cache = Cache(*watched, metrics)
     metrics.watch_sync(lambda: cache.synced)
     certificate = _certificate(settings, metrics)
+    queues, owners = WatchedQueues(client), OwnerReader(client, settings.lookup_deadline_seconds)
     reader = Reader(client, settings.lookup_deadline_seconds, settings.lookups_in_flight, metrics)
     checks = (("cache", lambda: cache.synced), ("certificate", lambda: certificate.usable))
     renewal = partial(certificate.watch, settings.certificate_poll_seconds)
     return _Parts(
         Webhook(settings, cache, reader, metrics),
+        HoldWebhook(settings, queues.now, owners, metrics),
         Health(checks, metrics.registry),
         certificate,
         reader,
         metrics.connections,
-        (*(one.run for one in watched), renewal, partial(_settle, watched)),
+        (*(one.run for one in watched), queues.run, renewal, partial(_settle, watched)),
     )
+
+
+def _application(parts: _Parts) -> web.Application:
+    application = parts.webhook.application()
+    application.router.add_post("/hold", parts.holder.hold)
+    return application
 
 
 def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:

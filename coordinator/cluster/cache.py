@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from types import MappingProxyType
 
+from coordinator.cluster.admission_rules import AdmissionRules
+from coordinator.cluster.foreseen_gangs import ForeseenGangs
 from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
@@ -54,6 +56,8 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
+        self.admission = AdmissionRules()
+        self.foreseen = ForeseenGangs()
         self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
@@ -191,10 +195,15 @@ class ClusterCache:
         """Whether our gate is on any of them."""
         return any(pod.gated for pod in self._members.get(key, {}).values())
 
+    def foresee(self, key: GangKey, pods: Collection[ObservedPod]) -> None:
+        """Note what the pods bring that a gang is to have; none of them counts as a pod."""
+        constrained = any(_has_constraints(pod) for pod in pods)
+        self.foreseen.put(key, constrained=constrained, mounting=any(pod.mounts for pod in pods))
+
     @property
     def has_pod_constraints(self) -> bool:
         """Whether any pod has inter-pod constraints: affinity, anti-affinity, or spread."""
-        return bool(self._constrained)
+        return bool(self._constrained or self.foreseen.constrained)
 
     def is_spread_over(self, namespace: str) -> bool:
         """Whether a pod of a gang there counts others of its namespace also when it is pinned."""
@@ -203,7 +212,7 @@ class ClusterCache:
     @property
     def is_mounting(self) -> bool:
         """Whether any pod that waits mounts a volume of a claim."""
-        return bool(self._mounting)
+        return bool(self._mounting or self.foreseen.mounting)
 
     # --- nodes and reservations -------------------------------------------------------------
 

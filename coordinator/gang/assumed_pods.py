@@ -1,13 +1,16 @@
 """Lists the pods that have room on a node by a placement and are not bound yet.
 
 Inter-pod constraints count them as they count existing pods, and a claim that only one pod may use
-may be theirs. A slot whose pod does not exist is not listed: what the pod will be is not known yet.
+may be theirs. A slot whose pod does not exist is not listed, for what the pod will be is not known
+yet; of a held gang it is, from when its RayCluster is resumed until its pods have come.
 """
 
 from collections.abc import Iterator
 
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
+from reservation.slots import assign, slot_of, slots_of
+from scheduling.model.placement import Placement
 from scheduling.state.pod_index import AssumedPods
 
 
@@ -32,3 +35,14 @@ def _on_their_way(view: GangView) -> Iterator[tuple[ObservedPod, str]]:
         for pod in each.settled:
             if not pod.holds:
                 yield pod, pod.settled_on
+    if view.expects_pods and view.reservation.placement is not None:
+        yield from _to_come(view, view.reservation.placement)
+
+
+def _to_come(view: GangView, placement: Placement) -> Iterator[tuple[ObservedPod, str]]:
+    """Give the slots that no pod has come for yet to those that are foreseen."""
+    left = slots_of(placement)
+    for each in view.survey.standing:
+        left.subtract(slot for pod, node in each.with_slot if (slot := slot_of(pod, node)))
+    given = assign(view.held.expected, +left, {})
+    yield from ((pod, given[pod.uid]) for pod in view.held.expected if pod.uid in given)

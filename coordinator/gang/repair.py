@@ -191,9 +191,10 @@ def is_hindered(view: GangView) -> bool:
 def is_void(view: GangView) -> bool:
     """Whether a placement that nothing was released for cannot start its gang as a whole.
 
-    One that ran keeps its slots while its pods are made again, as long as it has them all.
+    One that ran keeps its slots while its pods are made again, as long as it has them all. So does
+    one whose RayCluster was just resumed, until its pods have come.
     """
-    if view.reservation.placement is None or view.released_any:
+    if view.reservation.placement is None or view.released_any or view.expects_pods:
         return False
     return any(pod_set.missing for pod_set in view.survey.standing) or (
         not view.survey.ran and _lacks(view)

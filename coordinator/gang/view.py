@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.gang.adoption import Rounds
+from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
+from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
@@ -28,9 +30,6 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Refusal
 
-FIRST_RETRY = 0.05  # seconds; a failed test is mostly a status patch of others, settled at once
-LAST_RETRY = 15.0
-
 MOST_IN_FLIGHT = 32
 """Nominations of one gang under way at one time; of a large gang more."""
 
@@ -43,21 +42,6 @@ NOWHERE = frozenset[str]()
 
 LONGEST_ASTRAY = 5.0
 """Seconds for which releases wait for the end of nominations that take their room."""
-
-
-@dataclass(slots=True)
-class Attempts:
-    """Failed tries at one thing, and when the next may be made."""
-
-    failures: int = 0
-    not_before: float = 0.0
-    refusal: str = ""
-
-    def failed(self, now: float, refusal: str) -> None:
-        """Double the wait; `refusal` is what the API server said against the very change."""
-        self.not_before = now + min(LAST_RETRY, FIRST_RETRY * 2**self.failures)
-        self.failures = min(self.failures + 1, 16)
-        self.refusal = refusal
 
 
 @dataclass(slots=True)
@@ -338,7 +322,8 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
-    ready in time; written by `reconcile.timing_out` and `reconcile.opening`.
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
+    is not held though it is to be; written by `reconcile.holding`.
     """
 
     key: GangKey
@@ -354,6 +339,8 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    held: HeldStart = field(default_factory=HeldStart)
+    not_held: str = ""
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)
@@ -371,6 +358,13 @@ class GangView:
         settled = any(pod_set.settled for pod_set in self.survey.standing)
         writes = self.pod_writes
         return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
+
+    @property
+    def expects_pods(self) -> bool:
+        """Whether the RayCluster was resumed and the pods of the minimum are still to come."""
+        if self.held.phase is not Phase.RESUMED or self.released_any:
+            return False
+        return any(each.exist < each.terms.minimum for each in self.survey.standing)
 
     @property
     def waits_for_room(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.objects.core import Pod
-from kube.objects.ray import RayJob
+from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
 
 
@@ -164,6 +164,22 @@ class ResumeRayJob:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumeRayCluster:
+    """Resume a held RayCluster, whose gang is admitted or opted out; the generation is a test."""
+
+    gang: GangKey
+    cluster: RayCluster
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendRayCluster:
+    """Suspend a RayCluster again that was resumed in vain; the generation is a test."""
+
+    gang: GangKey
+    cluster: RayCluster
+
+
+@dataclass(frozen=True, slots=True)
 class Regarding:
     """An object that an Event is on."""
 
@@ -243,6 +259,8 @@ GangAction = (
     | TrySuspension
     | SuspendRayJob
     | ResumeRayJob
+    | ResumeRayCluster
+    | SuspendRayCluster
     | EmitEvent
     | LogDecision
 )

@@ -9,6 +9,7 @@ from enum import IntFlag
 
 from kube.codec.budget import Budget
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
@@ -302,6 +303,40 @@ class RayJobWriteEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionRuleSeen:
+    """A LimitRange, ResourceQuota or RuntimeClass was added or changed."""
+
+    rule: AdmissionRule
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRuleGone:
+    """A LimitRange, ResourceQuota or RuntimeClass was removed."""
+
+    rule: AdmissionRule
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRulesListed:
+    """All rules of a kind were told of."""
+
+    kind: type[AdmissionRule]
+
+
+@dataclass(frozen=True, slots=True)
+class RayClusterWriteEnded:
+    """A held RayCluster was resumed or suspended; None: done, else what the API server said.
+
+    `refused`: it judged the change of the very object that was read, and said no.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NominationEnded:
     """The write of a nomination ended; a watch tells what became of it where it failed."""
 
@@ -351,6 +386,10 @@ Event = (
     | EvictionTried
     | BudgetsRead
     | RayJobWriteEnded
+    | RayClusterWriteEnded
+    | AdmissionRuleSeen
+    | AdmissionRuleGone
+    | AdmissionRulesListed
     | NominationEnded
     | SchedulerSeen
 )

@@ -8,12 +8,11 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.reconcile.understanding import opt_in_of
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.ray_cluster import Answer
+from kube.ray.held_start import is_held
+from kube.ray.ray_cluster import Answer, is_of_kuberay
 from reservation.slots import is_released
 from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
-
-KUBERAY = "ray.io/kuberay-operator"  # a RayCluster managed by another controller has no pods here
 
 
 def pods_that_count(cache: ClusterCache, key: GangKey, uid: str) -> list[ObservedPod]:
@@ -41,6 +40,6 @@ def is_out(cache: ClusterCache, key: GangKey) -> bool:
 def concerns_us(cache: ClusterCache, key: GangKey, cluster: RayCluster) -> bool:
     """Say whether a RayCluster is a gang, or was one and is not let go yet."""
     if opt_in_of(cluster, cache).answer is not Answer.NO:
-        return (cluster.spec.managed_by or KUBERAY) == KUBERAY
+        return is_of_kuberay(cluster)
     ours = cache.members(key, cluster.metadata.uid)
-    return key in cache.gangs or any(pod.gated for pod in ours)
+    return is_held(cluster) or key in cache.gangs or any(pod.gated for pod in ours)

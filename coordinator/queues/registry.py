@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces, read_queue
-from kube.objects.queue import GangQueue, Preemption, Timeouts
+from kube.objects.queue import CREATE_WHEN_ADMITTED, GangQueue, Preemption, Timeouts
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections
@@ -115,6 +115,11 @@ class QueueRegistry:
         """Return how long starts of the gangs of a queue may take."""
         found = self.objects.get(name)
         return (found.spec.timeouts if found is not None else None) or NO_TIMEOUTS
+
+    def holds(self, name: str) -> bool:
+        """Say whether the pods of a queue's gangs are created when those are admitted."""
+        found = self.objects.get(name)
+        return found is not None and found.spec.create_pods == CREATE_WHEN_ADMITTED
 
     def has_quota(self, name: str) -> bool:
         """Say whether the gangs of a queue are held to any quota; also those of one with a fault.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from coordinator.gang.view import Attempts
+from coordinator.gang.attempts import Attempts
 from coordinator.messages.actions import QueueAction
 from coordinator.queues.census import Census
 from coordinator.queues.selected import SelectedQueues

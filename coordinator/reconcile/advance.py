@@ -14,6 +14,7 @@ from coordinator.reconcile.evicting import (
     stop_gang,
 )
 from coordinator.reconcile.fences import fence_pods
+from coordinator.reconcile.holding import hold, notice, suspend_again
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
     drop_lost_slots,
@@ -52,6 +53,7 @@ STEPS: tuple[Step, ...] = (
     end_kept_slots,
     tell_kept_slots,
     ask,
+    suspend_again,
     write_record,
     tell_user,
     fence_pods,
@@ -68,11 +70,18 @@ def advance(look: Look) -> None:
         wind_down(look)
     elif opt_in_of(look.cluster, look.scene.cache).answer is Answer.NO:
         opt_out(look)
-    elif look.view.eviction.whole is not None:
+    elif not look.view.held.is_behind(look.cluster):
         look.view.out_since = None
+        notice(look)
+        _advance(look)
+
+
+def _advance(look: Look) -> None:
+    if look.view.held.holds:
+        hold(look)
+    elif look.view.eviction.whole is not None:
         stop_gang(look)
     else:
-        look.view.out_since = None
         run(BEGIN, look)
         _go_on(look)
 

@@ -73,10 +73,9 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
 
 def _setbacks(look: Look) -> int:
     """Count how often the gang gave its room back of late: it comes later, and stops none."""
-    retreat = look.view.retreat
-    return (retreat.count if retreat.until > look.scene.moment.wall else 0) + timing_out.setbacks(
-        look
-    )
+    retreat, wall = look.view.retreat, look.scene.moment.wall
+    refused = retreat.count if retreat.until > wall else 0
+    return refused + timing_out.setbacks(look) + look.view.held.setbacks(wall)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

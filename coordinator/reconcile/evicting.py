@@ -180,7 +180,8 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     if key is None:
         return False
     cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
-    if cluster is None or is_terminating(cluster) or cluster.spec.suspend:
+    held = view is not None and view.held.holds
+    if cluster is None or is_terminating(cluster) or (cluster.spec.suspend and not held):
         return True
     if ending.preemptor_uid not in ("", cluster.metadata.uid):
         return True

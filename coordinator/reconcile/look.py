@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.foresight import Foresee
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
@@ -20,6 +21,7 @@ from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
+from kube.codec.scheduler_profiles import Profiles
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -45,6 +47,9 @@ class Scene:
     queues: QueueRegistry
     lines: WriteLines
     """The gangs whose status waits for its turn to be written."""
+    foresee: Foresee
+    """Works out the pods of a RayCluster before they exist."""
+    profiles: Profiles
     views: Mapping[GangKey, GangView]
     """The views of all gangs, of which a step reads whether another gang waits."""
     decided: bool

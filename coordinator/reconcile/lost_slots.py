@@ -2,6 +2,7 @@
 
 from coordinator.gang import kept_slots, repair
 from coordinator.gang.eviction import covered
+from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import NO_PLACEMENT
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.understanding import trimmed
@@ -51,6 +52,9 @@ def drop_void_placement(look: Look) -> Done:
 def end_kept_slots(look: Look) -> Done:
     """Drop the slots of lost pods when their time is over; not while a watch is down."""
     view, placement = look.view, look.view.reservation.placement
+    if view.expects_pods:
+        view.repairs.kept = Kept()
+        return NOTHING_DONE  # no pod was lost
     slots = _note_kept_slots(look)
     over = view.repairs.kept.over(look.now, slot_patience(look))
     sighted = look.scene.sighted

@@ -2,6 +2,7 @@
 
 from coordinator.gang import adoption, ending
 from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
+from coordinator.gang.held_start import HeldStart, Phase, held_recorded
 from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.setbacks import refused_releases_recorded
 from coordinator.gang.view import GangView
@@ -18,6 +19,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.codec.placement import placement_from_status
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.ray.held_start import is_held
 from kube.ray.ray_cluster import is_terminating, provisioned_since, was_provisioned
 from kube.ray.ray_owner import is_suspended_by_muster
 from reservation.edits import placement_from_nominations, placement_from_pins
@@ -25,6 +27,8 @@ from reservation.slots import slots_of, vacant_slots
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
+
+FIRST_GENERATION = 1
 
 
 def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
@@ -40,6 +44,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     if gang is not None and is_of(gang, view.cluster_uid):
         _adopt(view, gang)
         take_as_told(view, scene.moment.now)
+    _adopt_hold(view, cluster, gang)
     pods = scene.cache.members(key, view.cluster_uid)
     if view.reservation.placement is None:
         _adopt_pins(view, cluster, pods)
@@ -67,6 +72,21 @@ def _adopt(view: GangView, gang: Gang) -> None:
         return  # edited by hand; what was released is rebuilt from the pins
     view.reservation.placement = placement if slots_of(placement) else None
     view.reservation.epoch = gang.status.placement.epoch
+
+
+def _adopt_hold(view: GangView, cluster: RayCluster, gang: Gang | None) -> None:
+    """Take a RayCluster for held that says so itself, while there is no record that knows better.
+
+    The annotation stays where others resume it, and may be there when they suspend it later: then
+    its spec was edited. A record may say nothing because an earlier release wrote it, or the API
+    server has the Gangs' definition of one.
+    """
+    recorded = gang is not None and is_of(gang, view.cluster_uid) and bool(gang.status.phase)
+    is_as_created = cluster.metadata.generation == FIRST_GENERATION
+    if recorded and gang is not None and (gang.status.held is not None or not is_as_created):
+        view.held = held_recorded(gang.status.held)
+    elif is_held(cluster):
+        view.held = HeldStart(Phase.WAITING, cluster.metadata.generation)
 
 
 def _adopt_endings(view: GangView, gang: Gang) -> None:

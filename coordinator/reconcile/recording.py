@@ -3,9 +3,10 @@
 from typing import Any
 
 from coordinator.gang import ending
+from coordinator.gang.attempts import LAST_RETRY
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import endings_json
-from coordinator.gang.view import LAST_RETRY, GangView, Record
+from coordinator.gang.view import GangView, Record
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import status_of

@@ -11,6 +11,7 @@ from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
+from coordinator.gang.held_start import Phase, exist_in_words, held_json
 from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pod_sets import PodSetStanding, is_ready
 from coordinator.gang.repair import release_refusals
@@ -28,9 +29,10 @@ from coordinator.record.urgency import (
     Status,
 )
 from kube.codec.placement import placement_to_status, shortage_to_status
+from kube.foreseen.gang import is_foreseen
 from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
-from reservation.slots import is_released
+from reservation.slots import is_released, slots_of
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
@@ -63,7 +65,12 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
     past = () if over else (view.retreat.text, view.repairs.bind_refusal)
     stopped = _stopped_before(view) if _stopped_before(view) != said.message else ""
-    past = (*past, view.eviction.text if said.phase != PREEMPTING else "", stopped)
+    past = (
+        *past,
+        _of_held_start(view, said),
+        view.eviction.text if said.phase != PREEMPTING else "",
+        stopped,
+    )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     also = [
         each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
@@ -79,6 +86,13 @@ def _stopped_before(view: GangView) -> str:
     last = view.eviction.last
     waits_again = view.reservation.placement is None and view.eviction.whole is None
     return last.message if last is not None and waits_again else ""
+
+
+def _of_held_start(view: GangView, said: Explained) -> str:
+    """Say that the pods of a resumed gang are to come, or why it was suspended again."""
+    if view.expects_pods:
+        return f"the RayCluster was resumed, and {exist_in_words(view.survey.standing)}"
+    return view.held.text if view.held.text != said.message else ""
 
 
 def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
@@ -109,7 +123,8 @@ def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(_phase_of_unready(view, not_ready), not_ready.reason, not_ready.message)
     if view.queueing.refusal is not None:
         return Explained(QUEUED, view.queueing.refusal.reason, view.queueing.refusal.message)
-    return Explained(QUEUED, Reason.PENDING, "all pods exist; waiting for the next cycle")
+    awaited = "" if view.held.holds else "all pods exist; "
+    return Explained(QUEUED, Reason.PENDING, f"{awaited}waiting for the next cycle")
 
 
 def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:
@@ -144,6 +159,9 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}
     plural = "" if len(nodes) == 1 else "s"
     placement = view.reservation.placement
+    if view.expects_pods and placement is not None:
+        nodes = {slot.node for slot in slots_of(placement)}
+        plural = "" if len(nodes) == 1 else "s"
     order = order_in_words(placement) if placement is not None else ""
     said = f"{pods} pods placed on {len(nodes)} node{plural}{order}"
     return Explained(phase, Reason.ADMITTED, said)
@@ -171,6 +189,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
     status["evictions"] = endings_json(view.eviction.endings)
     status["lateStarts"] = late_starts_json(view.late)
+    status["held"] = held_json(view.held)
     status["refusedReleases"] = refused_releases_json(view.retreat)
     return _filled(status)
 
@@ -208,7 +227,7 @@ def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> St
             "name": each.terms.name,
             "count": each.terms.count,
             "minimum": each.terms.minimum,
-            "gated": len(each.gated),
+            "gated": sum(not is_foreseen(pod) for pod in each.gated),
             "released": sum(is_released(pod) for pod in each.settled),
             "notReleased": sum(1 for _ in adoption.not_released(each)),
             "bound": each.bound,
@@ -235,7 +254,13 @@ def _fit_text(fit: int, wanted: int) -> str:
 
 def _conditions(view: GangView, said: Explained, stamp: str) -> list[Status]:
     before = {c.get("type"): c for c in view.record.written.get("conditions", ())}
-    wanted = [*_usual(view, said), *_surplus(view, said), *_evicted(view, said), *_keys(view)]
+    wanted = [
+        *_usual(view, said),
+        *_surplus(view, said),
+        *_evicted(view, said),
+        *_hold(view),
+        *_keys(view),
+    ]
     return [_condition(each, before.get(each.kind), stamp) for each in wanted]
 
 
@@ -253,11 +278,19 @@ def _usual(view: GangView, said: Explained) -> list[_Condition]:
     gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
     admitted = said.phase in (ADMITTED, RUNNING)
     return [
-        _reached("Gathered", Reason.GATHERED if gathered else None, said),
+        _gathered(view, said, gathered=gathered),
         _quota_reserved(view, said, admitted=admitted),
         _reached("Admitted", Reason.ADMITTED if admitted else None, said),
         _reached("Ready", Reason.RUNNING if said.reason == Reason.RUNNING else None, said),
     ]
+
+
+def _gathered(view: GangView, said: Explained, *, gathered: bool) -> _Condition:
+    """A held gang is complete while none of its pods exists: its templates tell of all."""
+    if gathered and view.held.phase is Phase.WAITING:
+        message = "no pod exists: the RayCluster is suspended until the gang is admitted"
+        return _Condition("Gathered", "True", Reason.HELD, message)
+    return _reached("Gathered", Reason.GATHERED if gathered else None, said)
 
 
 def _quota_reserved(view: GangView, said: Explained, *, admitted: bool) -> _Condition:
@@ -310,6 +343,13 @@ def _evicted(view: GangView, said: Explained) -> list[_Condition]:
         return []
     again = said.phase in (ADMITTED, RUNNING)
     return [_Condition(EVICTED, "False" if again else "True", last.reason, last.message)]
+
+
+def _hold(view: GangView) -> list[_Condition]:
+    """Say why a gang is not held though it is to be; else nothing."""
+    if not view.not_held:
+        return []
+    return [_Condition("StartHeld", "False", Reason.NOT_HELD, view.not_held)]
 
 
 def _keys(view: GangView) -> list[_Condition]:

@@ -22,7 +22,7 @@ from scheduling.model.verdict import Reason
 def time_out(look: Look) -> Done:
     """Have the gang stopped whole where its minimum is not ready in time; it waits again then."""
     view = look.view
-    _forget_what_is_over(look)
+    forget_what_is_over(look)
     due, wall = _due_at(look), look.scene.moment.wall
     if due is None or wall < due or not look.scene.sighted or view.eviction.whole is not None:
         return NOTHING_DONE
@@ -68,13 +68,14 @@ def pause(look: Look) -> NotReady | None:
     return NotReady(Reason.READY_TIMEOUT, pause_in_words(late))
 
 
-def _forget_what_is_over(look: Look) -> None:
+def forget_what_is_over(look: Look) -> Done:
     """Begin to count anew: the gang got ready, or its RayCluster says another try."""
     view = look.view
     if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.cluster)):
         view.late = None
     if view.late is not None and view.reservation.placement is None:
         view.late = replace(view.late, is_current=False)
+    return NOTHING_DONE
 
 
 def _pause_ends_at(look: Look) -> float | None:

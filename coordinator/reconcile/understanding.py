@@ -87,22 +87,24 @@ def trimmed(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Pl
     terms = view.understood.terms
     if terms is None:
         return placement
-    return _kept(placement, pods, terms, view.pod_writes.targets)
-
-
-def _kept(
-    placement: Placement, pods: list[ObservedPod], terms: GangTerms, targets: Mapping[str, str]
-) -> Placement | None:
-    """Return the slots that pods are or may come for, in whole replicas."""
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     whole = without_halves(placement, pods, hosts)
     kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
-    counts = {each.name: each.count for each in terms.pod_sets}
-    claimed = without_unclaimed(kept, pods, counts, hosts, targets)
-    kept = kept if claimed is kept else without_halves(claimed, pods, hosts)
+    if not view.expects_pods:  # else it is not known yet which slots are not claimed
+        kept = _claimed(kept, pods, terms, view.pod_writes.targets)
     if not slots_of(kept):
         return None
     return placement if kept == placement else kept
+
+
+def _claimed(
+    kept: Placement, pods: list[ObservedPod], terms: GangTerms, targets: Mapping[str, str]
+) -> Placement:
+    """Return the slots that pods are or may come for, in whole replicas."""
+    hosts = {each.name: each.hosts for each in terms.pod_sets}
+    counts = {each.name: each.count for each in terms.pod_sets}
+    claimed = without_unclaimed(kept, pods, counts, hosts, targets)
+    return kept if claimed is kept else without_halves(claimed, pods, hosts)
 
 
 def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:

@@ -6,6 +6,7 @@ from coordinator.messages.actions import Action
 from coordinator.reconcile.asking import ask_for_nothing
 from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.holding import let_go
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record
@@ -77,6 +78,8 @@ def opt_out(look: Look) -> None:
 
 def _leave(look: Look) -> None:
     reservation, eviction = look.view.reservation, look.view.eviction
+    if not let_go(look):
+        return
     if eviction.endings:
         eviction.finish()  # what is left of it runs on: others wait for its end in vain
     if reservation.placement is not None:

@@ -83,8 +83,8 @@ class Urgency:
             self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
-        if status.get("evictions") != written.get("evictions"):
-            return 0.0  # nothing is stopped before it is written
+        if _is_awaited(status, written):
+            return 0.0
         if status["reason"] in COMING:
             return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):
@@ -146,6 +146,15 @@ class Urgency:
             case _:
                 same = status.get("position") == written.get("position")
                 return since + self.delay_of(bustle.quiet, later=same)
+
+
+def _is_awaited(status: Status, written: Status) -> bool:
+    """Say whether nothing goes on before it is written: what is stopped, or suspended again.
+
+    That a RayCluster is held stands on it too, until there is a first status.
+    """
+    held = bool(written) and status.get("held") != written.get("held")
+    return held or status.get("evictions") != written.get("evictions")
 
 
 def _says_the_same(status: Status, written: Status) -> bool:

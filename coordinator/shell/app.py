@@ -24,7 +24,7 @@ from coordinator.shell import scheduler_lease
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
-from kube.api.client import Client
+from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
 from kube.api.reflector import Reflector, Selection
@@ -32,6 +32,7 @@ from kube.api.resources import (
     DEVICE_CLASSES,
     GANG_QUEUES,
     GANGS,
+    LIMIT_RANGES,
     NAMESPACES,
     NODES,
     PODS,
@@ -39,6 +40,8 @@ from kube.api.resources import (
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
 )
 from kube.api.watch_events import (
     Blind,
@@ -55,6 +58,7 @@ from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.scheduler_profiles import profiles_of
 from kube.codec.storage import WATCHES, ObservedFact
+from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
@@ -73,6 +77,11 @@ T = TypeVar("T", bound=Watched)
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
+ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
+    LimitRange: LIMIT_RANGES,
+    ResourceQuota: RESOURCE_QUOTAS,
+    RuntimeClass: RUNTIME_CLASSES,
+}
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -94,7 +103,13 @@ class Coordinator:
         )
         allowed = AllowedClasses(settings.priority_classes)
         limit = WaitingLimit(settings.waiting_per_namespace)
-        state = CoordinatorState(patience, allowed, waiting_limit=limit, guard=settings.guard)
+        state = CoordinatorState(
+            patience,
+            allowed,
+            waiting_limit=limit,
+            profiles=self._profiles,
+            guard=settings.guard,
+        )
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
@@ -110,6 +125,11 @@ class Coordinator:
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
             **self._ray_owners(),
+        }
+        # Without these only held gangs wait, and what is out of date does no harm.
+        self.admission: dict[str, Reflector[Any]] = {
+            resource.plural: Reflector(client, resource, kind, _admission_sink(feed, kind))
+            for kind, resource in ADMISSION_RULES.items()
         }
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
@@ -206,6 +226,11 @@ class Coordinator:
         return observe(pod, self._profiles)
 
     @property
+    def watches(self) -> dict[str, Reflector[Any]]:
+        """All watches by resource."""
+        return {**self.reflectors, **self.storage, **self.admission}
+
+    @property
     def synced(self) -> bool:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
@@ -214,7 +239,7 @@ class Coordinator:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
-            for reflector in (*self.reflectors.values(), *self.storage.values()):
+            for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
             tasks.create_task(self._contend())
             if self._settings.guard is Guard.NOMINATION:
@@ -306,6 +331,28 @@ def _sink(
         feed([event for told in batch if (event := event_of(told)) is not None])
 
     return sink
+
+
+def _admission_sink(
+    feed: Callable[[Iterable[Event]], None], kind: type[AdmissionRule]
+) -> Sink[Any]:
+    def sink(batch: list[WatchEvent[Any]]) -> None:
+        events = (_admission_event(told, kind) for told in batch)
+        feed([event for event in events if event is not None])
+
+    return sink
+
+
+def _admission_event(told: WatchEvent[Any], kind: type[AdmissionRule]) -> Event | None:
+    match told:
+        case Changed(obj=rule):
+            return happened.AdmissionRuleSeen(rule)
+        case Deleted(obj=rule):
+            return happened.AdmissionRuleGone(rule)
+        case Synced():
+            return happened.AdmissionRulesListed(kind)
+        case _:
+            return None
 
 
 def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:

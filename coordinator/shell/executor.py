@@ -29,7 +29,9 @@ from coordinator.messages.actions import (
     ReadBudgets,
     Regarding,
     ReleasePod,
+    ResumeRayCluster,
     ResumeRayJob,
+    SuspendRayCluster,
     SuspendRayJob,
     TryEviction,
     TrySuspension,
@@ -48,6 +50,7 @@ from coordinator.messages.events import (
     PodPatchEnded,
     PodSeen,
     QueueWriteEnded,
+    RayClusterWriteEnded,
     RayJobWriteEnded,
     Teller,
     WriteEnded,
@@ -81,7 +84,7 @@ from kube.objects.core import Pod
 from kube.objects.gang import Gang
 from kube.objects.policy import BudgetList
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayJob
+from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
@@ -444,6 +447,35 @@ class Executor:
             return [RayJobWriteEnded(gang, uid, str(error), _is_refusal(error), unknown)]
         WRITES.labels(what, "done").inc()
         return [RayJobWriteEnded(gang, uid, None)]
+
+    @_do.register
+    async def _resume_cluster(self, action: ResumeRayCluster) -> list[Event]:
+        request = self._stopper.resume_cluster(action.cluster)
+        return await self._write_ray_cluster(
+            action.gang, action.cluster, "raycluster_resume", request
+        )
+
+    @_do.register
+    async def _suspend_cluster(self, action: SuspendRayCluster) -> list[Event]:
+        request = self._stopper.suspend_cluster(action.cluster)
+        return await self._write_ray_cluster(
+            action.gang, action.cluster, "raycluster_suspend", request
+        )
+
+    async def _write_ray_cluster(
+        self, gang: GangKey, cluster: RayCluster, what: str, request: Awaitable[None]
+    ) -> list[Event]:
+        """Patch a RayCluster; what became of it is told by its watch alone."""
+        uid = cluster.metadata.uid
+        try:
+            await request
+        except KubeError as error:
+            self._failed(what, error)
+            if not is_of_what_goes(error):
+                log.info("RayCluster write failed", gang=str(gang), what=what, error=str(error))
+            return [RayClusterWriteEnded(gang, uid, str(error), _is_refusal(error))]
+        WRITES.labels(what, "done").inc()
+        return [RayClusterWriteEnded(gang, uid, None)]
 
     @_do.register
     async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:

@@ -46,7 +46,7 @@ def _answer(good: bool, otherwise: str) -> web.Response:  # noqa: FBT001  (it is
 def _refresh(coordinator: Coordinator) -> None:
     """Gauges are read off the state when they are asked for, not kept up at every event."""
     now = time.monotonic()
-    for name, reflector in (*coordinator.reflectors.items(), *coordinator.storage.items()):
+    for name, reflector in coordinator.watches.items():
         metrics.SYNCED.labels(name).set(reflector.synced)
         metrics.BLIND.labels(name).set(reflector.blind)
         metrics.RELISTS.labels(name).set(reflector.counters.relists)

@@ -1,14 +1,18 @@
-"""Sends what stops a gang: evictions of pods, suspension and resumption of its RayJob."""
+"""Sends what stops gangs: evictions; suspension and resumption of RayJobs and held RayClusters."""
 
 from typing import Any
 
 from kube.api.client import Client
-from kube.api.resources import PODS, RAY_JOBS
+from kube.api.resources import PODS, RAY_CLUSTERS, RAY_JOBS
+from kube.codec.pod_patches import Operation
 from kube.objects import names
-from kube.objects.ray import RayJob
+from kube.objects.base import Present
+from kube.objects.ray import RayCluster, RayJob
+from kube.ray.held_start import HELD
 from kube.ray.ray_owner import suspension_note
 
 DRY_RUN = "?dryRun=All"
+_HELD = f"/metadata/annotations/{names.HELD.replace('/', '~1')}"
 
 
 class Stopper:
@@ -42,6 +46,47 @@ class Stopper:
         """Resume a RayJob as it was read, and take the note off it."""
         changes = {"metadata": _noted(job, None), "spec": {"suspend": False}}
         return await self._client.merge_patch(_path(job), changes, as_=RayJob)
+
+    async def resume_cluster(self, cluster: RayCluster) -> None:
+        """Resume a RayCluster as it was read, and take Muster's note off it.
+
+        Only an explicit false wakes one that KubeRay has suspended.
+        """
+        noted = names.HELD in cluster.metadata.annotations
+        note: list[Operation] = [{"op": "remove", "path": _HELD}] if noted else []
+        operations = [*_with_suspend(cluster, value=False), *note]
+        await self._client.json_patch(_cluster_path(cluster), operations, as_=Present)
+
+    async def suspend_cluster(self, cluster: RayCluster) -> None:
+        """Suspend a RayCluster as it was read, and note on it that Muster did.
+
+        The note tells it where the Gang is lost, and where Muster is removed. Where no annotation
+        was read there may be none to add it to, or some that are not read: it is merged before.
+        """
+        path, operations = _cluster_path(cluster), _with_suspend(cluster, value=True)
+        if cluster.metadata.annotations:
+            operations += [{"op": "add", "path": _HELD, "value": HELD}]
+        else:
+            note = {"uid": cluster.metadata.uid, "annotations": {names.HELD: HELD}}
+            await self._client.merge_patch(path, {"metadata": note})
+        await self._client.json_patch(path, operations, as_=Present)
+
+
+def _cluster_path(cluster: RayCluster) -> str:
+    return RAY_CLUSTERS.path(cluster.metadata.namespace, cluster.metadata.name)
+
+
+def _with_suspend(cluster: RayCluster, *, value: bool) -> list[Operation]:
+    """Set the field, unless the spec changed: then it is decided again what to do.
+
+    A late suspension would end a gang that runs.
+    """
+    meta = cluster.metadata
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": meta.uid},
+        {"op": "test", "path": "/metadata/generation", "value": meta.generation},
+        {"op": "add", "path": "/spec/suspend", "value": value},
+    ]
 
 
 def _eviction_of(namespace: str, name: str) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    AdmissionRuleGone,
+    AdmissionRuleSeen,
+    AdmissionRulesListed,
     BudgetsRead,
     ClusterGone,
     ClusterSeen,
@@ -35,6 +38,7 @@ from coordinator.messages.events import (
     QueueGone,
     QueueSeen,
     QueueWriteEnded,
+    RayClusterWriteEnded,
     RayJobWriteEnded,
     RayOwnerGone,
     RayOwnerSeen,
@@ -48,6 +52,7 @@ from coordinator.messages.events import (
 )
 from coordinator.state import pod_intake, resuming, terms
 from coordinator.state.known import Known
+from kube.objects.admission import AdmissionRule, ResourceQuota
 from kube.ray.ray_cluster import is_terminating, says_the_same
 from scheduling.model.gang import GangKey
 
@@ -123,6 +128,14 @@ def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) 
     known.agenda.dirty.add(event.gang)
 
 
+def _ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: Moment) -> None:
+    view = known.views.get(event.gang)
+    if view is not None and view.cluster_uid == event.uid:
+        refusal = (event.error or "") if event.refused else ""
+        view.held.ended(moment.now, event.error, refusal)
+        known.agenda.dirty.add(event.gang)
+
+
 def _gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
     if not known.cache.put_gang(event.gang):
         return
@@ -171,11 +184,13 @@ def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:
 
 def _priority_class_seen(event: PriorityClassSeen, known: Known, moment: Moment) -> None:
     known.cache.priority_classes[event.priority_class.metadata.name] = event.priority_class
+    known.cache.admission.edition += 1
     known.agenda.dirty |= set(known.views)
 
 
 def _priority_class_gone(event: PriorityClassGone, known: Known, moment: Moment) -> None:
     known.cache.priority_classes.pop(event.name, None)
+    known.cache.admission.edition += 1
     known.agenda.dirty |= set(known.views)
 
 
@@ -216,6 +231,39 @@ def _decide_anew(known: Known) -> None:
     memory = known.cycles.memory
     known.cycles.memory = memory.only_promises() if memory else None
     known.agenda.cycle_wanted = True
+
+
+# --- how pods are admitted ----------------------------------------------------------------------
+
+
+def _admission_rule_seen(event: AdmissionRuleSeen, known: Known, moment: Moment) -> None:
+    known.cache.admission.put(event.rule)
+    _admitted_otherwise(known, event.rule, moment)
+
+
+def _admission_rule_gone(event: AdmissionRuleGone, known: Known, moment: Moment) -> None:
+    known.cache.admission.drop(event.rule)
+    _admitted_otherwise(known, event.rule, moment)
+
+
+def _admission_rules_listed(event: AdmissionRulesListed, known: Known, moment: Moment) -> None:
+    known.cache.admission.unlisted.discard(event.kind)
+    known.agenda.dirty.update(known.cache.foreseen)
+
+
+def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> None:
+    """Look at held gangs again.
+
+    A quota moves with each pod, so of a quota only at those that it stops, and not each time.
+    """
+    concerned = known.cache.foreseen.of(rule.metadata.namespace)
+    if not isinstance(rule, ResourceQuota):
+        known.agenda.dirty.update(concerned)
+        return
+    for key in concerned:
+        view = known.views.get(key)
+        if view is not None and view.held.problem is not None:
+            known.agenda.put_off(key, moment.now)
 
 
 # --- volumes ------------------------------------------------------------------------------------
@@ -271,6 +319,10 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     EvictionTried: pod_intake.eviction_tried,
     BudgetsRead: pod_intake.budgets_read,
     RayJobWriteEnded: _ray_job_write_ended,
+    RayClusterWriteEnded: _ray_cluster_write_ended,
+    AdmissionRuleSeen: _admission_rule_seen,
+    AdmissionRuleGone: _admission_rule_gone,
+    AdmissionRulesListed: _admission_rules_listed,
     NominationEnded: pod_intake.nomination_ended,
     SchedulerSeen: _scheduler_seen,
     QueueSeen: _queue_seen,

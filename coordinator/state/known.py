@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
+from coordinator.gang.foresight import Foresee
 from coordinator.gang.left_nominations import Left
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
-from coordinator.gang.view import Attempts, GangView
+from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
@@ -23,6 +25,8 @@ from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.reserved_room import ReservedRoom
 from kube.codec.budget import Budget
+from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.foreseen.gang import foreseen_gang
 from scheduling.admission.refusal_memory import Memory
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
@@ -120,6 +124,8 @@ class Known:
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
     came_at: float = float("-inf")
+    foresee: Foresee = foreseen_gang
+    profiles: Profiles = field(default_factory=lambda: STOCK)
     guard: Guard = Guard.NONE
     scheduler: str = ""
     room: ReservedRoom = field(init=False)

@@ -136,7 +136,7 @@ def _gathering(known: Known, pod: ObservedPod) -> GangKey | None:
     view = known.views.get(pod.member.gang) if pod.member is not None and pod.gated else None
     if view is None or view.understood.terms is None:
         return None
-    if view.reservation.placement is not None or view.survey.ran:
+    if (view.reservation.placement is not None and not view.expects_pods) or view.survey.ran:
         return None
     minimum = sum(each.minimum for each in view.understood.terms.pod_sets)
     return view.key if known.cache.count(view.key) < minimum else None

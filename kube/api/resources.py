@@ -12,6 +12,11 @@ PRIORITY_CLASSES = Resource(
 DEVICE_CLASSES = Resource(
     group="resource.k8s.io", version="v1", plural="deviceclasses", namespaced=False
 )
+LIMIT_RANGES = Resource(group="", version="v1", plural="limitranges", namespaced=True)
+RESOURCE_QUOTAS = Resource(group="", version="v1", plural="resourcequotas", namespaced=True)
+RUNTIME_CLASSES = Resource(
+    group="node.k8s.io", version="v1", plural="runtimeclasses", namespaced=False
+)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True)
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=True)

@@ -19,6 +19,7 @@ PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format":
 
 Count = Annotated[int, Allows(**COUNT)]
 
+HELD_PHASES = ("Waiting", "Resumed", "Suspending")
 PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed")
 
 _MINIMUM_RULE = (
@@ -203,6 +204,29 @@ class GangLateStarts(Slim, frozen=True):
     retry: Annotated[str, Allows("What muster.dev/retry of the RayCluster said.")] = ""
 
 
+class GangHeld(Slim, frozen=True):
+    """How Muster holds the RayCluster back, so that its pods are created when it is admitted."""
+
+    phase: Annotated[
+        str,
+        Allows(
+            "Waiting: suspended by Muster. Resumed: for its placement. Suspending: to be suspended "
+            "again, for its pods could not all be placed.",
+            required=True,
+            enum=list(HELD_PHASES),
+        ),
+    ] = ""
+    generation: Annotated[
+        int, Allows("That of the RayCluster in which this was seen last.", **COUNT)
+    ] = 0
+    failures: Annotated[
+        int, Allows("Times in a row that it could not start although it had its room.", **COUNT)
+    ] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
+
+
 class GangRefusedReleases(Slim, frozen=True):
     """Placements in a row that were given up because the API server refused a release."""
 
@@ -245,6 +269,7 @@ class GangStatus(Part, frozen=True):
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),
     ] = ()
     late_starts: GangLateStarts | None = None
+    held: GangHeld | None = None
     refused_releases: GangRefusedReleases | None = None
 
 

@@ -20,6 +20,9 @@ from kube.objects.base import (
 from kube.objects.gang import COUNT, NAME, GangCondition
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
+CREATE_ALWAYS = "Always"
+CREATE_WHEN_ADMITTED = "WhenAdmitted"
+
 _SECONDS: dict[str, Any] = {"minimum": 1, "format": "int64"}
 
 _LIMIT_RULES = (
@@ -188,6 +191,14 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    create_pods: Annotated[
+        str,
+        Allows(
+            "Whether pods of gangs that wait are created, gated, or only when they are admitted; "
+            "muster.dev/create-pods of a RayCluster overrides it.",
+            enum=[CREATE_ALWAYS, CREATE_WHEN_ADMITTED],
+        ),
+    ] = CREATE_ALWAYS
     ageing: Annotated[Ageing | None, Allows("When nothing passes a blocked gang any more.")] = None
     default_duration_seconds: Annotated[
         int | None,

@@ -1,10 +1,18 @@
 """Fields read of a RayCluster, and of the RayJob or RayService that made it."""
 
+import msgspec
+
 from kube.objects.base import Condition, Labels, ObjectMeta, OrNull, Part, Slim
+
+ABSENT = msgspec.Raw(b"null")
+"""Stands for JSON that is not there, or is not kept."""
 
 
 class WorkerGroup(Slim, frozen=True):
-    """The numbers of a worker group; None where the RayCluster is silent."""
+    """The numbers of a worker group; None where the RayCluster is silent.
+
+    `template` and `labels`, which its pods are made of, are kept of suspended RayClusters only.
+    """
 
     group_name: str = ""
     replicas: int | None = None
@@ -12,13 +20,16 @@ class WorkerGroup(Slim, frozen=True):
     max_replicas: int | None = None
     num_of_hosts: int | None = None
     suspend: bool | None = None
+    template: msgspec.Raw = ABSENT
+    labels: msgspec.Raw = ABSENT
 
 
 class RayClusterSpec(Part, frozen=True):
-    """What of a RayCluster makes its gang; templates are never read.
+    """What of a RayCluster makes its gang.
 
-    `groups_left_out` is no field of KubeRay: how many worker groups there were, where they are too
-    many to be kept.
+    The head group and the autoscaler's options, which pods are made of, are kept of suspended
+    RayClusters only: elsewhere the pods themselves are read. `groups_left_out` is no field of
+    KubeRay: how many worker groups there were, where they are too many to be kept.
     """
 
     worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
@@ -26,6 +37,8 @@ class RayClusterSpec(Part, frozen=True):
     suspend: bool | None = None
     managed_by: str | None = None
     groups_left_out: int = 0
+    head_group_spec: msgspec.Raw = ABSENT
+    autoscaler_options: msgspec.Raw = ABSENT
 
 
 class RayClusterCondition(Condition, frozen=True):
@@ -58,6 +71,8 @@ class RayJobSpec(Part, frozen=True):
     cluster_selector: OrNull[Labels] = {}
     backoff_limit: int | None = None
     submission_mode: str | None = None
+    active_deadline_seconds: int | None = None
+    pre_running_deadline_seconds: int | None = None
 
 
 class RayJobStatus(Slim, frozen=True):

@@ -92,13 +92,17 @@ class TopologyTerms:
 
 @dataclass(frozen=True, slots=True)
 class GangTerms:
-    """What a RayCluster asks for; `topology` is None where it names no topology."""
+    """What a RayCluster asks for; `topology` is None where it names no topology.
+
+    `create_pods` says when its pods are to be created; empty where its queue says that.
+    """
 
     queue: str
     priority_class: str
     pod_sets: tuple[PodSetTerms, ...]
     expected_duration: float | None = None
     topology: TopologyTerms | None = None
+    create_pods: str = ""
 
 
 def gang_terms(
@@ -117,6 +121,7 @@ def gang_terms(
         _minimum_problems(minimums, cluster),
         _duration_problems(duration),
         _topology_problems(annotations),
+        _create_pods_problems(annotations.get(names.CREATE_PODS)),
     )
     problems = tuple(islice(found, _PROBLEMS_SHOWN))
     if problems or isinstance(queue, NotAllowed):
@@ -127,6 +132,7 @@ def gang_terms(
         pod_sets=_pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
         expected_duration=None if duration is None else parse_duration(duration),
         topology=_topology(annotations),
+        create_pods=annotations.get(names.CREATE_PODS, ""),
     )
 
 
@@ -139,7 +145,12 @@ def queue_asked(
 
 def pods_wanted(cluster: RayCluster) -> int:
     """Count the pods that a RayCluster asks for, also where its annotations cannot be used."""
-    return sum(each.count for each in _pod_sets(cluster, {}))
+    return sum(each.count for each in pod_sets_wanted(cluster))
+
+
+def pod_sets_wanted(cluster: RayCluster) -> tuple[PodSetTerms, ...]:
+    """List the pod sets that KubeRay makes for a RayCluster, whatever its annotations say."""
+    return _pod_sets(cluster, {})
 
 
 def bad_priority_class(
@@ -306,6 +317,12 @@ def _above(minimum: int, limit: int, what: str) -> str:
 def _duration_problems(duration: str | None) -> Iterator[Problem]:
     if duration is not None and parse_duration(duration) is None:
         yield Problem(names.EXPECTED_DURATION, duration, "a positive duration such as 2h30m or 90s")
+
+
+def _create_pods_problems(value: str | None) -> Iterator[Problem]:
+    if value not in (None, names.CREATE_ALWAYS, names.CREATE_WHEN_ADMITTED):
+        allowed = f'"{names.CREATE_WHEN_ADMITTED}" or "{names.CREATE_ALWAYS}"'
+        yield Problem(names.CREATE_PODS, value or "", allowed)
 
 
 def _topology_problems(annotations: Labels) -> Iterator[Problem]:

@@ -23,12 +23,13 @@ ANNOTATIONS = frozenset(
         names.TOPOLOGY_PREFERRED,
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
+        names.CREATE_PODS,
         names.RETRY,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD))
+WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD))
 """Keys that Muster writes itself."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN

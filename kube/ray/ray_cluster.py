@@ -10,6 +10,7 @@ from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.known_keys import keys_of_use
+from kube.ray.pod_templates import with_templates, without_templates
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
@@ -17,6 +18,7 @@ _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 # policies and webhooks say "forbidden" or "denied the request", and may say otherwise tomorrow.
 _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
 
+_KUBERAY = "ray.io/kuberay-operator"
 _PROVISIONED = "RayClusterProvisioned"
 _READY = "ready"  # the state, which KubeRay sets also where its conditions are switched off
 
@@ -50,11 +52,14 @@ def essential(cluster: RayCluster) -> RayCluster:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
     A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
-    that are too many only their number is kept.
+    that are too many only their number is kept. Of a suspended one what its pods are made of stays:
+    there are no pods to read.
     """
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
-    return replace(cluster, metadata=replace(meta, **kept), spec=_bounded(cluster.spec))
+    spec = _bounded(cluster.spec)
+    spec = with_templates(spec) if spec.suspend else without_templates(spec)
+    return replace(cluster, metadata=replace(meta, **kept), spec=spec)
 
 
 def _ours(written: Labels) -> Labels:
@@ -97,6 +102,11 @@ def replica_of(labels: Labels) -> str:
     return labels.get(names.RAY_REPLICA_NAME, "")
 
 
+def is_of_kuberay(cluster: RayCluster) -> bool:
+    """Say whether KubeRay makes the pods of a RayCluster; another controller may manage it."""
+    return (cluster.spec.managed_by or _KUBERAY) == _KUBERAY
+
+
 def refused_pods(cluster: RayCluster) -> str:
     """Say why KubeRay could not create a pod when it last tried; empty where it could.
 
@@ -133,6 +143,11 @@ def provisioned_since(cluster: RayCluster) -> str:
     """Give the time (RFC 3339) since which KubeRay calls it provisioned; empty where unknown."""
     times = {each.type: each.last_transition_time for each in cluster.status.conditions}
     return times.get(_PROVISIONED) or ""
+
+
+def resumed(cluster: RayCluster) -> RayCluster:
+    """Return a RayCluster as it is when it is suspended no longer."""
+    return replace(cluster, spec=replace(cluster.spec, suspend=False))
 
 
 def is_terminating(cluster: RayCluster) -> bool:

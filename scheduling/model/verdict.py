@@ -40,6 +40,8 @@ class Reason(StrEnum):
     TERMINATING = "Terminating"
     OPTED_OUT = "OptedOut"
     PENDING = "Pending"
+    HELD = "Held"
+    NOT_HELD = "NotHeld"
     ADMITTED = "Admitted"
     RELEASE_REFUSED = "ReleaseRefused"
     BIND_REFUSED = "BindRefused"

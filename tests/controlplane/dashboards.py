@@ -13,10 +13,10 @@ import threading
 import urllib.parse
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Self
 
 from kube.objects import names
+from testbed.closing import Closing
 from tests.controlplane.plot import Plot, is_ready, label
 from tests.controlplane.rayclusters import Json
 
@@ -26,7 +26,7 @@ _ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 Answer = tuple[http.HTTPStatus, Json]
 
 
-class Dashboards:
+class Dashboards(Closing):
     """An HTTP proxy on loopback, and the jobs of each head pod by its uid."""
 
     def __init__(self) -> None:
@@ -100,12 +100,7 @@ class Dashboards:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 

@@ -12,11 +12,13 @@ from typing import Any, cast
 
 import msgspec
 
+from coordinator.cluster.admission_rules import KINDS
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
+    AdmissionRulesListed,
     CycleDue,
     Event,
     FactsSeen,
@@ -25,6 +27,7 @@ from coordinator.messages.events import (
     TimePassed,
 )
 from coordinator.shell.app import (
+    _admission_event,
     _cluster_event,
     _device_class_event,
     _fact_event,
@@ -53,6 +56,7 @@ from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
+from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
 from scheduling.filters.feasibility import feasible
@@ -62,6 +66,7 @@ from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
+from tests.coordinator.held import foresee_in
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
 from tests.oracle.ingredients.pod_affinity import PodAffinity
 from tests.oracle.model import Scene
@@ -78,6 +83,9 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "namespaces": (core_objects.Namespace, _namespace_event),
     "priorityclasses": (core_objects.PriorityClass, _priority_event),
     "deviceclasses": (core_objects.DeviceClass, _device_class_event),
+    "limitranges": (LimitRange, partial(_admission_event, kind=LimitRange)),
+    "resourcequotas": (ResourceQuota, partial(_admission_event, kind=ResourceQuota)),
+    "runtimeclasses": (RuntimeClass, partial(_admission_event, kind=RuntimeClass)),
     "gangqueues": (queue_objects.GangQueue, _queue_event),
     "rayclusters": (ray_objects.RayCluster, _cluster_event),
     "rayjobs": (ray_objects.RayJob, _ray_owner_event),
@@ -90,7 +98,8 @@ _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WAT
 def event_of(change: Change, reduce: Reduce) -> Event:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
-    obj = msgspec.convert(change.new if change.new is not None else change.old, kind)
+    content = change.new or change.old or {}
+    obj = msgspec.json.decode(msgspec.json.encode(content), type=kind)
     projected = {
         **_PROJECTED,
         "pods": reduce,
@@ -133,7 +142,9 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState(allowed=self._allowed, guard=self.guard)
+        self.state = CoordinatorState(
+            allowed=self._allowed, foresee=foresee_in(self.api), guard=self.guard
+        )
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()
@@ -171,6 +182,7 @@ class Replica:
             self.hear(plural)
         if not self.synced:
             self.handle([FactsSeen(each.fact) for each in WATCHES])
+            self.handle([AdmissionRulesListed(each) for each in KINDS])
         self.synced = True
 
     def cycle(self) -> None:

@@ -42,6 +42,11 @@ def is_placement(call: Call) -> bool:
     return any("placement" in (operation.get("value") or ()) for operation in call.content)
 
 
+def is_resumption(call: Call) -> bool:
+    """Whether the request resumes a held RayCluster."""
+    return call.method == "PATCH" and "/rayclusters/" in call.path
+
+
 def writes_of(gang: str, field: str) -> Match:
     """Match writes of a Gang's status that hold this field."""
 

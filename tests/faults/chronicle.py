@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
-from typing import Self
 
 from testbed.api import Json
+from testbed.closing import Closing
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.history import Finding, Gang, partial_gangs
 from tests.faults.ledger import Ledger, gang_change, pod_change
 
 
-class Chronicle:
+class Chronicle(Closing):
     """Records until it is closed; use it as `with Chronicle(...) as chronicle`."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
@@ -57,14 +56,6 @@ class Chronicle:
             with self._lock:
                 self._ledger.ends[metadata["uid"]] = int(metadata["resourceVersion"])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         for follower in self._followers:
             follower.close()

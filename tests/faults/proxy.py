@@ -17,11 +17,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import aiohttp
 from aiohttp import web
+
+from testbed.closing import Closing
 
 T = TypeVar("T")
 
@@ -193,7 +194,7 @@ class LostAnswer(Fault):
         raise CutError
 
 
-class Proxy:
+class Proxy(Closing):
     """Stands between one client and the API server; use it as `with Proxy(...) as proxy`."""
 
     def __init__(self, server: str, ca_file: Path | None) -> None:
@@ -277,12 +278,7 @@ class Proxy:
         self._in_loop(self._open())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._in_loop(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -7,9 +7,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
+from testbed.closing import Closing
 from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
@@ -61,7 +61,7 @@ class Traffic:
         return bool(running)
 
 
-class Killer:
+class Killer(Closing):
     """Kills coordinators at random moments and starts them again at once; a context manager.
 
     Half of the kills come at any moment. The others come in the middle of a release, which
@@ -104,11 +104,6 @@ class Killer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._enough.set()
         self._thread.join()

@@ -11,7 +11,6 @@ from kube.codec.node import node
 from kube.codec.observed_pod import observe
 from kube.codec.pod import pod_shape
 from kube.objects import core as core_objects
-from kube.objects import ray as ray_objects
 from kube.ray.gang_terms import PodSetTerms, gang_terms
 from scheduling.cycle import run_cycle
 from scheduling.model.gang import GangKey, PendingGang
@@ -21,6 +20,7 @@ from scheduling.model.verdict import Admitted, Reason, Verdict
 from scheduling.state.node_table import node_snapshot_of
 from tests.builders import group
 from tests.builders import node as plain_node
+from tests.kube.ray.clusters import read_cluster
 
 Json = dict[str, Any]
 
@@ -172,7 +172,7 @@ def test_only_the_latest_kuberay_says_which_hosts_make_a_replica() -> None:
 
 
 def test_the_terms_of_the_sample_are_one_replica_of_two_hosts() -> None:
-    found = gang_terms(msgspec.convert(sample("raycluster"), ray_objects.RayCluster), {})
+    found = gang_terms(read_cluster(sample("raycluster")), {})
     assert [
         (each.name, each.minimum, each.hosts)
         for each in getattr(found, "pod_sets", ())

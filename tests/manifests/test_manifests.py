@@ -102,9 +102,34 @@ def test_namespace() -> None:
 
 
 def gate() -> Json:
-    (found,) = one("MutatingWebhookConfiguration", "muster-webhook")["webhooks"]
+    return webhook_of("gate.muster.dev")
+
+
+def webhook_of(name: str) -> Json:
+    every = one("MutatingWebhookConfiguration", "muster-webhook")["webhooks"]
+    (found,) = (each for each in every if each["name"] == name)
     assert isinstance(found, dict)
     return found
+
+
+def test_only_rayclusters_being_created_are_held_and_a_missing_answer_holds_none() -> None:
+    found = webhook_of("hold.muster.dev")
+    assert found["rules"] == [
+        {
+            "apiGroups": ["ray.io"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["rayclusters"],
+            "scope": "Namespaced",
+        }
+    ]
+    assert (found["failurePolicy"], found["matchPolicy"]) == ("Ignore", "Equivalent")
+    assert found["reinvocationPolicy"] == "Never"  # it would take its own note for a copied one
+    assert found["sideEffects"] == "None"
+    assert found["namespaceSelector"] == gate()["namespaceSelector"]
+    assert WebhookSettings().lookup_deadline_seconds < found["timeoutSeconds"] <= 10
+    reference = gate()["clientConfig"]["service"]
+    assert found["clientConfig"] == {"service": {**reference, "path": "/hold"}}
 
 
 def test_only_ray_pods_being_created_reach_the_webhook() -> None:
@@ -270,6 +295,9 @@ USED: dict[str, Rights] = {
     "webhook": {
         # webhook/serve.py watches their metadata, webhook/cache.py reads one on a miss
         ("ray.io", "rayclusters"): {"get", "list", "watch"},
+        # webhook/hold_app.py: which queues have RayClusters held, and the deadlines of a RayJob
+        ("muster.dev", "gangqueues"): {"list", "watch"},
+        ("ray.io", "rayjobs"): {"get"},
         ("", "namespaces"): {"get", "list", "watch"},
     },
     "coordinator": {
@@ -283,8 +311,12 @@ USED: dict[str, Rights] = {
         ("policy", "poddisruptionbudgets"): {"list"},
         ("", "nodes"): {"list", "watch"},
         ("", "namespaces"): {"list", "watch"},
-        ("ray.io", "rayclusters"): {"list", "watch"},
+        # coordinator/shell/app.py: what the pods of held gangs are admitted by
+        ("", "limitranges"): {"list", "watch"},
+        ("", "resourcequotas"): {"list", "watch"},
+        ("node.k8s.io", "runtimeclasses"): {"list", "watch"},
         # coordinator/shell/stopper.py: suspended and resumed
+        ("ray.io", "rayclusters"): {"list", "watch", "patch"},
         ("ray.io", "rayjobs"): {"list", "watch", "patch"},
         ("ray.io", "rayservices"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},

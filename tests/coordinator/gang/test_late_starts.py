@@ -19,6 +19,7 @@ from kube.objects import names
 from kube.objects.gang import GangLateStarts
 from kube.objects.queue import Timeouts
 from kube.objects.ray import RayCluster
+from tests.kube.ray.clusters import read_cluster
 
 RULES = Timeouts(ready_seconds=600, retries=2, backoff_seconds=60)
 NOW = 1_767_225_600.0  # 2026-01-01
@@ -73,7 +74,7 @@ def cluster(generation: int, *, autoscaling: bool = False, retry: str = "") -> R
         "metadata": {"generation": generation, "annotations": {names.RETRY: retry}},
         "spec": {"enableInTreeAutoscaling": autoscaling},
     }
-    return msgspec.convert(made, RayCluster)
+    return read_cluster(made)
 
 
 def test_an_edit_is_another_try_but_not_where_the_autoscaler_edits() -> None:

@@ -27,6 +27,7 @@ from kube.objects import ray as ray_objects
 from kube.ray.gang_terms import GangTerms, gang_terms
 from scheduling.model.gang import GangKey
 from tests.coordinator.builders import gang_of, node, pinned_to, pod_of, template
+from tests.kube.ray.clusters import read_cluster
 
 WORKERS = 10_000
 NODES = 1_000
@@ -67,7 +68,7 @@ def _gang(
 def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None:
     """One write of the placement, then the head alone, then all the rest."""
     raw = _cluster()
-    cluster = msgspec.convert(raw, ray_objects.RayCluster)
+    cluster = read_cluster(raw)
     machines = [msgspec.convert(node(f"n{n:04}", cpu=11), core_objects.Node) for n in range(NODES)]
     pods = _pods(raw)
     seen: list[Event] = [NodeSeen(machine) for machine in machines]

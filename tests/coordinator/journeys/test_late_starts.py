@@ -24,6 +24,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
+from tests.coordinator.held import cluster_of, held, is_suspended
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue, status_of
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
@@ -279,3 +280,35 @@ def test_a_gang_that_never_becomes_ready_stops_others_more_and_more_seldom() -> 
     assert all(
         least < gap < 1.5 * least for gap, least in zip(gaps, (600, 1200, 2400), strict=True)
     )
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_late_starts_of_a_held_gang_are_counted_though_muster_edits_its_raycluster(
+    replicas: int,
+) -> None:
+    """Each suspension and resumption is another generation of the RayCluster."""
+    made = queue("team", cpu=4, timeouts=RULES)
+    world = Unready(node("n1", cpu=100), made, slow="a", replicas=replicas)
+    world.create(held(gang_in("team", "a", 3)))
+    world.settle(seconds=READY + 10)
+    assert late(world)["count"] == 1
+    if replicas > 1:
+        world.leader.resign()
+        world.elect(1)
+    world.settle(seconds=4 * READY)
+    assert said(world) == ("Failed", "RetriesExhausted")
+
+
+def test_a_held_gang_that_was_given_up_starts_again_when_it_is_asked_to() -> None:
+    made = queue("team", cpu=4, timeouts={**RULES, "retries": 0})
+    world = Unready(node("n1", cpu=100), made, slow="a")
+    world.create(held(gang_in("team", "a", 3)))
+    world.settle(seconds=2 * READY)
+    assert said(world) == ("Failed", "RetriesExhausted")
+    assert is_suspended(world.api, "a")
+    world.slow.clear()
+    cluster = cluster_of(world.api, "a")
+    again = {names.RETRY: "1"}
+    world.api.change(cluster, lambda obj: obj["metadata"]["annotations"].update(again))
+    world.settle(seconds=READY)
+    assert said(world) == ("Running", "Running")

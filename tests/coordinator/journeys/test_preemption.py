@@ -37,7 +37,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
-from tests.coordinator.journeys.test_queues import change, gang_in, queue
+from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
 from tests.coordinator.stopping import (
     act_until,
     choose,
@@ -114,7 +114,7 @@ def test_a_gang_is_stopped_whole_and_waits_again_in_its_place() -> None:
     choose_whole(world, "p", "v")
     world.settle(seconds=10)
     assert (world.gated("v"), world.gated("p")) == (4, 0)
-    assert [world.status(each)["phase"] for each in ("v", "p")] == ["Queued", "Running"]
+    assert phases(world, "v", "p") == ["Queued", "Running"]
     assert "placement" not in world.status("v")
     assert ending(world, "v") == []
     told = condition(world, "v", "Evicted")
@@ -575,11 +575,7 @@ def test_a_gang_is_chosen_only_where_its_budget_lets_all_of_its_pods_go() -> Non
     before = names_of(world.pods("v"))
     world.create(urgent("p", 3, labels=IN_TEAM))  # of equals the one that came last would go
     world.settle(seconds=30)
-    assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
-        "Running",
-        "Queued",
-        "Running",
-    ]
+    assert phases(world, "v", "w", "p") == ["Running", "Queued", "Running"]
     world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert world.status("q")["message"].endswith(
@@ -787,7 +783,7 @@ def test_a_gang_goes_on_where_the_queue_of_the_other_lets_it_stop_no_more() -> N
     change(world, "team", preemption={"withinQueue": "Never"})
     world.settle(seconds=30)
     assert names_of(world.pods("v")) == before
-    assert [world.status(each)["phase"] for each in ("v", "p")] == ["Running", "Queued"]
+    assert phases(world, "v", "p") == ["Running", "Queued"]
     assert ending(world, "v") == []
 
 
@@ -911,7 +907,7 @@ def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
     begun = evicted(world) != []
     world.elect(1)
     world.settle(seconds=60)
-    states = [world.status(each)["phase"] for each in ("v", "p")]
+    states = phases(world, "v", "p")
     assert states in (["Running", "Queued"], ["Queued", "Running"])
     assert sorted((world.bound(each).total(), world.gated(each)) for each in ("v", "p")) == [
         (0, 4),
@@ -1079,7 +1075,7 @@ def test_pods_that_an_opted_out_gang_adds_use_up_no_quota_that_covers_other_gang
     world.settle(seconds=20)
     world.create(gang_in("b", "p", 0))
     world.settle(seconds=60)
-    assert [world.status(each)["phase"] for each in ("v", "p")] == ["Running", "Queued"]
+    assert phases(world, "v", "p") == ["Running", "Queued"]
     assert [cpu_of(each.room) for each in parts(world, "out")] == [1000]
 
 
@@ -1128,7 +1124,7 @@ def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -
     for each in ("p", "q"):
         world.delete("rayclusters", each)
     world.settle(seconds=60)
-    assert [world.status(each)["phase"] for each in ("low", "w")] == ["Running", "Running"]
+    assert phases(world, "low", "w") == ["Running", "Running"]
     assert world.gated() == 0
 
 
@@ -1140,11 +1136,7 @@ def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
     world.api.budgets[head_of(world, "w")] = PDB
     world.create(urgent("p", 3, labels=IN_TEAM))
     world.settle(seconds=30)
-    assert [world.status(each)["phase"] for each in ("v", "w", "p")] == [
-        "Queued",
-        "Running",
-        "Running",
-    ]
+    assert phases(world, "v", "w", "p") == ["Queued", "Running", "Running"]
     world.create(urgent("q", 3, labels=IN_TEAM))
     world.settle(seconds=30)
     assert world.status("q")["phase"] == "Queued"

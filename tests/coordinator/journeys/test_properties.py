@@ -25,6 +25,7 @@ from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Refusal
 from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
 from tests.coordinator.builders import affinity_to, foreign_pod, group, node, ray_cluster, template
+from tests.coordinator.held import held
 from tests.coordinator.validate import essence, repeated_nominations, validate
 from tests.coordinator.world import Replica, World, is_gated, name_of
 
@@ -71,33 +72,44 @@ class Walk(RuleBasedStateMachine):
         cpu=st.integers(1, 3),
         least=small,
         within=topology,
+        hold=st.booleans(),
     )
-    def create(self, name: str, workers: int, cpu: int, least: int, within: dict[str, str]) -> None:
+    def create(
+        self,
+        name: str,
+        workers: int,
+        cpu: int,
+        least: int,
+        within: dict[str, str],
+        hold: bool,
+    ) -> None:
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < workers else {}
         workers_group = group("workers", workers, cpu=cpu)
-        self._create(ray_cluster(name, workers_group, annotations={**spare, **within}))
+        self._create(ray_cluster(name, workers_group, annotations={**spare, **within}), hold=hold)
 
     @rule(
         name=st.sampled_from(CLUSTERS),
         replicas=st.integers(1, 2),
         least=st.integers(0, 2),
         within=topology,
+        hold=st.booleans(),
     )
     def create_multi_host(
-        self, name: str, replicas: int, least: int, within: dict[str, str]
+        self, name: str, replicas: int, least: int, within: dict[str, str], hold: bool
     ) -> None:
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < replicas else {}
         workers = group("workers", replicas, hosts=2)
-        self._create(ray_cluster(name, workers, annotations={**spare, **within}))
+        self._create(ray_cluster(name, workers, annotations={**spare, **within}), hold=hold)
 
     @rule(
         name=st.sampled_from(CLUSTERS),
         workers=small,
         zones=st.tuples(*[st.sampled_from(["1", "2"])] * 2),
         least=small,
+        hold=st.booleans(),
     )
     def create_with_affinity(
-        self, name: str, workers: int, zones: tuple[str, str], least: int
+        self, name: str, workers: int, zones: tuple[str, str], least: int, hold: bool
     ) -> None:
         """Workers have affinity to their cluster: one may have to be bound before the head."""
         spare = {names.MIN_REPLICAS: f"workers={least}"} if least < workers else {}
@@ -106,7 +118,8 @@ class Walk(RuleBasedStateMachine):
         workers_with_affinity = group(
             "workers", workers, affinity=affinity_to(name), nodeSelector=theirs
         )
-        self._create(ray_cluster(name, workers_with_affinity, head=head, annotations=spare))
+        cluster = ray_cluster(name, workers_with_affinity, head=head, annotations=spare)
+        self._create(cluster, hold=hold)
 
     @rule(name=st.sampled_from(CLUSTERS), ungated=st.booleans())
     def create_with_foreign_gate(self, name: str, ungated: bool) -> None:
@@ -116,9 +129,9 @@ class Walk(RuleBasedStateMachine):
         for pod in self.world.pods(name) if ungated else ():
             self.world.api.change(pod, _without_foreign_gates)
 
-    def _create(self, cluster: Json) -> None:
+    def _create(self, cluster: Json, *, hold: bool = False) -> None:
         if Key("rayclusters", "team", name_of(cluster)) not in self.world.api.objects:
-            self.world.create(cluster)
+            self.world.create(held(cluster) if hold else cluster)
             self._note_minimum(name_of(cluster))
 
     @rule(at=pick, what=st.sampled_from(["delete", "hold", "scale", "suspend"]), replicas=small)

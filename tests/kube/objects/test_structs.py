@@ -18,6 +18,8 @@ from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
 from kube.objects.storage import PersistentVolume
+from kube.ray.ray_cluster import essential
+from tests.kube.ray.clusters import read_cluster
 
 Json = dict[str, Any]
 KINDS = [Pod, Node, RayCluster, Gang, Namespace, PriorityClass, GangQueue]
@@ -154,7 +156,7 @@ def test_raycluster_as_kuberay_stores_it() -> None:
         "suspend": False, "rayStartParams": {}, "template": {"spec": {"containers": []}},
     }  # fmt: skip
     spec = {"workerGroupSpecs": [group], "enableInTreeAutoscaling": True, "headGroupSpec": {}}
-    found = msgspec.convert({"spec": spec}, RayCluster)
+    found = essential(read_cluster({"spec": spec}))
     expected = ray_objects.WorkerGroup("gpu", 2, 1, 3, 2, suspend=False)
     assert found.spec.worker_group_specs == (expected,)
     assert found.spec.enable_in_tree_autoscaling

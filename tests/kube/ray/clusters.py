@@ -19,6 +19,9 @@ def cluster(
     **spec: Any,
 ) -> RayCluster:
     metadata = {"name": "rc", "annotations": annotations, "labels": labels}
-    return msgspec.convert(
-        {"metadata": metadata, "spec": {"workerGroupSpecs": groups, **spec}}, RayCluster
-    )
+    return read_cluster({"metadata": metadata, "spec": {"workerGroupSpecs": groups, **spec}})
+
+
+def read_cluster(raw: Json) -> RayCluster:
+    """Decode a RayCluster as the watch does: templates are kept as they are written."""
+    return msgspec.json.decode(msgspec.json.encode(raw), type=RayCluster)

@@ -104,7 +104,7 @@ def test_minimum_never_exceeds_the_count(
     autoscaled: bool,
 ) -> None:
     group = WorkerGroup("gpu", replicas, least, most, hosts, suspended)
-    raw = msgspec.to_builtins(group)
+    raw = msgspec.json.decode(msgspec.json.encode(group))
     count, minimum = workers(cluster(raw, enableInTreeAutoscaling=autoscaled))
     assert 0 <= minimum <= count
     if not autoscaled:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from kube.ray.ray_cluster import (
     pod_set_of,
     replica_of,
 )
-from tests.kube.ray.clusters import Json, cluster
+from tests.kube.ray.clusters import Json, cluster, read_cluster
 
 TRUE, FALSE, ODD = {names.OPT_IN: "true"}, {names.OPT_IN: "false"}, {names.OPT_IN: "True"}
 
@@ -103,7 +102,7 @@ def test_of_keys_without_a_meaning_a_few_are_kept() -> None:
 def said(**status: Any) -> RayCluster:
     """A RayCluster of the second generation, of which KubeRay says this."""
     metadata = {"name": "rc", "generation": 2}
-    return msgspec.convert({"metadata": metadata, "status": status}, RayCluster)
+    return read_cluster({"metadata": metadata, "status": status})
 
 
 def failed(text: str) -> list[Json]:

@@ -1,0 +1,152 @@
+"""Keeps what pods bring that do not exist yet: those of held gangs, by namespace.
+
+Where such a gang is placed, its pods will take of the ResourceQuotas of the namespace once they are
+created. Until then no quota counts them, so they are claimed here, and no other gang is promised
+the same. To claim, and to judge a gang beside all claims, costs the same however many there are.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Set
+
+from kube.foreseen.namespace_quota import Charges, Scoped
+from scheduling.model.gang import GangKey
+
+MOST_PODS = 200_000
+"""That are foreseen at a time, in all: each takes some 1.3 KB, and none has to exist for that."""
+
+MOST_OF_A_NAMESPACE = 20_000
+
+
+class QuotaClaims:
+    """What the pods of placed gangs will take of the quotas of one namespace, added up."""
+
+    def __init__(self) -> None:
+        self._claims: dict[GangKey, Charges] = {}
+        self._sum: defaultdict[Scoped, Counter[str]] = defaultdict(Counter)
+
+    def put(self, key: GangKey, charges: Charges) -> None:
+        """Take in what a gang will take, in place of what was known of it."""
+        self.drop(key)
+        self._claims[key] = charges
+        for scoped, amounts in charges.items():
+            self._sum[scoped].update(amounts)
+
+    def drop(self, key: GangKey) -> bool:
+        """Forget a gang; say whether it had a claim."""
+        charges = self._claims.pop(key, None)
+        for scoped, amounts in (charges or {}).items():
+            self._sum[scoped].subtract(amounts)
+        if not self._claims:
+            self._sum.clear()
+        return charges is not None
+
+    def beside(self, key: GangKey) -> tuple[int, Charges]:
+        """Return how many gangs have claims beside this one, and what these come to."""
+        mine = self._claims.get(key)
+        if mine is None:
+            return len(self._claims), self._sum
+        others = {scoped: Counter(amounts) for scoped, amounts in self._sum.items()}
+        for scoped, amounts in mine.items():
+            others[scoped].subtract(amounts)
+        return len(self._claims) - 1, others
+
+
+class ForeseenGangs:
+    """The gangs whose pods do not exist yet."""
+
+    def __init__(self) -> None:
+        self._gangs: defaultdict[str, set[GangKey]] = defaultdict(set)
+        self._pods: dict[GangKey, int] = {}
+        self._pods_in: Counter[str] = Counter()
+        self._put_off: set[GangKey] = set()
+        self._constrained: set[GangKey] = set()
+        self._mounting: set[GangKey] = set()
+        self._claims: defaultdict[str, QuotaClaims] = defaultdict(QuotaClaims)
+        self._freed: set[str] = set()
+        self._fewer = False
+
+    def takes(self, key: GangKey, pods: int) -> bool:
+        """Say whether a gang of so many pods may be foreseen beside the others, and count it then.
+
+        One that may not is among those that `take_freed` returns.
+        """
+        before = self._pods.pop(key, 0)
+        self._pods_in[key.namespace] -= before
+        in_all, mine = self._pods_in.total(), self._pods_in[key.namespace]
+        fits = in_all + pods <= MOST_PODS and mine + pods <= MOST_OF_A_NAMESPACE
+        if fits:
+            self._pods[key] = pods
+            self._pods_in[key.namespace] += pods
+        (self._put_off.discard if fits else self._put_off.add)(key)
+        return fits
+
+    def put(self, key: GangKey, *, constrained: bool, mounting: bool) -> None:
+        """Note whether the pods that a gang is to have bring constraints, or mount claims."""
+        self._gangs[key.namespace].add(key)
+        (self._constrained.add if constrained else self._constrained.discard)(key)
+        (self._mounting.add if mounting else self._mounting.discard)(key)
+
+    def drop(self, key: GangKey) -> None:
+        """Forget a gang whose pods are not to come."""
+        self.unclaim(key)
+        self.come(key)
+
+    def come(self, key: GangKey) -> None:
+        """Forget a gang whose pods exist; the quotas count them, so that nothing is free."""
+        self._claims[key.namespace].drop(key)
+        self._pods_in[key.namespace] -= self._pods.pop(key, 0)
+        self._put_off.discard(key)
+        self._fewer = True
+        self._constrained.discard(key)
+        self._mounting.discard(key)
+        mine = self._gangs.get(key.namespace, set())
+        mine.discard(key)
+        if not mine:
+            self._gangs.pop(key.namespace, None)
+            del self._claims[key.namespace]
+            del self._pods_in[key.namespace]
+
+    def __contains__(self, key: GangKey) -> bool:
+        return key in self._gangs.get(key.namespace, ())
+
+    def __iter__(self) -> Iterator[GangKey]:
+        return (key for mine in self._gangs.values() for key in mine)
+
+    def of(self, namespace: str) -> Collection[GangKey]:
+        """Return the gangs of a namespace; of the empty name all."""
+        return self._gangs.get(namespace, ()) if namespace else list(self)
+
+    @property
+    def constrained(self) -> Set[GangKey]:
+        """The gangs whose pods will have constraints about other pods."""
+        return self._constrained
+
+    @property
+    def mounting(self) -> Set[GangKey]:
+        """The gangs whose pods will mount volumes of claims."""
+        return self._mounting
+
+    # --- quotas -------------------------------------------------------------------------------
+
+    def claim(self, key: GangKey, charges: Mapping[Scoped, Mapping[str, int]]) -> None:
+        """Have no other gang promised what the pods of this one will take of quotas."""
+        self._claims[key.namespace].put(key, charges)
+
+    def unclaim(self, key: GangKey) -> None:
+        """Let others have what the pods would take: they are not to come."""
+        claims = self._claims.get(key.namespace)
+        if claims is not None and claims.drop(key):
+            self._freed.add(key.namespace)
+
+    def claimed_beside(self, key: GangKey) -> tuple[int, Charges]:
+        """Return how many other gangs of the namespace have claims, and what these come to."""
+        claims = self._claims.get(key.namespace)
+        return claims.beside(key) if claims is not None else (0, {})
+
+    def take_freed(self) -> list[GangKey]:
+        """Return, once, the gangs of namespaces in which a claim ended, and those put off."""
+        keys = [key for namespace in self._freed for key in self._gangs.get(namespace, ())]
+        keys += self._put_off if self._fewer else ()
+        self._freed.clear()
+        self._fewer = False
+        return keys

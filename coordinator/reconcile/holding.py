@@ -1,0 +1,453 @@
+"""Brings a gang forward whose RayCluster Muster suspended: no pod of it exists while it waits.
+
+It is decided on the pods that its templates tell of, which stand for its pods in a look; nothing is
+ever written to them. Once its placement is written, the RayCluster is resumed: KubeRay makes the
+pods, gated, and the usual steps match them with their slots and release them. Where they do not
+come, or otherwise than foreseen so that they do not fit, it is suspended again, whole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import floor
+
+from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
+from coordinator.gang.demand import NotReady
+from coordinator.gang.foresight import Foresight, foresight_of, pods_of, quota_refusal
+from coordinator.gang.held_start import (
+    Doubt,
+    Phase,
+    difference,
+    exist_in_words,
+    seen_shapes,
+    with_learned,
+)
+from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
+from coordinator.reconcile.asking import ask, ask_for_nothing
+from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.recording import sync_record, write_record
+from coordinator.reconcile.telling import tell_user
+from coordinator.reconcile.timing_out import forget_what_is_over
+from coordinator.reconcile.understanding import expect_deletions, understand
+from kube.foreseen.gang import Outlook
+from kube.foreseen.namespace_quota import charges_of
+from kube.objects import names
+from kube.objects.ray import RayCluster
+from kube.ray.held_start import asks_to_be_held, is_held, never_held
+from kube.ray.ray_cluster import refused_pods, resumed
+from scheduling.model.verdict import Reason
+
+UNFIT_PATIENCE = 5.0
+"""Seconds until a gang is suspended again whose pods exist and cannot be placed."""
+
+LATE, REFUSED, UNFIT = "late", "refused", "unfit"
+"""Why a gang may have to be suspended again."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+"""Seconds until a gang asks for room again that was suspended again in vain."""
+
+TEXT_LIMIT = 600
+"""Characters of what is said of the last try, beside why the gang waits now."""
+
+STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
+"""Reasons to wait for which pods or RayCluster are to be changed as they are."""
+
+
+def notice(look: Look) -> None:
+    """Bring the phase in line with what the RayCluster says; others may have changed it."""
+    held, found = look.view.held, _phase_found(look)
+    if found is None:
+        return
+    if found is not Phase.NONE:
+        _keep_late_starts(look)
+    held.become(found, look.cluster.metadata.generation)
+    if found is Phase.NONE:
+        look.scene.cache.foreseen.drop(look.view.key)
+
+
+def _phase_found(look: Look) -> Phase | None:
+    """Return the phase that the RayCluster says to have begun, if one has.
+
+    Where the field is gone, KubeRay lets those sleep that it has put to sleep, and makes the pods
+    of others.
+    """
+    said = look.cluster.spec.suspend
+    match look.view.held.phase:
+        case Phase.WAITING if said is False or (said is None and look.pods):
+            placed = look.view.reservation.placement is not None
+            return Phase.RESUMED if placed else Phase.NONE
+        case Phase.RESUMED if said:
+            return Phase.NONE  # by others: it is theirs to resume
+        case Phase.SUSPENDING if said:
+            return Phase.WAITING
+        case Phase.SUSPENDING if any(pod.alive and not pod.gated for pod in look.pods):
+            return Phase.RESUMED  # others took a gate off: it runs
+    return None
+
+
+def _keep_late_starts(look: Look) -> None:
+    """Count late starts on where none but Muster changed the RayCluster: that is no edit."""
+    view, now = look.view, look.cluster.metadata.generation
+    before, late = view.held.generation, view.late
+    if late is not None and late.of.generation == before and now == before + 1:
+        view.late = replace(late, of=replace(late.of, generation=now))
+
+
+def hold(look: Look) -> None:
+    """Bring a gang forward that is held, or is to be suspended again."""
+    waits = look.view.held.phase is Phase.WAITING
+    look.cluster = resumed(look.cluster) if waits else look.cluster
+    run(WAIT if waits else SUSPEND, look)
+
+
+def let_go(look: Look) -> bool:
+    """Resume the RayCluster of a gang that is opted out; say whether that is over."""
+    held = look.view.held
+    ours = held.holds or is_held(look.cluster)
+    if held.is_behind(look.cluster) or held.writing:
+        return False
+    if ours and look.cluster.spec.suspend is not False:
+        look.actions += _asked(look, ResumeRayCluster)
+        return False
+    held.become(Phase.NONE, look.cluster.metadata.generation)
+    return True
+
+
+# --- a gang that waits ----------------------------------------------------------------------------
+
+
+def foresee(look: Look) -> Done:
+    """Have the pods that the templates tell of stand for those of the gang."""
+    held, cluster = look.view.held, _as_it_is(look)
+    rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
+    known = held.foresight_of
+    stale = known is None or known[0] is not cluster or known[1] != rules.edition
+    if stale or held.foresight.put_off:
+        outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
+        held.foresight, held.foresight_of = _foresight(look, outlook), (cluster, rules.edition)
+    before, held.expected = held.expected, with_learned(held, look.cluster)
+    look.pods = list(held.expected)
+    if held.expected is not before or look.view.key not in look.scene.cache.foreseen:
+        look.scene.cache.foresee(look.view.key, look.pods)
+    return NOTHING_DONE
+
+
+def _foresight(look: Look, outlook: Outlook) -> Foresight:
+    """List the pods, unless there would be too many of all held gangs."""
+    count = pods_of(outlook)
+    if look.scene.cache.foreseen.takes(look.view.key, count):
+        return foresight_of(outlook, look.scene.profiles)
+    return Foresight(
+        put_off=f"its {count} pods are judged when fewer pods of held gangs wait; allowed: "
+        f"{MOST_OF_A_NAMESPACE} in a namespace, {MOST_PODS} in all"
+    )
+
+
+def have_nothing_asked(look: Look) -> Done:
+    """Answer at once whether the gang can be stopped: there is no pod to ask the API server for."""
+    for probe in look.view.eviction.probes.values():
+        probe.passed = True
+    return NOTHING_DONE
+
+
+def end_at_once(look: Look) -> Done:
+    """Stop a gang that has a placement and no pods, where it is to be stopped."""
+    view = look.view
+    if not view.eviction.endings or _is_being_resumed(look):
+        return NOTHING_DONE
+    view.reservation.placement = None
+    view.eviction.finish()
+    return SURVEY_AGAIN
+
+
+def give_up(look: Look) -> Done:
+    """Give the placement up that cannot be had any more, unless pods may come for it already."""
+    if _is_without_effect(look):
+        return _give_resumption_up(look, "the API server took it and changed nothing")
+    if _is_being_resumed(look):
+        return NOTHING_DONE
+    view = look.view
+    view.held.problem = _problem(look)
+    if view.held.problem is not None:
+        view.reservation.placement = None
+        return SURVEY_AGAIN
+    if _is_never_resumed(look):
+        refusal = view.held.attempts.refusal or "the API server does not answer"
+        return _give_resumption_up(look, refusal)
+    done = drop_lost_slots(look)
+    if done.resurvey:
+        run((expect_deletions,), look)
+    return drop_void_placement(look)
+
+
+def _give_resumption_up(look: Look, refusal: str) -> Done:
+    """Let others have the room of a gang whose RayCluster cannot be resumed; try again later."""
+    view = look.view
+    view.reservation.placement, view.held.asked = None, 0
+    view.held.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
+    _pause(look, NotReady(Reason.HELD, view.held.text))
+    return SURVEY_AGAIN
+
+
+def ask_ahead(look: Look) -> Done:
+    """Ask for room for the pods that are to come, unless something is known to stop them."""
+    done, view = ask(look), look.view
+    hindrance = _hindrance(look) if view.understood.terms is not None else None
+    if hindrance is not None and view.reservation.placement is None:
+        view.queueing.asked, view.queueing.refusal = hindrance, None
+    return done
+
+
+def _hindrance(look: Look) -> NotReady | None:
+    left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
+    if left:
+        some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
+        said = f"the RayCluster is suspended again; {some} left to be deleted"
+        return NotReady(Reason.HELD, said)
+    held = look.view.held
+    if held.foresight.unforeseeable:
+        return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
+    return held.problem or (held.paused if look.now < held.paused_until else None)
+
+
+def _problem(look: Look) -> NotReady | None:
+    """Say why the pods could not be created, as far as that is known."""
+    rules, held = look.scene.cache.admission, look.view.held
+    if rules.unlisted:
+        kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
+        return NotReady(Reason.PENDING, f"waiting for the list of all {kinds} objects")
+    if held.foresight.refused:
+        return NotReady(Reason.PODS_REFUSED, held.foresight.refused)
+    if held.foresight.put_off:
+        return NotReady(Reason.HELD, held.foresight.put_off)
+    short = _short_of_quota(look)
+    return NotReady(Reason.PODS_REFUSED, short) if short else None
+
+
+def _short_of_quota(look: Look) -> str:
+    """Say which quota does not suffice beside what others claim; of what suffices claim it.
+
+    Gangs that were placed in one cycle come here in that order.
+    """
+    view, gangs = look.view, look.scene.cache.foreseen
+    quotas = look.scene.cache.admission.quotas(view.key.namespace)
+    found = view.held.foresight.found
+    if found is None or not quotas:
+        return ""
+    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
+    if not short and view.reservation.placement is not None:
+        gangs.claim(view.key, charges_of(found))
+    return short
+
+
+def tell_without_pods(look: Look) -> Done:
+    """Tell the user; there is no head pod to tell it on."""
+    look.pods = []
+    return tell_user(look)
+
+
+def resume(look: Look) -> Done:
+    """Resume the RayCluster once the placement is written, or when its user says so."""
+    view, scene = look.view, look.scene
+    always = look.cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
+    unforeseeable = bool(view.held.foresight.unforeseeable)
+    if not scene.sighted or not (view.survey.durable or always or unforeseeable):
+        return NOTHING_DONE
+    return Done(_asked(look, ResumeRayCluster))
+
+
+WAIT: tuple[Step, ...] = (
+    sync_record,
+    foresee,
+    understand,
+    expect_deletions,
+    have_nothing_asked,
+    forget_what_is_over,
+    end_at_once,
+    give_up,
+    ask_ahead,
+    write_record,
+    tell_without_pods,
+    resume,
+)
+
+
+# --- a gang that was resumed ----------------------------------------------------------------------
+
+
+def suspend_again(look: Look) -> Done:
+    """Have a gang that was resumed suspended again where it cannot start; all or nothing exists."""
+    view, held = look.view, look.view.held
+    view.not_held = _not_held(look)
+    doubt = _doubt(look)
+    if not view.expects_pods:
+        look.scene.cache.foreseen.come(view.key)
+    if view.released_any:
+        held.forget_tries()
+    if doubt is None or held.doubt is None or held.doubt.kind != doubt:
+        held.doubt = Doubt(doubt, look.now) if doubt is not None else None
+    if held.doubt is None or look.now < _due(look, held.doubt):
+        return NOTHING_DONE
+    return _return(look, held.doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
+
+
+def next_at(look: Look) -> Iterator[float]:
+    """Yield when time alone has a RayCluster resumed, suspended again, or asked once more."""
+    held = look.view.held
+    yield held.attempts.not_before
+    yield held.paused_until
+    yield look.now + held.set_back_until - look.scene.moment.wall
+    if held.asked:
+        yield held.asked_at + look.scene.patience.torn
+    if held.refused_since is not None:
+        yield held.refused_since + look.scene.patience.torn
+    if held.doubt is not None:
+        yield _due(look, held.doubt)
+
+
+def _doubt(look: Look) -> str | None:
+    """Say of a gang of which nothing started why it may have to be suspended again."""
+    view, asked = look.view, look.view.queueing.asked
+    if view.held.phase is not Phase.RESUMED or view.released_any or not look.scene.sighted:
+        return None
+    if view.understood.terms is None or not all(pod.gated for pod in look.pods):
+        return None
+    if view.expects_pods:
+        return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
+    waits = view.queueing.refusal is not None
+    if isinstance(asked, NotReady):
+        waits = asked.reason not in STAYS
+    return UNFIT if waits and view.reservation.placement is None else None
+
+
+def _due(look: Look, doubt: Doubt) -> float:
+    patience = look.scene.patience
+    seconds = {REFUSED: patience.bind, UNFIT: UNFIT_PATIENCE}.get(doubt.kind, patience.torn)
+    return doubt.since + seconds
+
+
+def _return(look: Look, doubt: Doubt) -> Done:
+    """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
+    view, held = look.view, look.view.held
+    pods = [pod for pod in look.pods if pod.alive]
+    differs = difference(held.foresight.pods, pods)
+    why = f"it was suspended again: {_why(look, doubt, differs)}"
+    if differs and doubt.kind == UNFIT:
+        held.learned, held.learned_of = seen_shapes(pods), None
+    view.reservation.placement = None
+    held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
+    if doubt.kind != UNFIT or held.returns:
+        reason = Reason.PODS_REFUSED if doubt.kind == REFUSED else Reason.HELD
+        _pause(look, NotReady(reason, why))
+    held.returns, held.text = held.returns + 1, why[:TEXT_LIMIT]
+    return SURVEY_AGAIN
+
+
+def _why(look: Look, doubt: Doubt, differs: str) -> str:
+    view, refused = look.view, refused_pods(look.cluster)
+    if doubt.kind == UNFIT:
+        return differs or "its pods exist and could not be placed"
+    exist = exist_in_words(view.survey.standing)
+    if refused:
+        return f"{exist}; KubeRay could not create more: {refused}"
+    return f"{exist}, and none came within {look.scene.patience.torn:.0f} s (is KubeRay running?)"
+
+
+def _pause(look: Look, why: NotReady) -> None:
+    """Have the gang ask for nothing for a time, and come after others for longer; both double.
+
+    It may be that its pods can never be created: what it stopped for them was stopped in vain.
+    """
+    held, patience = look.view.held, look.scene.patience
+    seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(held.pauses, 16))
+    held.pauses += 1
+    held.paused, held.paused_until = why, look.now + seconds
+    held.set_back_until = float(floor(look.scene.moment.wall + patience.setback_after(held.pauses)))
+
+
+def _not_held(look: Look) -> str:
+    """Say why a gang is not held though it is asked for; empty where it is, or was."""
+    view, terms = look.view, look.view.understood.terms
+    if terms is None or view.held.phase is not Phase.NONE:
+        return ""
+    queue_holds = look.scene.queues.holds(terms.queue)
+    if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
+        return ""
+    because = never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
+    because = because or view.held.foresight.unforeseeable
+    return because or "that is decided when a RayCluster is created, or it was resumed by others"
+
+
+# --- a gang that is to be suspended again ---------------------------------------------------------
+
+
+def say_suspending(look: Look) -> Done:
+    """Have the gang wait until it is suspended."""
+    look.view.queueing.asked = NotReady(Reason.HELD, "the RayCluster is being suspended")
+    return NOTHING_DONE
+
+
+def suspend(look: Look) -> Done:
+    """Suspend the RayCluster once the record says so."""
+    view = look.view
+    written = view.record.written.get("held", {}).get("phase") == Phase.SUSPENDING
+    if not written or view.record.replacing or not look.scene.sighted:
+        return NOTHING_DONE
+    return Done(_asked(look, SuspendRayCluster))
+
+
+SUSPEND: tuple[Step, ...] = (
+    sync_record,
+    understand,
+    expect_deletions,
+    have_nothing_asked,
+    ask_for_nothing,
+    say_suspending,
+    write_record,
+    tell_user,
+    fence_gated_pods,
+    suspend,
+)
+
+
+# --- writes to the RayCluster ---------------------------------------------------------------------
+
+
+def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:
+    """Ask for a write once for each generation of the RayCluster, again where it failed."""
+    held, cluster = look.view.held, _as_it_is(look)
+    generation = cluster.metadata.generation
+    if held.writing or held.asked == generation or look.now < held.attempts.not_before:
+        return []
+    held.writing, held.asked, held.asked_at = True, generation, look.now
+    return [what(look.view.key, cluster)]
+
+
+def _as_it_is(look: Look) -> RayCluster:
+    return look.scene.cache.clusters[look.view.key]
+
+
+def _is_being_resumed(look: Look) -> bool:
+    """Say whether the RayCluster was asked to be resumed, so that pods may come any time."""
+    held = look.view.held
+    return held.writing or held.asked == look.cluster.metadata.generation
+
+
+def _is_without_effect(look: Look) -> bool:
+    """Say whether the RayCluster stays as it is though the resumption was taken long ago."""
+    held, generation = look.view.held, look.cluster.metadata.generation
+    if held.writing or held.asked != generation or look.view.reservation.placement is None:
+        return False
+    return look.scene.sighted and look.now >= held.asked_at + look.scene.patience.torn
+
+
+def _is_never_resumed(look: Look) -> bool:
+    """Say whether the resumption fails for so long that others should have the room."""
+    view, held = look.view, look.view.held
+    if view.reservation.placement is None or not held.attempts.failures:
+        held.refused_since = None
+        return False
+    if held.refused_since is None:
+        held.refused_since = look.now
+    return look.now >= held.refused_since + look.scene.patience.torn

@@ -1,0 +1,178 @@
+"""The pods of a RayCluster that does not have them yet."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from msgspec import structs
+
+from kube.codec.fields import InvalidObject
+from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.pod_volumes import EPHEMERAL
+from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.foreseen.admission import Admission, NotAdmitted, admitted
+from kube.foreseen.kuberay import head_pod, worker_pod
+from kube.objects import names
+from kube.objects.pod_templates import TemplatePod, TemplateSpec
+from kube.objects.ray import RayCluster, WorkerGroup
+from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
+from kube.ray.pod_templates import (
+    MOST_BYTES,
+    UnreadableTemplate,
+    autoscaler_options,
+    head_template,
+    worker_template,
+)
+from kube.ray.ray_cluster import resumed
+
+MOST_PODS = 20_000
+"""Of a gang that is held: they are in memory one by one, as pods that exist are."""
+
+_NUMBERED = (
+    names.RAY_REPLICA_NAME,
+    "ray.io/worker-group-replica-index",
+    "ray.io/replica-host-index",
+)
+_MARK = "~"  # in no name of an object: a foreseen pod is never taken for one that exists
+
+
+@dataclass(frozen=True, slots=True)
+class ForeseenPodSet:
+    """The pods of a pod set: how many, how many to a replica, and the one that they all are."""
+
+    name: str
+    count: int
+    hosts: int
+    pod: TemplatePod
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """The pods that KubeRay makes for a RayCluster; pod sets without pods are left out."""
+
+    cluster: str
+    uid: str
+    pod_sets: tuple[ForeseenPodSet, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeverAdmitted:
+    """Why KubeRay or the API server makes no pods of a template; nothing is to be created."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unforeseeable:
+    """Why the pods can only be known once they exist; such a gang cannot be held."""
+
+    message: str
+
+
+Outlook: TypeAlias = Foreseen | NeverAdmitted | Unforeseeable
+
+
+class _KnownOnlyThen(ValueError):  # noqa: N818 - what it says of a template
+    """What of a template shows only in the pods that are made of it."""
+
+
+def foreseen_gang(cluster: RayCluster, admission: Admission) -> Outlook:
+    """Work out the pods of a RayCluster that is suspended, as they are once it is not."""
+    wanted = pod_sets_wanted(resumed(cluster))
+    count = sum(each.count for each in wanted)
+    if count > MOST_PODS:
+        return NeverAdmitted(f"workerGroupSpecs: {count} pods are too many; allowed: {MOST_PODS}")
+    found = []
+    for terms, group in zip(wanted, (None, *cluster.spec.worker_group_specs), strict=True):
+        outlook = _pod_set(cluster, terms, group, admission)
+        if not isinstance(outlook, ForeseenPodSet):
+            return outlook
+        found.append(outlook)
+    pod_sets = tuple(each for each in found if each.count)
+    return Foreseen(cluster.metadata.name, cluster.metadata.uid, pod_sets)
+
+
+def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[ObservedPod]:
+    """List the pods one by one, as if they had come, gated, from a watch.
+
+    KubeRay draws the names of replicas; those here stand for as many others.
+    """
+    for pod_set in found.pod_sets:
+        for first in range(0, pod_set.count, pod_set.hosts):
+            like = observe(_of_replica(pod_set, first // pod_set.hosts), profiles)
+            for index in range(first, first + pod_set.hosts):
+                yield _named(like, found, f"{pod_set.name}{_MARK}{index:05}")
+
+
+def is_foreseen(pod: ObservedPod) -> bool:
+    """Say whether a pod is only worked out, so that nothing can be written to it."""
+    return _MARK in pod.name
+
+
+def _pod_set(
+    cluster: RayCluster, terms: PodSetTerms, group: WorkerGroup | None, admission: Admission
+) -> ForeseenPodSet | NeverAdmitted | Unforeseeable:
+    """Work out one pod set; `group` is None for the head."""
+    where = "headGroupSpec" if group is None else f"workerGroupSpecs[{terms.name}]"
+    try:
+        pod = admitted(_made(cluster, group), admission)
+    except _KnownOnlyThen as why:
+        return Unforeseeable(f"{where}.template: {why}")
+    except (NotAdmitted, InvalidObject, UnreadableTemplate) as why:
+        return NeverAdmitted(f"{where}.template: {why}")
+    return ForeseenPodSet(terms.name, terms.count, terms.hosts, pod)
+
+
+def _made(cluster: RayCluster, group: WorkerGroup | None) -> TemplatePod:
+    """Make a pod as KubeRay does."""
+    read = head_template(cluster.spec) if group is None else worker_template(group)
+    if read is None:
+        raise _KnownOnlyThen(f"absent, or all templates together have more than {MOST_BYTES} bytes")
+    if not read.template.spec.containers:
+        raise NotAdmitted("spec.containers: there is none; allowed: one or more")
+    for fault in _known_only_then(read.template.spec):
+        raise _KnownOnlyThen(fault)
+    if group is None:
+        return head_pod(cluster, read, autoscaler_options(cluster.spec))
+    return worker_pod(cluster, group.group_name, read)
+
+
+def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
+    """Name what makes it impossible to decide for a pod before it exists."""
+    if spec.node_name:
+        yield "spec.nodeName binds the pod as it is created"
+    for gate in spec.scheduling_gates:
+        if gate.name != names.GATE:
+            yield f"spec.schedulingGates: {gate.name} is taken off a pod that exists, by others"
+    for volume in spec.volumes:
+        if EPHEMERAL in volume:
+            yield f"spec.volumes: the claim of {volume.get('name')} is made for a pod that exists"
+    if any(key in _NUMBERED for key in _keys(spec)):
+        yield f"matchLabelKeys: {' and '.join(_NUMBERED)} are set on pods as they are created"
+
+
+def _keys(spec: TemplateSpec) -> Iterator[str]:
+    """List the labels of which a pod matches its own value in others."""
+    for constraint in spec.topology_spread_constraints:
+        yield from constraint.match_label_keys
+    affinity = spec.affinity
+    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+        for term in side.required if side else ():
+            yield from (*term.match_label_keys, *term.mismatch_label_keys)
+
+
+def _of_replica(pod_set: ForeseenPodSet, replica: int) -> TemplatePod:
+    """Label a pod with a replica, where more than one pod make one."""
+    meta = pod_set.pod.metadata
+    if pod_set.hosts == 1:
+        return pod_set.pod
+    labels = {**meta.labels, names.RAY_REPLICA_NAME: f"{pod_set.name}{_MARK}{replica:05}"}
+    return structs.replace(pod_set.pod, metadata=structs.replace(meta, labels=labels))
+
+
+def _named(like: ObservedPod, found: Foreseen, suffix: str) -> ObservedPod:
+    """Give a pod a name and uid of its own; all else it shares with the others of its replica."""
+    name, uid = f"{found.cluster}{_MARK}{suffix}", f"{found.uid}{_MARK}{suffix}"
+    assert like.raw is not None
+    meta = structs.replace(like.raw.metadata, name=name, uid=uid)
+    return replace(like, name=name, uid=uid, raw=structs.replace(like.raw, metadata=meta))

@@ -1,0 +1,92 @@
+"""Keeps of a suspended RayCluster what its pods are made of, and reads it."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kube.objects.base import Labels
+from kube.objects.pod_templates import AutoscalerOptions, GroupTemplate, PodTemplate
+from kube.objects.ray import ABSENT, RayClusterSpec, WorkerGroup
+
+MOST_BYTES = 64 * 1024
+"""Templates of one RayCluster, reduced to the fields that are read; a usual one has 1 KiB."""
+
+T = TypeVar("T")
+_Change: TypeAlias = Callable[[msgspec.Raw, Any], msgspec.Raw]
+_encode = msgspec.json.Encoder().encode
+
+
+class UnreadableTemplate(ValueError):  # noqa: N818 - the noun of what is at fault
+    """A field of a template is of another type than Kubernetes gives it."""
+
+    def __init__(self, field: str, fault: object) -> None:
+        super().__init__(f"{field} cannot be read: {fault}")
+
+
+def with_templates(spec: RayClusterSpec) -> RayClusterSpec:
+    """Keep what pods are made of, without all that no shape depends on; nothing where too large."""
+    kept = _map(spec, _reduced)
+    return kept if _size(kept) <= MOST_BYTES else without_templates(spec)
+
+
+def without_templates(spec: RayClusterSpec) -> RayClusterSpec:
+    """Drop what pods are made of."""
+    return _map(spec, lambda _raw, _kind: ABSENT)
+
+
+def head_template(spec: RayClusterSpec) -> GroupTemplate | None:
+    """Read the head group; None where it is not kept."""
+    return _read(spec.head_group_spec, GroupTemplate, "headGroupSpec")
+
+
+def worker_template(group: WorkerGroup) -> GroupTemplate | None:
+    """Read a worker group; None where it is not kept."""
+    where = f"workerGroupSpecs[{group.group_name}]"
+    template = _read(group.template, PodTemplate, f"{where}.template")
+    labels = _read(group.labels, dict[str, str], f"{where}.labels")
+    return None if template is None else GroupTemplate(template, labels or {})
+
+
+def autoscaler_options(spec: RayClusterSpec) -> AutoscalerOptions | None:
+    """Read how the autoscaler's container is made; None where the RayCluster is silent."""
+    return _read(spec.autoscaler_options, AutoscalerOptions, "autoscalerOptions")
+
+
+def _map(spec: RayClusterSpec, change: _Change) -> RayClusterSpec:
+    """Change each part that pods are made of."""
+    groups = tuple(
+        replace(
+            each, template=change(each.template, PodTemplate), labels=change(each.labels, Labels)
+        )
+        for each in spec.worker_group_specs
+    )
+    return replace(
+        spec,
+        worker_group_specs=groups,
+        head_group_spec=change(spec.head_group_spec, GroupTemplate),
+        autoscaler_options=change(spec.autoscaler_options, AutoscalerOptions),
+    )
+
+
+def _reduced(raw: msgspec.Raw, kind: Any) -> msgspec.Raw:
+    """Encode only the fields that are read; what cannot be read stays, for a message to name it."""
+    if raw == ABSENT:
+        return ABSENT
+    try:
+        return msgspec.Raw(_encode(msgspec.json.decode(raw, type=kind)))
+    except msgspec.ValidationError:
+        return raw.copy()
+
+
+def _size(spec: RayClusterSpec) -> int:
+    groups = (raw for each in spec.worker_group_specs for raw in (each.template, each.labels))
+    return sum(len(bytes(raw)) for raw in (spec.head_group_spec, spec.autoscaler_options, *groups))
+
+
+def _read(raw: msgspec.Raw, kind: type[T], field: str) -> T | None:
+    try:
+        return None if raw == ABSENT else msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as fault:
+        raise UnreadableTemplate(field, fault) from None

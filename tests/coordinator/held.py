@@ -1,0 +1,81 @@
+"""Held Ray clusters in a world in memory: what the webhook does to them, and their foreseen pods.
+
+The toy KubeRay adds nothing to templates, so its pods are foreseen by making them as it does; that
+the real one's are foreseen is tested against the real one.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kube.foreseen.admission import Admission
+from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook
+from kube.objects import names
+from kube.objects.pod_templates import TemplatePod
+from kube.objects.ray import RayCluster
+from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
+from kube.ray.ray_cluster import resumed
+from tests.coordinator.api import Api, Key
+from tests.coordinator.builders import TEAM, Json, gang_of, pod_of
+
+
+def foresee_in(api: Api) -> Any:
+    """Foresee the pods that the toy KubeRay makes."""
+
+    def foresee(cluster: RayCluster, _: Admission) -> Outlook:
+        meta = cluster.metadata
+        made = _version(api, meta.uid, meta.generation)
+        pod_sets = tuple(_pod_sets(made, pod_sets_wanted(resumed(cluster))))
+        return Foreseen(meta.name, meta.uid, pod_sets)
+
+    return foresee
+
+
+def _version(api: Api, uid: str, generation: int) -> Json:
+    """A Ray cluster as it was: what watches tell is late."""
+    changes = (change.new for change in reversed(api.history) if change.key.plural == "rayclusters")
+    wanted = {"uid": uid, "generation": generation}
+    return next(obj for obj in changes if obj and wanted.items() <= obj["metadata"].items())
+
+
+def _pod_sets(made: Json, wanted: tuple[PodSetTerms, ...]) -> Iterator[ForeseenPodSet]:
+    spec = made["spec"]
+    groups = {each["groupName"]: each for each in spec["workerGroupSpecs"]}
+    groups[names.RAY_HEAD_GROUP] = spec["headGroupSpec"]
+    for terms in wanted:
+        pod = pod_of(made, terms.name, "", groups[terms.name]["template"], "", [names.GATE])
+        found = msgspec.convert(pod, TemplatePod)
+        yield ForeseenPodSet(terms.name, terms.count, terms.hosts, found)
+
+
+def held(cluster: Json) -> Json:
+    """What the webhook makes of a Ray cluster that is to be held."""
+    cluster["spec"]["suspend"] = True
+    cluster["metadata"]["annotations"] |= {
+        names.CREATE_PODS: names.CREATE_WHEN_ADMITTED,
+        names.HELD: "true",
+    }
+    return cluster
+
+
+def held_gang(name: str, workers: int, **more: Any) -> Json:
+    """A held Ray cluster with a head and so many workers, of 1 CPU each."""
+    return held(gang_of(name, workers, **more))
+
+
+def cluster_of(api: Api, name: str) -> Json:
+    """The Ray cluster as it is now."""
+    return api.get(Key("rayclusters", TEAM, name))
+
+
+def is_suspended(api: Api, name: str) -> bool:
+    """Whether a Ray cluster is suspended now."""
+    return bool(cluster_of(api, name)["spec"].get("suspend"))
+
+
+def had_pods(api: Api, name: str) -> bool:
+    """Whether a pod of a Ray cluster existed at any moment."""
+    created = (change.new for change in api.history if change.key.plural == "pods")
+    labels = (pod["metadata"].get("labels", {}) for pod in created if pod is not None)
+    return any(each.get(names.RAY_CLUSTER) == name for each in labels)
