@@ -208,7 +208,7 @@ def test_a_yes_can_be_bound_and_a_no_cannot(
         assert not possible(wanted, nodes, scene.bound)
 
 
-@examples(300)
+@examples(600)
 @given(GANGS, RESIDENTS, clusters())
 def test_what_finds_its_place_was_not_impossible(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]

@@ -83,7 +83,7 @@ def described(cluster: Cluster) -> str:
     return f"{cluster.queues}\n{cluster.nodes}\n{cluster.gangs}\n{cluster.stopped}"
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(clusters(9))
 def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster) -> None:
     """Gangs come one after the other, none ends by itself, and victims wait again at once."""

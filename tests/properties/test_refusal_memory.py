@@ -97,7 +97,7 @@ def test_numbers_that_are_renewed_or_not_old_are_those_of_a_fresh_cycle(
         pending = _settled(table, pending, decisions)
 
 
-@examples(100)
+@examples(300)
 @given(nodes(plain=True), GANGS, st.lists(CHANGES | nodes(plain=True) | GANGS, max_size=6))
 def test_what_is_kept_is_true_where_searches_run_out(
     on: list[Node], waiting: list[list[Group]], history: list[object]

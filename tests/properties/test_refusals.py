@@ -91,7 +91,7 @@ def test_beside_the_head_no_more_than_is_told_would_start(
     assert not possible(fewer(wanted, more), on, used)
 
 
-@examples(100)
+@examples(300)
 @given(st.lists(GANGS, min_size=2, max_size=4), nodes(plain=True), USED)
 @example(
     [

@@ -77,7 +77,7 @@ def timelines(draw: st.DrawFn) -> Timeline:
     return Timeline(queues, draw(few_nodes), found)
 
 
-@examples(60)
+@examples(120)
 @given(timelines())
 def test_every_gang_that_fits_alone_has_run_once_no_more_come(timeline: Timeline) -> None:
     timeline.run()
@@ -154,7 +154,7 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     return queues, nodes, large, own + apart
 
 
-@examples(25)
+@examples(40)
 @given(busy_clusters())
 def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
