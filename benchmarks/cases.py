@@ -10,6 +10,7 @@ from benchmarks import (
     burst,
     extender,
     freed,
+    held,
     large,
     latency,
     many_queues,
@@ -55,6 +56,7 @@ CASES = {
     ),
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
+    "held": Case("What do 300 held Ray clusters cost that wait, and then start?", 3, held.measure),
     "large": Case("What does a large gang cost the coordinator as it starts?", 3, large.measure),
     "reconciles": Case("Which writes wake KubeRay?", 2, reconciles.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
@@ -89,7 +91,7 @@ CASES = {
         throughput.measure_large,
     ),
     "nomination": Case(
-        "What do nominations cost a burst, and kube-scheduler?", 5, nomination.measure
+        "What do nominations cost a burst, and kube-scheduler?", 3, nomination.measure
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),

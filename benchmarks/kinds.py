@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.gangs import queue_name
-from benchmarks.plane import Plane
+from benchmarks.plane import DEFAULT_GUARD, Plane
 from benchmarks.policies import ALL, ALL_TRACKED, LABELLED, Policy, enforced
 from benchmarks.releaser import READY
 from coordinator.gang.nominations import Guard
@@ -48,20 +48,12 @@ def _stock(on: Plane) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _muster(on: Plane) -> Iterator[None]:
+def _muster(on: Plane, guard: Guard = DEFAULT_GUARD) -> Iterator[None]:
     on.switch(on=True)
     on.track_field_owners(on=False)
     on.lead(on=True)
-    on.guard(Guard.NONE)
+    on.guard(guard)
     yield
-
-
-@contextlib.contextmanager
-def _nominating(on: Plane) -> Iterator[None]:
-    """Have Muster at work, and nominate pods whose release lasts."""
-    with _muster(on):
-        on.guard(Guard.NOMINATION)
-        yield
 
 
 @contextlib.contextmanager
@@ -131,7 +123,8 @@ _QUEUE = {"apiVersion": "muster.dev/v1alpha1", "kind": "GangQueue"}
 
 STOCK = Kind("stock", _stock, labelled=False)
 MUSTER = Kind("Muster", _muster)
-NOMINATING = Kind("Muster, nominating", _nominating)
+NOMINATING = Kind("Muster, nominating", partial(_muster, guard=Guard.NOMINATION))
+UNGUARDED = Kind("Muster, no guard", partial(_muster, guard=Guard.NONE))
 QUEUED = Kind("Muster, with queues", _queued, queues=QUEUED_IN)
 FLOOR = Kind("floor", partial(_policy, ALL))
 POLICY_TRACKED = Kind("policy, owners tracked", partial(_policy, ALL_TRACKED))

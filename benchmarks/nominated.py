@@ -14,7 +14,7 @@ import msgspec
 
 from benchmarks.measure import Outcome, Row, all_in_turn
 from benchmarks.simulation import NAMESPACE, Job, Simulation, gpu_node
-from coordinator.gang.nominations import Guard
+from coordinator.gang.nominations import PER_SECOND, Guard
 from coordinator.messages.actions import Action, NominatePod, ReleasePod
 from coordinator.messages.events import (
     ClusterSeen,
@@ -27,6 +27,7 @@ from coordinator.messages.events import (
     PodSeen,
     TermStarted,
 )
+from coordinator.reconcile.nominations import PAUSE_IN_LINE
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import observe
 from kube.objects.base import ObjectMeta
@@ -64,7 +65,7 @@ def run(gangs: int, nodes: int, guard: Guard) -> Costs:
     """Place gangs, have their releases held up, and measure a cycle and the next leader's begin."""
     held = HeldUp(nodes, guard)
     held.come(Job(f"g{at:03}", 0.0, 1e9, WORKERS, _REQUESTS) for at in range(gangs))
-    held.wait(1.0)
+    held.wait(PAUSE_IN_LINE + gangs * (1 + WORKERS) / PER_SECOND + 1.0)
     cycle = held.cycle_for(Job("next", held.now, 1e9, WORKERS, _REQUESTS))
     term, actions = held.next_leader()
     written = sum(isinstance(each, NominatePod) for each in actions)

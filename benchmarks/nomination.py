@@ -45,7 +45,7 @@ def measure(runs: int) -> Outcome:
     tables = {
         f"CPU s, {kind}": means([dict(run.cpu) for run in done]) for kind, done in found.items()
     }
-    return Outcome([*bursts.rows, *rows(found)], bursts.tables | tables, [note])
+    return Outcome([*bursts.rows, *rows(found)], bursts.tables | tables, [*bursts.notes, note])
 
 
 def rows(found: Mapping[str, Sequence[Run]]) -> list[Row]:

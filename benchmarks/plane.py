@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from coordinator.gang.nominations import Guard
+from coordinator.settings import Settings
 from testbed import muster
 from testbed.api import Json
 from testbed.cluster import Cluster
@@ -33,6 +34,8 @@ _PROBE = {
     "spec": {"containers": [{"name": "probe", "image": "probe"}]},
 }
 
+DEFAULT_GUARD: Guard = Settings.model_fields["guard"].default
+
 
 class Plane:
     """A control plane, and Muster on it when it is switched on."""
@@ -42,7 +45,7 @@ class Plane:
         self._muster: muster.Muster | None = None
         self._configuration: Json = {}
         self._tracks = False
-        self._guard = Guard.NONE
+        self._guard = DEFAULT_GUARD
         self.on = False
 
     @property

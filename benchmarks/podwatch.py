@@ -49,8 +49,9 @@ class _Condition(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
 
-class _Status(msgspec.Struct, frozen=True, gc=False):
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = ""
+    nominated_node_name: str = ""
     conditions: list[_Condition] = []
 
 
@@ -71,6 +72,7 @@ class Seen:
 
     group: str
     created: float
+    nominated: float = 0.0
     released: float = 0.0
     bound: float = 0.0
     running: float = 0.0
@@ -219,6 +221,8 @@ def _stages(event: _Event) -> Iterable[str]:
         return
     if not pod.spec.scheduling_gates:
         yield "released"
+    elif pod.status.nominated_node_name:
+        yield "nominated"
     if pod.spec.node_name:
         yield "bound"
     if pod.status.phase == "Running":

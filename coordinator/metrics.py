@@ -22,6 +22,10 @@ ADMISSION_WAIT = Histogram(
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
 )
 WRITES = Counter("muster_writes_total", "Writes to the API server", ["what", "outcome"])
+NOMINATIONS_FORBIDDEN = Gauge(
+    "muster_nominations_forbidden",
+    "1 while the leader may not patch pods/status, and nominates no pod",
+)
 AVOIDED = Gauge(
     "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"
 )

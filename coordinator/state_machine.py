@@ -19,6 +19,7 @@ what. The rules that keep a gang whole:
 from collections.abc import Iterable, Sequence
 
 from coordinator.gang.left_nominations import Left, are_left
+from coordinator.gang.nominations import Guard
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
@@ -146,7 +147,8 @@ class CoordinatorState(Known):
             decided=self.cycles.memory is not None,
             astray=self.term.astray,
             reserved=self.room.holders,
-            guard=self.guard,
+            pace=self.term.pace,
+            guard=self.guard if moment.now >= self.term.forbidden_until else Guard.NONE,
             scheduler=self.scheduler,
         )
 

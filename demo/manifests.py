@@ -37,6 +37,14 @@ def as_gang(cluster: Json) -> Json:
     return labelled
 
 
+def held(cluster: Json) -> Json:
+    """Have no pod of it created before the whole gang is admitted."""
+    changed = copy.deepcopy(cluster)
+    annotations = changed["metadata"].setdefault("annotations", {})
+    annotations["muster.dev/create-pods"] = "when-admitted"
+    return changed
+
+
 def with_worker_gpus(cluster: Json, gpus: int) -> Json:
     """Ask for GPUs for each worker; the head stays without."""
     changed = copy.deepcopy(cluster)

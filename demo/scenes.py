@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from demo.claims import Claim
 from demo.giving_way import gives_way
+from demo.held_start import waits_without_pods
 from demo.manifests import as_gang, gpu_filler, ray_cluster, with_cpus, with_worker_gpus
 from demo.stage import Stage
 from testbed.api import Json
@@ -238,5 +239,11 @@ SCENES = (
         "A gang of low priority gives way, and comes back",
         "8 CPUs: batch has 7 pods and needs 3; two urgent gangs of 4 pods follow, and go again.",
         gives_way,
+    ),
+    Scene(
+        5,
+        "A gang that waits without a pod",
+        "Five pods run on 8 CPUs; five more are held: see how many pods of those exist meanwhile.",
+        waits_without_pods,
     ),
 )

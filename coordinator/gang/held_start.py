@@ -22,6 +22,9 @@ from kube.ray.ray_cluster import resumed
 from scheduling.diagnosis.wording import written
 from scheduling.model.pod import PodShape
 
+LEARNED_FOR, LEARNED_LONGEST = 3600.0, 86_400.0
+"""Seconds for which pods are expected as they came; a side-car may not be injected any more."""
+
 SETS_NAMED = 3
 RESOURCES_NAMED = 3
 
@@ -54,8 +57,8 @@ class HeldStart:
 
     `foresight` is what the templates tell of the pods, worked out of `foresight_of` (RayCluster,
     edition of the rules), and `expected` are the pods that it was decided on. `learned` are pods
-    that came otherwise, by pod set, of the templates `learned_of`. `problem` says why the pods
-    cannot be created, as far as that can be foreseen.
+    that came otherwise, by pod set, of the templates `learned_of`, and count until `learned_until`.
+    `problem` says why the pods cannot be created, as far as that can be foreseen.
 
     `returns` counts how often in a row it was suspended again, and `text` says why the last time.
     It fails to be resumed since `refused_since`. Until `paused_until` it asks for nothing, for the
@@ -74,6 +77,7 @@ class HeldStart:
     expected: tuple[ObservedPod, ...] = ()
     learned: Mapping[str, tuple[ObservedPod, ...]] = field(default_factory=dict)
     learned_of: RayClusterSpec | None = None
+    learned_until: float = 0.0
     problem: NotReady | None = None
     doubt: Doubt | None = None
     returns: int = 0
@@ -107,6 +111,11 @@ class HeldStart:
         self.set_back_until = 0.0
         self.foresight, self.foresight_of, self.expected = NOTHING_FORESEEN, None, ()
         self.learned, self.learned_of = {}, None
+
+    def learn(self, seen: Iterable[ObservedPod], now: float) -> None:
+        """Remember how pods came; each time in a row for twice as long."""
+        self.learned, self.learned_of = seen_shapes(seen), None
+        self.learned_until = now + min(LEARNED_LONGEST, LEARNED_FOR * 2.0 ** min(self.returns, 16))
 
     def is_behind(self, cluster: RayCluster) -> bool:
         """Say whether the RayCluster that was seen is older than the one of the phase."""
@@ -142,13 +151,13 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     return held
 
 
-def with_learned(held: HeldStart, cluster: RayCluster) -> tuple[ObservedPod, ...]:
-    """Return the foreseen pods in the shapes in which they came, if they came before."""
+def with_learned(held: HeldStart, cluster: RayCluster, now: float) -> tuple[ObservedPod, ...]:
+    """Return the foreseen pods in the shapes in which they came, if they came of late."""
     if not held.learned:
         return held.foresight.pods
     if held.learned_of is None:
         held.learned_of = resumed(cluster).spec
-    if held.learned_of != resumed(cluster).spec:
+    if held.learned_of != resumed(cluster).spec or now >= held.learned_until:
         held.learned, held.learned_of = {}, None
     return tuple(_as_learned(held.foresight.pods, held.learned))
 

@@ -7,6 +7,7 @@ can make kube-scheduler refuse a member that it would take without them.
 """
 
 from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from coordinator.gang.pod_sets import Standing, releasable
@@ -18,7 +19,37 @@ from scheduling.model.pod import PodShape
 FIRST_RELEASES = 200
 """Pods of a gang that are released without being nominated: as many take some 0.2 seconds."""
 
+PER_SECOND = 300
+"""New nominations of all gangs in a second, those that a release waits for not counted.
+
+kube-scheduler binds no more pods than that.
+"""
+
 Nodes = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many nominations are left that may be written in the second from `began` on."""
+
+    began: float = float("-inf")
+    left: int = 0
+
+    def spend(self, now: float) -> bool:
+        """Whether one more may be written now; it is counted."""
+        if now >= self.next_second:
+            self.began, self.left = now, PER_SECOND
+        self.left -= 1
+        return self.left >= 0
+
+    @property
+    def next_second(self) -> float:
+        """When more may be written."""
+        return self.began + 1.0
+
+
+FORBIDDEN_FOR = 300.0
+"""Seconds without nominations after the API server said that the coordinator may not write any."""
 
 
 class Guard(StrEnum):

@@ -7,6 +7,8 @@ Gang's record or lost without harm. A decided placement that is not yet written 
 Each part names the modules that write it; every other module only reads it.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,6 +162,35 @@ class PodWrites:
         self.deleted &= alive
 
 
+FIRST_MOVE_PAUSE = 1.0
+LONGEST_MOVE_PAUSE = 15.0
+CALM = 30.0
+"""Seconds after which the earlier moves of a plan are forgotten."""
+
+
+@dataclass(slots=True)
+class PlanMoves:
+    """The moves of a plan to other nodes, and until when its pods are not nominated there.
+
+    A move costs two writes for each of its pods. So a plan that moves again and again is followed
+    ever more seldom; what it leaves is taken back at once.
+    """
+
+    places: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    moved_at: float = float("-inf")
+    until: float = float("-inf")
+
+    def follow(self, places: Iterable[str], now: float) -> bool:
+        """Note the node of each pod of the plan; say whether pods may be nominated there now."""
+        before, self.places = self.places, Counter(places)
+        if before - self.places:
+            self.count = 1 if now >= self.moved_at + CALM else self.count + 1
+            pause = FIRST_MOVE_PAUSE * 2.0 ** min(self.count - 1, 16)
+            self.moved_at, self.until = now, now + min(LONGEST_MOVE_PAUSE, pause)
+        return now >= self.until
+
+
 @dataclass(slots=True)
 class Nominating:
     """The writes of nominations. Written by `reconcile.nominations` and `intake`.
@@ -167,16 +198,17 @@ class Nominating:
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
     under way (uid -> node), of which `taking_back` end a nomination; `most` of either may be, and
-    `crowded` says that others wait for those. `held_up_since` is since
-    when none of the gang was released, of which `released` pods are; `next_at` is when time alone
-    has something to be written. `astray` are the nodes to which pods are nominated that should not
-    be, with the time until which nothing is released there. `planned_to` are the nodes to which
-    pods are nominated for a plan, `withheld` those of the plan to which they are not, for gangs
-    reserve room there.
+    `crowded` says that others wait for those. `held_up_since` is since when none of the gang was
+    released, of which `released` pods are, and since when it is `in_line` for its turn or not;
+    `next_at` is when time alone has something to be written. `astray` are the nodes to which pods
+    are nominated that should not be, with the time until which nothing is released there.
+    `planned_to` are the nodes to which pods are nominated for a plan, `withheld` those of the plan
+    to which they are not, for gangs reserve room there; `moves` are those of the plan.
     """
 
     held_up_since: float | None = None
     released: int = 0
+    in_line: bool = False
     inflight: dict[str, str] = field(default_factory=dict)
     taking_back: set[str] = field(default_factory=set)
     most: int = MOST_IN_FLIGHT
@@ -187,6 +219,7 @@ class Nominating:
     astray: dict[str, float] = field(default_factory=dict)
     planned_to: frozenset[str] = NOWHERE
     withheld: frozenset[str] = NOWHERE
+    moves: PlanMoves = field(default_factory=PlanMoves)
 
     def aim(self, uid: str, node: str) -> None:
         """Note where a pod belongs; where that changes, no write waits for what failed before."""
@@ -262,6 +295,8 @@ class Repairs:
 
     stuck_since: dict[str, float] = field(default_factory=dict)
     torn_since: float | None = None
+    lost_room: bool = False
+    """Slots were dropped since their room was not there any more; others may have taken it."""
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False
@@ -308,6 +343,8 @@ class Record:
     writing: bool = False
     replacing: bool = False
     """A write that changes the placement in it is under way."""
+    drops_held: bool = False
+    """The API server has the Gangs' definition (CRD) of a release without held starts."""
     attempts: Attempts = field(default_factory=Attempts)
     urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None

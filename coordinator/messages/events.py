@@ -338,10 +338,14 @@ class RayClusterWriteEnded:
 
 @dataclass(frozen=True, slots=True)
 class NominationEnded:
-    """The write of a nomination ended; a watch tells what became of it where it failed."""
+    """The write of a nomination ended; a watch tells what became of it where it failed.
+
+    `forbidden`: the coordinator has no right to it, for any pod.
+    """
 
     gang: GangKey
     uid: str
+    forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
-from coordinator.gang.stopping import Keep, Suspend
+from coordinator.gang.held_start import Phase
+from coordinator.gang.stopping import EvictPods, Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
@@ -155,13 +156,39 @@ def _settle_whole(look: Look, ending: Ending) -> Done:
     if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.undo()
         _return_slots(look, look.pods)
-    elif is_under_way(view) and not left and withdraw(look, gated(look.pods)):
-        view.reservation.placement = None
-        view.repairs.pod_removed = True
-        eviction.finish()
+    elif _is_over(look, left) and withdraw(look, gated(look.pods)):
+        _end(look)
     else:
         eviction.text = left_in_words(ending, left, eviction.refusal)
     return SURVEY_AGAIN
+
+
+def _is_over(look: Look, left: Iterable[ObservedPod]) -> bool:
+    """Say whether all pods are gone; where the RayCluster is suspended then, whether all end.
+
+    Once they are gone KubeRay would make them again.
+    """
+    if not is_under_way(look.view):
+        return False
+    return not any(pod.alive for pod in left) if _is_suspended_then(look) else not left
+
+
+def _end(look: Look) -> None:
+    """Give the placement up; what Muster resumed is to be suspended again."""
+    view = look.view
+    if _is_suspended_then(look):
+        view.held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
+    view.reservation.placement = None
+    view.repairs.pod_removed = True
+    view.eviction.finish()
+
+
+def _is_suspended_then(look: Look) -> bool:
+    """Say whether the RayCluster is suspended after its pods were evicted.
+
+    A suspension instead would ask no PodDisruptionBudget, and end the head with the workers.
+    """
+    return look.view.held.phase is Phase.RESUMED and isinstance(way_of(look), EvictPods)
 
 
 def _must_be_kept(look: Look) -> bool:

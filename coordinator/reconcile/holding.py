@@ -18,7 +18,6 @@ from coordinator.gang.held_start import (
     Phase,
     difference,
     exist_in_words,
-    seen_shapes,
     with_learned,
 )
 from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
@@ -26,6 +25,7 @@ from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import forget_what_is_over
@@ -50,13 +50,18 @@ FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 TEXT_LIMIT = 600
 """Characters of what is said of the last try, beside why the gang waits now."""
 
+OLD_SCHEMA = (
+    "the API server drops status.held of Gangs: their definition (CRD) is of an earlier release, "
+    "apply manifests/crds of this one"
+)
+
 STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
 """Reasons to wait for which pods or RayCluster are to be changed as they are."""
 
 
 def notice(look: Look) -> None:
     """Bring the phase in line with what the RayCluster says; others may have changed it."""
-    held, found = look.view.held, _phase_found(look)
+    held, found = look.view.held, Phase.NONE if _is_unrecorded(look) else _phase_found(look)
     if found is None:
         return
     if found is not Phase.NONE:
@@ -84,6 +89,14 @@ def _phase_found(look: Look) -> Phase | None:
         case Phase.SUSPENDING if any(pod.alive and not pod.gated for pod in look.pods):
             return Phase.RESUMED  # others took a gate off: it runs
     return None
+
+
+def _is_unrecorded(look: Look) -> bool:
+    """Say whether a gang is resumed whose phase cannot be written: it is not suspended again."""
+    held = look.view.held
+    if not look.view.record.drops_held or held.writing or look.cluster.spec.suspend:
+        return False
+    return held.phase in (Phase.RESUMED, Phase.SUSPENDING) and not held.asked
 
 
 def _keep_late_starts(look: Look) -> None:
@@ -126,7 +139,7 @@ def foresee(look: Look) -> Done:
     if stale or held.foresight.put_off:
         outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
         held.foresight, held.foresight_of = _foresight(look, outlook), (cluster, rules.edition)
-    before, held.expected = held.expected, with_learned(held, look.cluster)
+    before, held.expected = held.expected, with_learned(held, look.cluster, look.now)
     look.pods = list(held.expected)
     if held.expected is not before or look.view.key not in look.scene.cache.foreseen:
         look.scene.cache.foresee(look.view.key, look.pods)
@@ -206,6 +219,8 @@ def _hindrance(look: Look) -> NotReady | None:
         said = f"the RayCluster is suspended again; {some} left to be deleted"
         return NotReady(Reason.HELD, said)
     held = look.view.held
+    if look.view.record.drops_held:
+        return NotReady(Reason.HELD, f"the RayCluster is being resumed: {OLD_SCHEMA}")
     if held.foresight.unforeseeable:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
     return held.problem or (held.paused if look.now < held.paused_until else None)
@@ -251,8 +266,8 @@ def resume(look: Look) -> Done:
     """Resume the RayCluster once the placement is written, or when its user says so."""
     view, scene = look.view, look.scene
     always = look.cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
-    unforeseeable = bool(view.held.foresight.unforeseeable)
-    if not scene.sighted or not (view.survey.durable or always or unforeseeable):
+    cannot_wait = view.record.drops_held or bool(view.held.foresight.unforeseeable)
+    if not scene.sighted or not (view.survey.durable or always or cannot_wait):
         return NOTHING_DONE
     return Done(_asked(look, ResumeRayCluster))
 
@@ -297,6 +312,8 @@ def next_at(look: Look) -> Iterator[float]:
     held = look.view.held
     yield held.attempts.not_before
     yield held.paused_until
+    if held.learned:
+        yield held.learned_until
     yield look.now + held.set_back_until - look.scene.moment.wall
     if held.asked:
         yield held.asked_at + look.scene.patience.torn
@@ -334,7 +351,7 @@ def _return(look: Look, doubt: Doubt) -> Done:
     differs = difference(held.foresight.pods, pods)
     why = f"it was suspended again: {_why(look, doubt, differs)}"
     if differs and doubt.kind == UNFIT:
-        held.learned, held.learned_of = seen_shapes(pods), None
+        held.learn(pods, look.now)
     view.reservation.placement = None
     held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
     if doubt.kind != UNFIT or held.returns:
@@ -374,7 +391,8 @@ def _not_held(look: Look) -> str:
     queue_holds = look.scene.queues.holds(terms.queue)
     if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
         return ""
-    because = never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
+    because = OLD_SCHEMA if view.record.drops_held else ""
+    because = because or never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
     because = because or view.held.foresight.unforeseeable
     return because or "that is decided when a RayCluster is created, or it was resumed by others"
 
@@ -407,6 +425,7 @@ SUSPEND: tuple[Step, ...] = (
     write_record,
     tell_user,
     fence_gated_pods,
+    take_back_nominations,
     suspend,
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.foresight import Foresee
-from coordinator.gang.nominations import Guard
+from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -58,6 +58,8 @@ class Scene:
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     reserved: Container[str]
     """The nodes on which any gang reserves room."""
+    pace: Pace
+    """How many nominations may be written in this second."""
     guard: Guard = Guard.NONE
     scheduler: str = ""
     """The kube-scheduler that is told of nominations; empty where it is not known."""

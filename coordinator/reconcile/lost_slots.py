@@ -17,6 +17,7 @@ def drop_lost_slots(look: Look) -> Done:
         return NOTHING_DONE
     avoided = look.scene.refusals.nodes(view.key.namespace)
     lost = repair.lost_nodes(view, pods, look.scene.cache.columns(), avoided)
+    view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)

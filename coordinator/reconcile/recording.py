@@ -27,6 +27,7 @@ def sync_record(look: Look) -> Done:
         record.gang, record.written, record.sent = None, {}, {}
     elif gang is not record.gang:
         read_record(record, gang)
+    _hear_schema(record)
     if gang is None or record.gang is not None:
         return NOTHING_DONE
     record.outlived = ending.outlived_by(gang)
@@ -37,6 +38,16 @@ def read_record(record: Record, gang: Gang) -> None:
     """Take in the Gang object of this RayCluster."""
     record.gang = gang
     record.written = recorded(gang.status)
+
+
+def _hear_schema(record: Record) -> None:
+    """Find out whether the phase of the held start, and nothing else, is lost of what is written.
+
+    Then it cannot be said of a RayCluster that Muster suspended it.
+    """
+    if record.sent.get("held") and not record.writing:
+        others = {key: said for key, said in record.sent.items() if key != "held"}
+        record.drops_held = record.written == others
 
 
 def clear_away(look: Look, gang: Gang) -> list[Action]:

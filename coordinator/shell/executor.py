@@ -55,7 +55,7 @@ from coordinator.messages.events import (
     Teller,
     WriteEnded,
 )
-from coordinator.metrics import EVENTS_DROPPED, EVICTIONS, WRITES
+from coordinator.metrics import EVENTS_DROPPED, EVICTIONS, NOMINATIONS_FORBIDDEN, WRITES
 from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
 from coordinator.shell.stopper import Stopper
@@ -68,6 +68,7 @@ from kube.api.errors import (
     KubeError,
     NotFound,
     is_of_budget,
+    is_of_role,
     is_of_what_goes,
 )
 from kube.api.resources import BUDGETS, GANG_QUEUES, GANGS, PODS
@@ -88,6 +89,11 @@ from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
+
+_NO_RIGHT_TO_NOMINATE = (
+    "grant patch on pods/status to the coordinator (manifests/base/coordinator-rbac.yaml), "
+    "or set MUSTER_COORDINATOR_GUARD to Extender or None"
+)
 
 COURTESY = 1.0  # seconds that a write which only informs lets others pass
 
@@ -136,6 +142,7 @@ class Executor:
         self._error: BaseException | None = None
         self._in_doubt = False
         self._informed = False
+        self._forbidden = False
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run; decisions go into the log at once."""
@@ -171,6 +178,7 @@ class Executor:
         self._urgent.clear()
         self._courtesy.clear()
         self._echoes.clear()
+        NOMINATIONS_FORBIDDEN.set(0)
         left = set(self._running)
         if left and seconds > 0:
             _, left = await asyncio.wait(left, timeout=seconds)
@@ -343,19 +351,35 @@ class Executor:
     async def _nominate(self, action: NominatePod) -> list[Event]:
         meta = action.pod.metadata
         path = PODS.path(meta.namespace, meta.name, "status")
-        ended = NominationEnded(action.gang, meta.uid)
         operations = nomination_patch(action.pod, action.node, action.scheduler)
         try:
             patched = await self._client.json_patch(path, operations, as_=Pod)
         except KubeError as error:
             self._failed("pod_nomination", error)
-            if not is_of_what_goes(error):
-                log.info(
-                    "pod not nominated", gang=str(action.gang), pod=meta.name, error=str(error)
-                )
-            return [ended]
+            self._not_nominated(action, error)
+            return [NominationEnded(action.gang, meta.uid, forbidden=is_of_role(error))]
         WRITES.labels("pod_nomination", "done").inc()
-        return [PodSeen(self._reduce(patched), Teller.ANSWER), ended]
+        self._note_right(error=None)
+        return [
+            PodSeen(self._reduce(patched), Teller.ANSWER),
+            NominationEnded(action.gang, meta.uid),
+        ]
+
+    def _not_nominated(self, action: NominatePod, error: KubeError) -> None:
+        name = action.pod.metadata.name
+        if is_of_role(error):
+            self._note_right(error)
+        elif not is_of_what_goes(error):
+            log.info("pod not nominated", gang=str(action.gang), pod=name, error=str(error))
+
+    def _note_right(self, error: KubeError | None) -> None:
+        """Say once that no pod can be nominated, and what helps; note when that is over."""
+        if error is not None and not self._forbidden:
+            log.warning(
+                "nominations may not be written", error=str(error), remedy=_NO_RIGHT_TO_NOMINATE
+            )
+        self._forbidden = error is not None
+        NOMINATIONS_FORBIDDEN.set(self._forbidden)
 
     @_do.register
     async def _delete_pod(self, action: DeletePod) -> list[Event]:

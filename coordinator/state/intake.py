@@ -303,6 +303,8 @@ def _time_passed(event: TimePassed, known: Known, moment: Moment) -> None:
     window = known.term.window
     for key in window.overdue(moment.now):  # also where it is a request that takes so long
         window.give_up(key)
+    if known.term.forbidden_ended(moment.now):
+        known.agenda.dirty |= set(known.views)
     over = known.term.refusals.expire(moment.now)
     known.agenda.dirty |= over
     known.agenda.cycle_wanted |= bool(over)

@@ -9,7 +9,7 @@ from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
 from coordinator.gang.foresight import Foresee
 from coordinator.gang.left_nominations import Left
-from coordinator.gang.nominations import Guard
+from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
@@ -32,6 +32,8 @@ from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
+
+NEVER = float("-inf")
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ class Term:
     earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
     to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended. `astray`
     are, by gang, the nodes on which nothing is released until nominations to them are taken back.
-    `left` are, by gang, nominated pods whose RayCluster is gone.
+    `left` are, by gang, nominated pods whose RayCluster is gone. `pace` is that of nominations,
+    and `forbidden_until` the end of the time in which none is written, for that is forbidden.
     """
 
     epoch: int = 0
@@ -77,6 +80,15 @@ class Term:
     resumptions: dict[str, Resumption] = field(default_factory=dict)
     astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
     left: dict[GangKey, Left] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
+    forbidden_until: float = NEVER
+
+    def forbidden_ended(self, now: float) -> bool:
+        """Whether the time without nominations is over since the last call."""
+        over = NEVER < self.forbidden_until <= now
+        if over:
+            self.forbidden_until = NEVER
+        return over
 
 
 @dataclass
@@ -123,7 +135,7 @@ class Known:
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
-    came_at: float = float("-inf")
+    came_at: float = NEVER
     foresee: Foresee = foreseen_gang
     profiles: Profiles = field(default_factory=lambda: STOCK)
     guard: Guard = Guard.NONE
@@ -154,7 +166,9 @@ class Known:
         )
         yield from (at for at in alone if at is not None)
         for each in self.term.resumptions.values():
-            if each.attempts.not_before > float("-inf"):
+            if each.attempts.not_before > NEVER:
                 yield each.attempts.not_before
+        if self.term.forbidden_until > NEVER:
+            yield self.term.forbidden_until
         if self.reports.next_at is not None and not self.blind:
             yield self.reports.next_at

@@ -2,6 +2,7 @@
 
 from coordinator.gang.eviction import BY_BUDGET, REFUSED
 from coordinator.gang.expected_changes import goes_on, was_nominated
+from coordinator.gang.nominations import FORBIDDEN_FOR
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -103,7 +104,13 @@ def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
 
 
 def nomination_ended(event: NominationEnded, known: Known, moment: Moment) -> None:
-    """Take in that the write of a nomination ended, however it did."""
+    """Take in that the write of a nomination ended, however it did.
+
+    Where none may be written, it is as without that guard for a time: no release waits for any.
+    """
+    if event.forbidden and moment.now >= known.term.forbidden_until:
+        known.term.forbidden_until = moment.now + FORBIDDEN_FOR
+        known.agenda.dirty |= set(known.views)
     view, left = known.views.get(event.gang), known.term.left.get(event.gang)
     if left is not None and event.uid in left.writes.inflight:
         writes = left.writes

@@ -18,6 +18,7 @@ certainly did not happen. After True the caller reads the object before it decid
 # The tree above is read as a list of answers: "except NotFound" says it all.
 # ruff: noqa: N818
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -29,6 +30,8 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 DISRUPTION_BUDGET = "DisruptionBudget"
 """The cause that a 429 names when a budget holds an eviction back."""
+
+_NO_RIGHT = re.compile(r'User ".*" cannot \w+ resource')
 
 
 class KubeError(CannotRunError):
@@ -143,6 +146,14 @@ def is_of_what_goes(error: KubeError) -> bool:
             return NAMESPACE_TERMINATING in causes
         case _:
             return False
+
+
+def is_of_role(error: KubeError) -> bool:
+    """Say whether the account has no right to a request, which no change of its object helps.
+
+    An admission plugin answers 403 too. The text of an authorizer's answer is the API server's own.
+    """
+    return isinstance(error, Forbidden) and bool(_NO_RIGHT.search(error.message))
 
 
 def is_of_budget(error: KubeError) -> bool:

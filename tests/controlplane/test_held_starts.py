@@ -10,6 +10,7 @@ from testbed.muster import Muster
 from testbed.recorder import Recorder
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, ray_service
+from tests.controlplane.test_preemption import budget, urgent, wait_budget, with_queue
 
 WHEN_ADMITTED = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED}
 
@@ -120,6 +121,29 @@ def test_a_quota_of_the_namespace_has_nothing_created(plot: Plot, recorder: Reco
     assert not had_pods(recorder, plot, "a")
     plot.patch("ResourceQuota", "few", {"spec": {"hard": {"pods": "3"}}})
     plot.wait_running("a", 3)
+
+
+def test_one_that_is_stopped_for_another_is_suspended_again_and_comes_back(plot: Plot) -> None:
+    """Not while a budget keeps one of its pods, which a suspension would not have asked."""
+    plot.add_priority_class("urgent", 1000)
+    labels = with_queue(plot, 3, deleteAfterSeconds=3600)
+    plot.create(held("low", 2, labels=labels))
+    plot.wait_running("low", 3)
+    plot.create(budget("low", 2))
+    wait_budget(plot, "low", 1)
+    plot.create(urgent(plot, "p", 2, labels))
+    plot.wait_phase("low", "Preempting", "Preempted", "an eviction is refused")
+    assert (suspended(plot, "low"), phase(plot, "low")) == (False, "Resumed")
+
+    plot.delete("PodDisruptionBudget", "low")
+    plot.wait_running("p", 3)
+    status = plot.wait_phase("low", "Queued")
+    assert condition(status, "Evicted")["status"] == "True"
+    plot.wait(lambda: not plot.pods("low"), "the pods of low to go")
+    assert (suspended(plot, "low"), phase(plot, "low")) == (True, "Waiting")
+
+    plot.delete_whole("p")
+    plot.wait_running("low", 3)
 
 
 @pytest.fixture

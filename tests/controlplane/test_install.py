@@ -70,9 +70,11 @@ def overlay(directory: Path, image: str) -> Path:
     made = directory / "overlay"
     made.mkdir(exist_ok=True)
     name, tag = image.rsplit(":", 1)
+    narrowed = policies()
     text = {
         "resources": ["../manifests/base", "../manifests/extender"],
-        **policies(),
+        **narrowed,
+        "components": [*narrowed["components"], "../manifests/guard-extender"],
         "images": [{"name": "muster", "newName": name, "newTag": tag}],
     }
     (made / "kustomization.yaml").write_text(json.dumps(text))  # JSON is YAML
@@ -97,6 +99,14 @@ def images(cluster: Cluster) -> dict[str, str]:
     }
 
 
+def guard(cluster: Cluster) -> str:
+    """What the coordinator is told of the guard."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/muster-coordinator"
+    (container,) = cluster.api.get(path)["spec"]["template"]["spec"]["containers"]
+    given = {each["name"]: each.get("value", "") for each in container["env"]}
+    return str(given["MUSTER_COORDINATOR_GUARD"])
+
+
 def removal(directory: Path) -> list[list[str]]:
     """The commands with which README.md removes everything, in their order."""
     text = (ROOT / "README.md").read_text()
@@ -114,6 +124,7 @@ def test_a_wrong_image_is_corrected_by_applying_again_and_removal_ends_well(
     bare.kubectl("apply", "-k", str(right))
     assert set(images(bare).values()) == {"registry.example.com/muster:0.1.0"}
     assert {"muster-certs", "muster-extender-certs", "muster-webhook"} <= images(bare).keys()
+    assert guard(bare) == "Extender"
 
     first, *others = removal(right)
     assert "mutatingwebhookconfiguration" in first

@@ -172,6 +172,28 @@ def test_a_released_pod_goes_where_it_is_nominated_and_its_field_is_cleared(site
     assert site.nominated("one") == site.nominated("two") == ""
 
 
+def test_users_of_a_namespace_cannot_write_the_field(site: Site) -> None:
+    """A create drops it, and the roles for users have no right to write a pod's status."""
+    site.add_nodes("a")
+    wish = {"nominatedNodeName": site.node("a")}
+    spec: Json = {"containers": [{"name": "main", "image": "none"}]}
+    spec["schedulingGates"] = [{"name": GATE}]
+    body = {"metadata": {"name": site.node("wishes")}, "spec": spec, "status": wish}
+    site.cluster.api.create(PODS, body)
+    assert site.nominated("wishes") == ""
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:aggregate-to"
+    for role in ("edit", "admin"):
+        rules = site.cluster.api.get(f"{roles}-{role}")["rules"]
+        verbs = {verb for rule in rules if _covers(rule) for verb in rule["verbs"]}
+        assert verbs <= {"get", "list", "watch"}
+        assert any("pods" in rule.get("resources", ()) for rule in rules) or role == "admin"
+
+
+def _covers(rule: Json) -> bool:
+    named = rule.get("resources", ())
+    return any(each in named for each in ("pods/status", "pods/*", "*/status", "*"))
+
+
 def test_a_nomination_to_a_node_that_is_not_there_hinders_nothing(site: Site) -> None:
     site.add_nodes("a")
     site.create("lost", 2, gated=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,7 +27,7 @@ _NUMBERS = itertools.count(1)
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
 MERGE = "application/merge-patch+json"
 FINALIZER = "test.muster.dev/slow"
-WAITING = 50
+WAITING = 500
 """Pods that wait for the room that victims free."""
 GAP = 20.0
 """Seconds for which a new kube-scheduler may lead before it was told of all nominations.
@@ -110,6 +110,15 @@ def is_refused(plot: Plot, name: str) -> bool:
     found = plot.cluster.api.get(f"/api/v1/namespaces/{plot.name}/pods/{name}")
     reasons = [each.get("reason") for each in found["status"].get("conditions", ())]
     return "Unschedulable" in reasons
+
+
+def refused(plot: Plot) -> set[str]:
+    """The pods of which kube-scheduler says that they are Unschedulable."""
+    return {
+        each["metadata"]["name"]
+        for each in plot.all("Pod")
+        if any(c.get("reason") == "Unschedulable" for c in each["status"].get("conditions", ()))
+    }
 
 
 def wait_told(plot: Plot) -> str:
@@ -232,6 +241,16 @@ def test_nominations_end_with_a_ray_cluster_that_is_being_deleted(plot: Plot) ->
     plot.wait_gone("RayCluster", "kept")
 
 
+def test_nominations_end_with_the_opt_out(plot: Plot) -> None:
+    """The pods stay gated, for their release is refused still."""
+    kept_on_one_of_two(plot)
+    plot.patch("RayCluster", "kept", {"metadata": {"labels": {names.OPT_IN: "false"}}})
+    plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
+    assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
+    let_releases_through(plot)
+    plot.wait(lambda: len(plot.bound("kept")) == 3, "the pods to be bound")
+
+
 def end_slowly(plot: Plot, cluster: str) -> list[str]:
     """Have the pods of a RayCluster stay when they are deleted; returns their names."""
     pods = [each["metadata"]["name"] for each in plot.pods(cluster)]
@@ -254,8 +273,7 @@ def test_room_that_victims_free_goes_to_the_gang_that_they_are_stopped_for(plot:
     waiting = [f"waiting-{number}" for number in range(WAITING)]
     for name in waiting:
         plot.cluster.api.create(pods, pod(name, plot, priorityClassName=f"{plot.name}-urgent"))
-    for name in waiting:
-        plot.wait(partial(is_refused, plot, name), f"{name} to be Unschedulable")
+    plot.wait(lambda: refused(plot) >= {*waiting}, "all that wait to be Unschedulable")
     for number, victim in enumerate(victims):
         plot.patch("Pod", victim, {"metadata": {"finalizers": None}})
         plot.wait_gone("Pod", victim)
@@ -265,4 +283,8 @@ def test_room_that_victims_free_goes_to_the_gang_that_they_are_stopped_for(plot:
         plot.wait(partial(is_refused, plot, filler), f"{filler} to be Unschedulable")
     plot.wait_running("urgent", 4)
     assert nominated(plot) == []
-    assert not [each for each in waiting if "nodeName" in plot.get("Pod", each)["spec"]]
+    assert not [each for each in plot.all("Pod") if is_bound(each, waiting)]
+
+
+def is_bound(found: Json, among: Sequence[str]) -> bool:
+    return found["metadata"]["name"] in among and "nodeName" in found["spec"]

@@ -13,7 +13,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
-from coordinator.messages.actions import EmitEvent
+from coordinator.messages.actions import EmitEvent, NominatePod
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.metrics import CONNECTIONS
@@ -34,7 +34,14 @@ from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import gang_in, queue
-from tests.coordinator.shell.test_executor import GANG, Refusing, turns
+from tests.coordinator.shell.test_executor import (
+    GANG,
+    NO_RIGHT,
+    POD,
+    RecordingNominations,
+    Refusing,
+    turns,
+)
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
 from tests.kube.half_request import count_half_request
@@ -252,6 +259,25 @@ def test_muster_writes_total_moves() -> None:
     world.settle(seconds=60)
     grown = [after - earlier for after, earlier in zip(done(), before, strict=True)]
     assert grown == [1, 2, 4]
+
+
+async def test_muster_nominations_forbidden_moves() -> None:
+    """Until one succeeds, or the term ends."""
+    client = RecordingNominations()
+    executor = executor_of(Refusing(NO_RIGHT))
+    executor.submit([NominatePod(GANG, POD, "n1", "x")])
+    await turns()
+    assert value("muster_nominations_forbidden") == 1
+    executor._client = cast(Client, client)
+    executor.submit([NominatePod(GANG, POD, "n1", "x")])
+    await turns()
+    assert value("muster_nominations_forbidden") == 0
+    executor._client = cast(Client, Refusing(NO_RIGHT))
+    executor.submit([NominatePod(GANG, POD, "n1", "x")])
+    await turns()
+    assert value("muster_nominations_forbidden") == 1
+    await executor.close()
+    assert value("muster_nominations_forbidden") == 0
 
 
 async def test_muster_events_dropped_total_moves() -> None:

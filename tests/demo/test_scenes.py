@@ -11,6 +11,7 @@ from demo import cli
 from demo.claims import Claim
 from demo.display import Lines
 from demo.giving_way import gives_way
+from demo.held_start import waits_without_pods
 from demo.scenes import SCENES, Scene, scattered_gpus, stock_pair, twenty_in_turn, two_clusters
 from demo.stage import Stage
 from testbed.errors import TestbedError
@@ -37,6 +38,10 @@ def test_twenty_gangs_run_one_after_another(stage: Stage) -> None:
 
 def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
     assert not failed(stage, gives_way(stage))
+
+
+def test_a_held_gang_waits_without_a_pod(stage: Stage) -> None:
+    assert not failed(stage, waits_without_pods(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

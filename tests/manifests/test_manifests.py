@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from certs.__main__ import into_the_cluster
+from coordinator.gang.nominations import Guard
 from coordinator.settings import Settings as CoordinatorSettings
 from kube.codec.storage import WATCHES
 from kube.objects import names
@@ -278,6 +279,18 @@ def test_settings_exist_and_are_taken(program: str, settings: Any) -> None:
     assert "identity" not in given
     settings(**given)
     assert {*given} <= {*settings.model_fields}
+
+
+def test_the_component_for_the_extender_sets_the_guard() -> None:
+    (component,) = documents(MANIFESTS / "guard-extender" / "kustomization.yaml")
+    (patch,) = component["patches"]
+    assert one(**patch["target"]) == workload("coordinator")
+    named, added = yaml.safe_load(patch["patch"])
+    assert (named["op"], named["value"]) == ("test", container_of("coordinator")["name"])
+    assert added["path"].endswith("/containers/0/env/-")
+    prefix = CoordinatorSettings.model_config["env_prefix"]
+    assert added["value"]["name"] == f"{prefix}GUARD"
+    assert CoordinatorSettings(guard=added["value"]["value"]).guard is Guard.EXTENDER
 
 
 def test_pods_have_time_to_end() -> None:

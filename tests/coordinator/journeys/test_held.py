@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from coordinator.cluster import foreseen_gangs
+from coordinator.gang.held_start import LEARNED_FOR
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
@@ -98,6 +99,7 @@ def test_it_is_resumed_only_after_its_placement_is_written() -> None:
 
 def test_nothing_is_ever_written_to_a_foreseen_pod() -> None:
     world = crowded(held_gang("a", 3), held_gang("c", 1), replicas=2)
+    world.leader.resign()
     world.elect(1)
     world.settle(seconds=30)
     world.delete("rayclusters", "b")
@@ -324,6 +326,20 @@ def test_pods_that_come_larger_and_do_not_fit_are_suspended_again_and_it_learns(
     world.create(node("n2", cpu=6))
     world.settle(seconds=60)
     assert sum(world.bound("a").values()) == 4
+
+
+def test_what_was_learned_of_its_pods_has_an_end() -> None:
+    """The side-car is not injected any more, which no object tells."""
+    world = World(node("n1", cpu=6))
+    made = world._make_pod
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=60)
+    world._make_pod = made  # type: ignore[method-assign]
+    world.settle(seconds=LEARNED_FOR / 2)
+    assert phase_of(world) == "Waiting"
+    world.settle(seconds=LEARNED_FOR / 2)
+    assert world.bound("a") == {"n1": 4}
 
 
 def test_a_node_that_is_lost_between_placement_and_pods_has_it_placed_elsewhere() -> None:
@@ -691,6 +707,7 @@ def test_one_whose_pods_never_come_stops_others_ever_more_rarely(replicas: int) 
     assert held_back["failures"] == 1
     assert held_back["until"]
     if replicas > 1:
+        world.leader.resign()
         world.elect(1)
     assert times_stopped(world, "low", 3600) <= 3
     assert world.status("p")["held"]["failures"] > 1
@@ -806,6 +823,57 @@ def test_a_record_of_an_earlier_release_does_not_make_it_a_persons(was_resumed: 
     world.delete("rayclusters", "b")
     world.settle(seconds=60)
     assert is_suspended(world.api, "a") is was_resumed
+
+
+def dropping_held(world: World) -> None:
+    """Have the API server keep nothing that the Gangs' definition of an earlier release lacks."""
+    update = world.api._update
+
+    def pruned(at: Key, old: Json, asked: Json, subresource: str) -> Json:
+        status = {key: said for key, said in asked.get("status", {}).items() if key != "held"}
+        return update(at, old, {**asked, "status": status} if status else asked, subresource)
+
+    world.api._update = pruned  # type: ignore[method-assign, assignment]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_where_its_phase_cannot_be_written_it_is_not_held(replicas: int) -> None:
+    world = World(node("n1", cpu=4), replicas=replicas)
+    dropping_held(world)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=30)
+    world.create(held_gang("a", 3))
+    world.settle(seconds=30)
+    assert (is_suspended(world.api, "a"), world.gated("a")) == (False, 4)
+    told = condition(world, "a", "StartHeld")
+    assert (told["status"], told["reason"]) == ("False", "NotHeld")
+    assert "their definition (CRD) is of an earlier release" in told["message"]
+    writes = sent(world, WriteGangStatus)
+    world.settle(seconds=300)
+    assert sent(world, WriteGangStatus) - writes <= 5
+    if replicas > 1:
+        world.leader.resign()
+        world.elect(1)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+
+
+def test_where_its_phase_is_lost_once_it_was_resumed_it_is_not_suspended_again() -> None:
+    """The definition was replaced by that of an earlier release while it started."""
+    world = World(node("n1", cpu=6))
+    with_injected(world, 1)
+    world.create(held_gang("a", 3))
+    leader = world.leader
+    for _ in range(3):
+        leader.hear_all()
+        leader.cycle()
+        leader.act_all()
+    assert phase_of(world) == "Resumed"
+    dropping_held(world)
+    world.settle(seconds=60)
+    assert (sent(world, SuspendRayCluster), world.gated("a")) == (0, 4)
+    assert world.status("a")["reason"] == "NeverFits"
 
 
 def test_a_suspension_that_was_only_decided_is_dropped_where_its_pods_run_by_now() -> None:

@@ -236,15 +236,22 @@ LAST = f"g{UNDER_WAY}"
 
 
 def with_a_line(guard: Guard) -> World:
-    """As many gangs as are released at one time, none of which is yet, and one that waits."""
+    """As many gangs as are released at one time, none of which is yet, and one that waits.
+
+    That one has lost room before, so that it is nominated after a moment.
+    """
     world = World(node("n1", cpu=64), guard=guard)
     for number in range(UNDER_WAY + 1):
         world.create(ray_cluster(f"g{number}", group("workers", 1), created=1 + number))
     decided(world)
+    state, last = world.leader.state, GangKey(TEAM, LAST)
+    state.views[last].repairs.lost_room = True
+    state.agenda.dirty.add(last)
+    world.leader.handle([])
     return world
 
 
-def test_a_gang_that_waits_for_its_release_is_nominated_after_a_moment() -> None:
+def test_a_gang_that_has_lost_room_and_waits_for_its_turn_is_nominated_after_a_moment() -> None:
     world = with_a_line(Guard.NOMINATION)
     pass_time(world, PAUSE / 2)
     assert nominations(world) == []

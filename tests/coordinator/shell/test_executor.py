@@ -338,6 +338,29 @@ class RecordingNominations(Recording):
         return POD
 
 
+NO_RIGHT = Forbidden(
+    403, "Forbidden", 'User "muster" cannot patch resource "pods/status" in API group ""'
+)
+
+
+async def test_a_right_that_is_missing_is_told_once_with_what_helps(lines: LogCapture) -> None:
+    """The state machine hears it of each nomination; what one webhook refuses is no such thing."""
+    client, heard = Refusing(NO_RIGHT), list[Event]()
+    executor = Executor(cast(Client, client), Term(), heard.extend, identity="test", concurrency=1)
+    executor.submit([NominatePod(GANG, POD, "n1", "x"), NominatePod(GANG, POD, "n2", "x")])
+    await turns()
+    assert heard == [NominationEnded(GANG, "one", forbidden=True)] * 2
+    [line] = lines.entries
+    assert line["log_level"] == "warning"
+    assert "pods/status" in line["remedy"]
+    assert "MUSTER_COORDINATOR_GUARD" in line["remedy"]
+    client.error = Forbidden(403, "Forbidden", 'admission webhook "x" denied the request')
+    executor.submit([NominatePod(GANG, POD, "n1", "x")])
+    await turns()
+    await executor.close()
+    assert heard[2:] == [NominationEnded(GANG, "one")]
+
+
 async def test_events_on_other_objects_come_last_and_of_each_only_the_newest() -> None:
     """They say what the RayCluster says; what starts a gang must not wait for them."""
     client = Recording()

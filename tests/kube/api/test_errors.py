@@ -67,6 +67,28 @@ def _closing(*reasons: str | None) -> errors.ApiError:
     return errors.error_from_response(403, json.dumps(said).encode(), {})
 
 
+NO_RIGHT = (
+    'pods "a" is forbidden: User "system:serviceaccount:muster-system:muster-coordinator" '
+    'cannot patch resource "pods/status" in API group "" in the namespace "team"'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "of_role"),
+    [
+        (NO_RIGHT, True),
+        ('admission webhook "guard.example.com" denied the request: no', False),
+        ('pods "a" is forbidden: ValidatingAdmissionPolicy "p" denied request: no', False),
+    ],
+)
+def test_a_right_that_is_missing_is_told_from_the_answer_of_an_admission_plugin(
+    text: str, *, of_role: bool
+) -> None:
+    said = json.dumps({"reason": "Forbidden", "code": 403, "message": text}).encode()
+    assert errors.is_of_role(errors.error_from_response(403, said, {})) == of_role
+    assert not errors.is_of_role(errors.ServerError(500, "Forbidden", text))
+
+
 def test_what_goes_with_its_namespace_is_told_from_what_is_forbidden() -> None:
     """As the API server says it, and as it says that it serves no such thing."""
     assert errors.is_of_what_goes(_closing(None, errors.NAMESPACE_TERMINATING))
