@@ -53,7 +53,7 @@ def decide(wanted: list[Group], on: list[Node], used: Used) -> Verdict:
     return decision.verdict
 
 
-@examples(200)
+@examples(400)
 @given(groups(), nodes(plain=True), USED)
 def test_a_gang_is_admitted_exactly_when_it_fits(
     wanted: list[Group], on: list[Node], used: Used

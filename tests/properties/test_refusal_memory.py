@@ -193,7 +193,7 @@ def _changed(
     return pending
 
 
-@examples(100)
+@examples(200)
 @given(nodes(plain=True), GANGS)
 def test_where_nothing_changed_a_refusal_is_the_same_word_for_word(
     on: list[Node], waiting: list[list[Group]]

@@ -75,7 +75,7 @@ def test_a_gang_of_the_size_that_is_told_starts(
             assert (int(found), int(all_of_them)) == (fit[pod_set], counts[pod_set])
 
 
-@examples(150)
+@examples(400)
 @given(groups(most=1).map(too_many), shapes(plain=True), nodes(plain=True), USED)
 @example([Group("w", "", needs(1), 4)], needs(1), [has("a", 3)], {})
 def test_beside_the_head_no_more_than_is_told_would_start(
@@ -185,7 +185,7 @@ def test_what_is_said_never_to_fit_does_not_fit_on_empty_nodes(
     check_never(wanted, on, used)
 
 
-@examples(150)
+@examples(300)
 @given(unlike(), nodes(), USED)
 def test_so_it_is_whatever_pods_select_and_tolerate(
     wanted: list[Group], on: list[Node], used: Used
