@@ -14,10 +14,12 @@ BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Three files of tests at a time on two cores: those on a control plane mostly wait. Bytecode is
+# Three files of tests at a time on two cores: those on a control plane mostly wait. They begin in
+# the order of tests/conftest.py: the longest first, so that no worker is left alone. Bytecode is
 # written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
 # make in each process.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --durations=10
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile \
+          --no-loadscope-reorder --durations=10
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
 

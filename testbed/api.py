@@ -11,6 +11,7 @@ import json
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,52 @@ class Session:
         self, method: str, path: str, body: bytes | None = None, content_type: str = _JSON
     ) -> Json:
         """Send one request and return the object; a refusal is an error that quotes it."""
-        status, answer = self.request(method, path, body, content_type)
-        if status >= http.HTTPStatus.BAD_REQUEST:
-            text = answer.decode(errors="replace")
-            raise TestbedError(f"{method} {path}: {status} {text}")
-        content: Json = json.loads(answer)
-        return content
+        return _content(method, path, *self.request(method, path, body, content_type))
+
+
+class Connections:
+    """Connections to an API server, of which those for reading are kept for the next read.
+
+    A wait asks thirty times a second, and a handshake costs both sides more than the answer.
+    """
+
+    def __init__(self, port: int, ca_file: Path) -> None:
+        self._port = port
+        self._ca_file = ca_file
+        self._idle: list[http.client.HTTPSConnection] = []
+        self._is_closed = False
+
+    def new(self) -> http.client.HTTPSConnection:
+        """Return a connection that is the caller's to close."""
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=_TIMEOUT_SECONDS, context=self._context
+        )
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[http.client.HTTPSConnection]:
+        """Lend a connection to one thread; after an error it is not used again."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.new()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        if self._is_closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close those that are kept, and keep none from here on."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self._ca_file))
 
 
 @dataclass(frozen=True)
@@ -66,17 +107,17 @@ class Api:
     port: int
     token: str
     ca_file: Path
+    connections: Connections
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """Open one connection for several requests."""
-        with contextlib.closing(self._connect()) as connection:
+        with contextlib.closing(self.connections.new()) as connection:
             yield Session(connection, self.token)
 
     def get(self, path: str) -> Json:
         """Read one object or list."""
-        with self.session() as session:
-            return session.call("GET", path)
+        return _content("GET", path, *self._read(path))
 
     def create(self, path: str, content: Json) -> Json:
         """Create one object in the collection `path`."""
@@ -100,13 +141,24 @@ class Api:
     def exists(self, path: str) -> bool:
         """Tell whether there is such an object; errors of the connection count as no."""
         try:
-            with self.session() as session:
-                return session.request("GET", path)[0] == http.HTTPStatus.OK
+            return self._read(path)[0] == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
 
-    def _connect(self) -> http.client.HTTPSConnection:
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        return http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=_TIMEOUT_SECONDS, context=context
-        )
+    def _read(self, path: str) -> tuple[int, bytes]:
+        """Read on a connection that is kept, or on a new one where the server has closed it."""
+        try:
+            with self.connections.kept() as connection:
+                return Session(connection, self.token).request("GET", path)
+        except (ConnectionError, ssl.SSLError):
+            with self.session() as session:
+                return session.request("GET", path)
+
+
+def _content(method: str, path: str, status: int, answer: bytes) -> Json:
+    """Return the object of an answer; a refusal is an error that quotes it."""
+    if status >= http.HTTPStatus.BAD_REQUEST:
+        text = answer.decode(errors="replace")
+        raise TestbedError(f"{method} {path}: {status} {text}")
+    content: Json = json.loads(answer)
+    return content

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from testbed import components, nodes
-from testbed.api import Api, Json
+from testbed.api import Api, Connections, Json
 from testbed.build import Artifacts, Say, build
 from testbed.components import Ports, Site
 from testbed.crds import Served, create_crds, wait_until_served
@@ -56,6 +56,7 @@ class Cluster:
         self._identities = {identity.name: identity for identity in _identities(options)}
         self._seed = seed
         self._guard = Watchdog()
+        self._connections = Connections(ports.apiserver, self.site.pki.ca)
 
     @classmethod
     def start(cls, root_dir: Path, options: Options | None = None) -> Cluster:
@@ -107,7 +108,7 @@ class Cluster:
     @property
     def api(self) -> Api:
         """The API server as the administrator sees it."""
-        return Api(self.site.ports.apiserver, self.token, self.ca_file)
+        return Api(self.site.ports.apiserver, self.token, self.ca_file, self._connections)
 
     @property
     def running(self) -> bool:
@@ -219,11 +220,13 @@ class Cluster:
         """End every process; the files stay. Nothing is saved, so nothing is asked politely."""
         for process in self.processes.values():
             process.kill()
+        self._connections.close()
         self._guard.close()
         self.ports.close()
 
     def release(self) -> None:
         """Let every process outlive this one; another one must end them."""
+        self._connections.close()
         self._guard.release()
         self._guard.close()
         self.ports.close()

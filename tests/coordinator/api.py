@@ -3,12 +3,11 @@
 Objects are JSON and never changed in place, so an event may hold one for as long as it likes.
 """
 
-import copy
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jsonpatch
 import msgspec
@@ -115,7 +114,8 @@ class Api:
     # ---- reading
 
     def all(self, plural: str) -> Iterator[Json]:
-        return (obj for key, obj in sorted(self.objects.items()) if key.plural == plural)
+        found = [each for each in self.objects.items() if each[0].plural == plural]
+        return (obj for _, obj in sorted(found))
 
     def get(self, key: Key) -> Json:
         if key not in self.objects:
@@ -134,7 +134,7 @@ class Api:
     # ---- writing
 
     def create(self, obj: Json) -> Json:
-        obj = copy.deepcopy(obj)
+        obj = copied(obj)
         meta = obj["metadata"]
         self._uids += 1
         if "generateName" in meta:
@@ -153,7 +153,7 @@ class Api:
         if key.name in self.refusals and any(each["op"] == "remove" for each in operations):
             raise self.refusals[key.name]
         try:
-            asked = jsonpatch.apply_patch(old, operations)
+            asked = jsonpatch.apply_patch(copied(old), operations, in_place=True)
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
             raise Invalid(422, "Invalid", f"the patch does not apply: {error}") from error
         new = self._update(key, old, asked, subresource)
@@ -165,7 +165,7 @@ class Api:
     def change(self, obj: Json, change: Callable[[Json], object], subresource: str = "") -> Json:
         """Change the newest version of an object, as somebody who retries until it is done."""
         key = key_of(obj)
-        asked = copy.deepcopy(self.get(key))
+        asked = copied(self.get(key))
         change(asked)
         return self._update(key, self.get(key), asked, subresource)
 
@@ -233,7 +233,7 @@ class Api:
         """Take the object away, whatever it is doing."""
         old = self.objects.pop(key)
         self._revision += 1
-        last = copy.deepcopy(old)
+        last = _for_new_metadata(old)
         last["metadata"]["resourceVersion"] = str(self._revision)
         self._tell(Change(key, last, None))
 
@@ -248,7 +248,7 @@ class Api:
             new = asked
         if new == old:
             return old
-        new = copy.deepcopy(new)
+        new = _for_new_metadata(new)
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         return self._store(key, new)
@@ -271,6 +271,16 @@ class Api:
         minutes, seconds = divmod(int(self.now), 60)
         hours, minutes = divmod(minutes, 60)
         return f"2026-01-01T{hours % 24:02}:{minutes:02}:{seconds:02}Z"
+
+
+def copied(obj: Json) -> Json:
+    """A copy of an object that is JSON throughout, in a tenth of what `copy.deepcopy` takes."""
+    return cast(Json, msgspec.msgpack.decode(msgspec.msgpack.encode(obj)))
+
+
+def _for_new_metadata(obj: Json) -> Json:
+    """The object, whose metadata may be set; all else is shared, for nothing changes it."""
+    return {**obj, "metadata": dict(obj["metadata"])}
 
 
 def _merged(old: Json, changes: Json) -> Json:

@@ -562,7 +562,8 @@ class World:
             others = [c for c in obj["status"].get("conditions", ()) if c["type"] != kind]
             obj["status"]["conditions"] = [*others, new]
 
-        self.api.change(pod, change)
+        if new not in pod["status"].get("conditions", ()):
+            self.api.change(pod, change)
 
     def collect_garbage(self) -> None:
         """What is owned goes with its owner; pods of a node go with the node."""

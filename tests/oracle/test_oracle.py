@@ -7,7 +7,7 @@ import pytest
 from testbed.recipes import DEFAULT_KUBERNETES
 from tests.oracle.__main__ import run
 
-CASES = 300
+CASES = 200
 
 
 @pytest.mark.controlplane

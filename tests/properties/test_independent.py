@@ -75,7 +75,7 @@ def has(name: str, **amounts: int) -> Node:
     return Node(name, {}, (), False, {**amounts, "pods": 99})
 
 
-@examples(400)
+@examples(200)
 @given(groups(pods=3), nodes(plain=True), USED)
 @example(
     [Group("x", "", needs(cpu=2), 2), Group("y", "", needs(cpu=3), 2)],

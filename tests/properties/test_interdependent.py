@@ -181,7 +181,7 @@ class Scene:
         return cls(asked, node_snapshot_of(nodes, used), table, bound)
 
 
-@examples(600)
+@examples(300)
 @given(GANGS, RESIDENTS, clusters())
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int]], nodes: list[Node]

@@ -243,7 +243,7 @@ def scene(residents: list[tuple[Pod, int, str]], nodes: list[Node]) -> Scene:
     return Scene(ExistingPods(table, awaiting), used, world, by["bound"], by["assumed"])
 
 
-@examples(400)
+@examples(200)
 @given(GANGS, RESIDENTS, clusters())
 def test_a_yes_can_be_bound_and_a_no_cannot(
     gang: list[tuple[Pod, int]], residents: list[tuple[Pod, int, str]], nodes: list[Node]

@@ -98,7 +98,7 @@ def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster)
         )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(clusters(9))
 def test_each_preemption_is_what_the_rules_allow_and_within_quota(cluster: Cluster) -> None:
     everyone = cluster.gangs
@@ -114,7 +114,7 @@ def test_each_preemption_is_what_the_rules_allow_and_within_quota(cluster: Clust
         cluster.settle(CYCLES)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(clusters(5), st.integers(1, 4))
 def test_what_is_taken_is_enough_and_no_less_would_be(cluster: Cluster, first: int) -> None:
     runs_some(cluster, first)
@@ -148,7 +148,7 @@ def test_where_what_is_ending_is_enough_nothing_is_taken(
             assert not alone.stop(alone.cycle())
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(clusters(5), st.integers(1, 4))
 def test_where_all_that_may_be_taken_is_enough_something_is(cluster: Cluster, first: int) -> None:
     runs_some(cluster, first)

@@ -70,7 +70,7 @@ def test_a_memory_changes_no_decision(
         pending = _settled(table, pending, decisions)
 
 
-@examples(300)
+@examples(100)
 @given(
     nodes(plain=True),
     GANGS,

@@ -55,7 +55,7 @@ def has(name: str, cpu: int) -> Node:
     return Node(name, {}, (), False, {"cpu": cpu, "pods": 9})
 
 
-@examples(400)
+@examples(150)
 @given(GANGS, nodes(plain=True), USED)
 @example(with_head([Group("w", "", needs(1), 4)], needs(1)), [has("a", 3)], {})
 @example(with_head([Group("w", "", needs(3), 3)], needs(2)), [has("a", 3), has("b", 5)], {})
@@ -116,7 +116,7 @@ def test_what_was_explained_before_in_the_same_room_changes_no_word(
         assert [refusals.no_fit(each, room) for each in refused[::-1]] == fresh[::-1]
 
 
-@examples(300)
+@examples(150)
 @given(GANGS, nodes(), USED)
 def test_the_amounts_add_up(wanted: list[Group], on: list[Node], used: Used) -> None:
     """What is needed is what is missing and what those that fit take; that is what is left less."""
@@ -171,7 +171,7 @@ def unlike(draw: st.DrawFn) -> list[Group]:
 CORDONED = replace(has("b", 9), unschedulable=True)
 
 
-@examples(400)
+@examples(150)
 @given(groups(), passing(), USED)
 @example([Group("w", "", needs(3), 1)], [has("a", 5)], {"a": {"cpu": 5}})
 @example([Group("w", "", needs(7), 1)], [has("a", 5), CORDONED], {})

@@ -140,7 +140,7 @@ def _is_sound(
 
 
 @given(st.data())
-@examples(400)
+@examples(200)
 def test_one_group_beside_a_head_is_placed_if_and_only_if_there_is_a_way(
     data: st.DataObject,
 ) -> None:
@@ -154,7 +154,7 @@ def test_one_group_beside_a_head_is_placed_if_and_only_if_there_is_a_way(
 
 
 @given(st.data())
-@examples(200)
+@examples(100)
 def test_several_groups_are_never_placed_wrongly_nor_refused_for_certain_where_there_is_a_way(
     data: st.DataObject,
 ) -> None:
@@ -215,7 +215,7 @@ def plain_gangs(draw: st.DrawFn) -> tuple[Group, ...]:
 
 
 @given(plain_gangs(), nodes(5))
-@examples(300)
+@examples(150)
 def test_a_gang_of_the_size_that_is_told_starts_in_one_domain(
     groups: tuple[Group, ...], cluster: list[Node]
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,31 +127,36 @@ def test_kuberay_makes_ray_clusters_for_jobs_and_services(
     )
 
 
-def test_two_clusters_at_once_know_nothing_of_each_other(make_cluster: MakeCluster) -> None:
-    bare = Options(kuberay=False)
-    first, second = make_cluster(bare), make_cluster(bare)
-    first.add_nodes([NodeSpec("only-here")])
-    assert "only-here" in first.kubectl("get", "nodes")
-    assert "only-here" not in second.kubectl("get", "nodes")
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster without KubeRay that tests may stop and restart, with a user."""
+    options = Options(kuberay=False, users={"tenant": ("team-a",)})
+    with Cluster.start(tmp_path_factory.mktemp("small") / "root", options) as cluster:
+        yield cluster
 
 
-def test_the_api_server_comes_back_with_its_data(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(Options(kuberay=False))
-    cluster.create_namespace("kept")
-    cluster.process("kube-apiserver").restart()
-    cluster.wait_healthy("kube-apiserver")
-    assert "kept" in cluster.kubectl("get", "namespaces")
-
-
-def test_a_paused_api_server_answers_nothing_until_it_is_resumed(
-    make_cluster: MakeCluster,
+def test_two_clusters_at_once_know_nothing_of_each_other(
+    small: Cluster, make_cluster: MakeCluster
 ) -> None:
-    cluster = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
-    cluster.process("kube-apiserver").pause()
+    other = make_cluster(Options(kuberay=False))
+    other.add_nodes([NodeSpec("only-here")])
+    assert "only-here" in other.kubectl("get", "nodes")
+    assert "only-here" not in small.kubectl("get", "nodes")
+
+
+def test_the_api_server_comes_back_with_its_data(small: Cluster) -> None:
+    small.create_namespace("kept")
+    small.process("kube-apiserver").restart()
+    small.wait_healthy("kube-apiserver")
+    assert "kept" in small.kubectl("get", "namespaces")
+
+
+def test_a_paused_api_server_answers_nothing_until_it_is_resumed(small: Cluster) -> None:
+    small.process("kube-apiserver").pause()
     with pytest.raises(TestbedError):
-        cluster.kubectl("get", "namespaces", "--request-timeout=1s")
-    cluster.process("kube-apiserver").resume()
-    assert "default" in cluster.kubectl("get", "namespaces")
+        small.kubectl("get", "namespaces", "--request-timeout=1s")
+    small.process("kube-apiserver").resume()
+    assert "default" in small.kubectl("get", "namespaces")
 
 
 def may_list_pods(cluster: Cluster, flag: str) -> bool:
@@ -160,22 +166,20 @@ def may_list_pods(cluster: Cluster, flag: str) -> bool:
     return False
 
 
-def test_users_have_the_rights_that_rbac_grants_and_no_others(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(Options(kuberay=False, users={"tenant": ("team-a",)}))
-    cluster.kubectl("create", "clusterrolebinding", "t", "--clusterrole=view", "--group=team-a")
-    flag = f"--kubeconfig={cluster.user_kubeconfig('tenant')}"
+def test_users_have_the_rights_that_rbac_grants_and_no_others(small: Cluster) -> None:
+    small.kubectl("create", "clusterrolebinding", "t", "--clusterrole=view", "--group=team-a")
+    flag = f"--kubeconfig={small.user_kubeconfig('tenant')}"
     # The role is put together by a controller, and the API server hears of the binding by a watch.
-    wait_until(lambda: may_list_pods(cluster, flag), "the tenant to have its rights")
+    wait_until(lambda: may_list_pods(small, flag), "the tenant to have its rights")
     with pytest.raises(TestbedError):
-        cluster.kubectl("auth", "can-i", "delete", "pods", flag)
+        small.kubectl("auth", "can-i", "delete", "pods", flag)
     with pytest.raises(TestbedError, match="tenant"):
-        cluster.user_kubeconfig("nobody")
+        small.user_kubeconfig("nobody")
 
 
-def test_a_service_account_connects_as_itself(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(Options(kuberay=False))
-    path = cluster.service_account_kubeconfig("default", "default")
-    who = cluster.kubectl("auth", "whoami", f"--kubeconfig={path}")
+def test_a_service_account_connects_as_itself(small: Cluster) -> None:
+    path = small.service_account_kubeconfig("default", "default")
+    who = small.kubectl("auth", "whoami", f"--kubeconfig={path}")
     assert "system:serviceaccount:default:default" in who
 
 

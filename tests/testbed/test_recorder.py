@@ -12,18 +12,25 @@ from testbed.errors import TestbedError
 from testbed.following import DELETED, Follower
 from testbed.nodes import NodeSpec
 from testbed.options import Options
-from testbed.pytest_plugin import MakeCluster
 from testbed.recorder import Recorder
 from testbed.waiting import wait_until
 
 pytestmark = pytest.mark.controlplane
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("recorder") / "root"
+    with Cluster.start(directory, Options(kuberay=False)) as cluster:
+        cluster.add_nodes([NodeSpec("node")])
+        yield cluster
+
+
 @pytest.fixture
-def bare(make_cluster: MakeCluster) -> Cluster:
-    cluster = make_cluster(Options(kuberay=False))
-    cluster.add_nodes([NodeSpec("node")])
-    return cluster
+def bare(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster without pods."""
+    yield cluster
+    cluster.kubectl("delete", "pods", "--all")
 
 
 @pytest.fixture
