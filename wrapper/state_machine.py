@@ -240,14 +240,16 @@ class WrapperState:
         after = status.told(look)
         if after == look.wrapper.status:
             return
-        at = self._informed_next(view)
+        at = self._informed_next(view, after)
         if at > look.moment.now:
             self._wake(view.key, at)
             return
         yield self._written(view, look, after)
 
-    def _informed_next(self, view: View) -> float:
-        if view.informed_at is None:
+    def _informed_next(self, view: View, after: AppWrapperStatus) -> float:
+        """Return when it is time to inform; why it waits is told at once the first time."""
+        is_first = bool(after.reason) and not view.wrapper.status.reason
+        if view.informed_at is None or is_first:
             return 0.0
         return view.informed_at + status.informing_spaced(
             len(self.views), view.wrapper.status.phase

@@ -32,6 +32,8 @@ PLENTY = "512Gi"
 _GROUPS = {
     "Pod": "/api/v1",
     "Service": "/api/v1",
+    "ConfigMap": "/api/v1",
+    "Secret": "/api/v1",
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
@@ -41,6 +43,7 @@ _GROUPS = {
     "RayJob": "/apis/ray.io/v1",
     "RayService": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
+    "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 
 _QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}

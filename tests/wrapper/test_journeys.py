@@ -36,6 +36,21 @@ def test_nothing_is_created_until_the_gang_has_its_place() -> None:
     assert world.api.phases == ["Suspended", "Resuming", "Running"]
 
 
+def test_why_it_waits_is_told_at_once_the_first_time_and_later_with_the_others() -> None:
+    world = with_wrapper(mcad(job()))
+    world.settle(1)
+    assert (world.phase, world.status.get("reason", "")) == ("Suspended", "")
+    world.gang("Waiting", placed=False, reason="InsufficientResources", message="0 of 1 fit")
+    world.settle(1)
+    assert world.status["message"] == "0 of 1 fit"
+    assert (world.status["state"], world.status["queuejobstate"]) == ("Pending", "Backoff")
+    world.gang("Waiting", placed=False, reason="InsufficientResources", message="0 of 1 fit now")
+    world.settle(10)
+    assert world.status["message"] == "0 of 1 fit"
+    world.settle(30)
+    assert world.status["message"] == "0 of 1 fit now"
+
+
 def test_what_is_created_is_labelled_and_owned() -> None:
     world = running(codeflare(config_map(), job()))
     uid = world.api.objects["appwrappers", "aw"]["metadata"]["uid"]
