@@ -1,6 +1,5 @@
 """The items of an AppWrapper are read in their order, and all that is wrong is said at once."""
 
-
 import msgspec
 import pytest
 
