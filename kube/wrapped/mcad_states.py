@@ -112,7 +112,7 @@ def mcad_conditions(told: Told, known: Conditions) -> Conditions:
         known = appended(known, "PreemptCandidate", *candidate, told.moment)
     if told.step is Step.RUNNING:
         known = _at_least_once(known, Step.DISPATCHED, told.moment)
-    if told.step in (Step.NO_ROOM, Step.NO_QUOTA):
+    if told.step in (Step.NO_ROOM, Step.NO_QUOTA, Step.DISPATCHED):
         known = _at_least_once(known, Step.FIRST, told.moment)
     return appended(known, words.last, words.reason, message, told.moment)
 

@@ -230,7 +230,8 @@ def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     gpu = requests(**{"nvidia.com/gpu": "1"})
     workers = group("workers", 100, most=100, resources=gpu)
     create(plot, wrapper("large", config_map("settings"), ray_cluster("large", workers)))
-    found = wait_said(plot, "large", "80 of 100 workers")
+    found = wait_said(plot, "large", "needs 100 nvidia.com/gpu in all")
+    assert "the nodes that could run it have 80 in all" in found["message"]
     assert found["phase"] == "Suspended"
     assert found.get("transitionCount", 0) == 0  # counted before anything is created
     assert exist(plot, ("ConfigMap", "settings"), ("RayCluster", "large")) == []

@@ -144,9 +144,11 @@ def test_queuejobstate_repeats_the_last_condition() -> None:
 
 
 def test_a_step_that_passed_unseen_is_told_all_the_same() -> None:
-    """Scripts wait for Dispatched before Running, and for HeadOfLine before Backoff."""
+    """Scripts wait for Dispatched before Running, and for HeadOfLine before it and Backoff."""
     types = [each.type for each in mcad(told(Step.NO_ROOM), told(Step.RUNNING)).conditions]
     assert types == ["Init", "HeadOfLine", "Backoff", "Dispatched", "Running"]
+    types = [each.type for each in mcad(told(Step.QUEUED), told(Step.DISPATCHED)).conditions]
+    assert types == ["Init", "Queueing", "HeadOfLine", "Dispatched"]
 
 
 def test_a_condition_moves_to_the_end_with_its_time_and_is_there_once() -> None:
