@@ -65,10 +65,10 @@ from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, P
 from kube.objects.gang import Gang
 from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster, RayJob, RayService
+from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
 from kube.ray.ray_cluster import essential, is_wrapped
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import watched
+from kube.wrapped.watched import as_gang, watched
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import APP_WRAPPER_GANG
@@ -229,7 +229,7 @@ class Coordinator:
 
         Pods that ended tell how many of a Job are still to come.
         """
-        sink = _sink(self.loop.feed, "appwrappers", _cluster_event)
+        sink = _sink(self.loop.feed, "appwrappers", _app_wrapper_event)
         event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
         pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
         return {
@@ -442,6 +442,16 @@ def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
 
 def _is_named_as_wrapped(cluster: RayCluster) -> bool:
     return cluster.metadata.name.startswith(APP_WRAPPER_GANG)
+
+
+def _app_wrapper_event(told: WatchEvent[StandIn]) -> Event | None:
+    match told:
+        case Changed(obj=kept):
+            return _cluster_event(Changed(as_gang(kept)))
+        case Deleted(obj=kept):
+            return _cluster_event(Deleted(as_gang(kept)))
+        case _:
+            return None
 
 
 def _cluster_event(told: WatchEvent[RayCluster]) -> Event | None:

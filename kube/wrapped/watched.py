@@ -11,7 +11,7 @@ from kube.objects.ray import RayClusterSpec, StandIn
 from kube.ray.held_start import HELD
 from kube.ray.ray_cluster import essential
 from kube.wrapped.items import Wrapped, read
-from kube.wrapped.stand_in import stand_in
+from kube.wrapped.stand_in import gang_name, stand_in
 
 LONGEST_TEXT = 600
 """Characters of what is kept of a message."""
@@ -29,7 +29,7 @@ OURS = (None, "", names.MANAGED_BY)
 
 
 def watched(wrapper: AppWrapper) -> StandIn:
-    """Return what stands in for the RayCluster of the gang of an AppWrapper."""
+    """Return what is kept of an AppWrapper, under its own name: a watch finds it again by that."""
     wrapped = read(wrapper)
     found, status, asked = stand_in(wrapper, wrapped), wrapper.status, wrapped.spec
     reduced = essential(found)
@@ -38,7 +38,7 @@ def watched(wrapper: AppWrapper) -> StandIn:
     reviewed = names.CREATED_BY in wrapper.metadata.annotations
     return replace(
         reduced,
-        metadata=_metadata(reduced.metadata),
+        metadata=replace(_metadata(reduced.metadata), name=wrapper.metadata.name),
         spec=_with_known_pods(replace(reduced.spec, managed_by=others), wrapped, status.phase),
         refused=found.refused if reviewed else NOT_REVIEWED,
         api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
@@ -50,6 +50,11 @@ def watched(wrapper: AppWrapper) -> StandIn:
         priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
     )
+
+
+def as_gang(kept: StandIn) -> StandIn:
+    """Return what stands in for the RayCluster of its gang, under the name of the gang."""
+    return replace(kept, metadata=replace(kept.metadata, name=gang_name(kept.metadata.name)))
 
 
 def _metadata(meta: ObjectMeta) -> ObjectMeta:

@@ -201,7 +201,7 @@ def test_the_second_ray_cluster_has_no_pod_until_the_first_is_deleted(
     create(plot, autoscaled(SECOND))
     backoff = wait_condition(plot, SECOND, "Pending", "Backoff")
     assert (backoff["reason"], backoff["message"]) == ("AppWrapperNotRunnable.", NO_ROOM)
-    wait_said(plot, SECOND, "cpu")
+    wait_said(plot, SECOND, "on one node, the gang 4.3Gi in all")
     assert [each for each in recorder.events if SECOND in (each.cluster, each.name)] == []
     *parts, gang = parts_of(SECOND)
     assert exist(plot, *parts, gang) == [gang[1]]

@@ -28,7 +28,7 @@ from coordinator.messages.events import (
 )
 from coordinator.shell.app import (
     _admission_event,
-    _cluster_event,
+    _app_wrapper_event,
     _device_class_event,
     _fact_event,
     _gang_event,
@@ -92,7 +92,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "runtimeclasses": (RuntimeClass, partial(_admission_event, kind=RuntimeClass)),
     "gangqueues": (queue_objects.GangQueue, _queue_event),
     "rayclusters": (ray_objects.RayCluster, _ray_cluster_event),
-    "appwrappers": (AppWrapper, _cluster_event),
+    "appwrappers": (AppWrapper, _app_wrapper_event),
     "rayjobs": (ray_objects.RayJob, _ray_owner_event),
     "rayservices": (ray_objects.RayService, _ray_owner_event),
     "gangs": (gang_objects.Gang, _gang_event),
@@ -113,7 +113,9 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         "rayjobs": essential_job,
         "rayservices": essential_service,
     }
-    obj = projected.get(change.key.plural, lambda found: found)(obj)
+    whole, obj = obj, projected.get(change.key.plural, lambda found: found)(obj)
+    if change.key.plural == "appwrappers":
+        assert obj.metadata.name == whole.metadata.name  # a reflector finds it again by its name
     told = Changed(obj) if change.new is not None else Deleted(obj)
     return cast(Event | None, translate(told))
 

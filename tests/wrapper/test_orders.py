@@ -30,8 +30,11 @@ def suspended(world: World, value: bool) -> None:
 
 
 def lose(world: World, plural: str, name: str) -> None:
+    """Remove an object and, as the garbage collector does, the pods that it made."""
     if (plural, name) in world.api.objects:
         world.api.remove(plural, name)
+        for pod in world.pods_of(name):
+            world.api.remove("pods", pod["metadata"]["name"])
 
 
 DEEDS: dict[str, Callable[[World], None]] = {

@@ -131,13 +131,14 @@ class World:
         for (plural, name), obj in list(self.api.objects.items()):
             meta = obj["metadata"]
             if plural in ITEMS and meta.get("deletionTimestamp"):
-                for pod in self._pods_of(name):
+                for pod in self.pods_of(name):
                     self.api.remove("pods", pod["metadata"]["name"])
                 self.api.remove(plural, name)
-            elif plural == "jobs" and meta.get("labels") and not self._pods_of(name):
+            elif plural == "jobs" and meta.get("labels") and not self.pods_of(name):
                 self._make_pod(obj)
 
-    def _pods_of(self, job: str) -> list[Json]:
+    def pods_of(self, job: str) -> list[Json]:
+        """The pods that a Job made."""
         return [p for p in self.api.named("pods") if p["metadata"]["name"] == f"{job}-0"]
 
     def _make_pod(self, job: Json) -> None:

@@ -15,4 +15,4 @@ def test_a_deep_object_of_a_tenant_stops_no_watch() -> None:
     _, items = wire.page(b'{"metadata": {}, "items": [' + TEXT + b"]}")
     found = wire.item(items[0])
     assert not isinstance(found, Unreadable)
-    assert watched(found).metadata.name == "appwrapper.a"
+    assert watched(found).metadata.name == "a"

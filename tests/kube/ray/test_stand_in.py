@@ -4,11 +4,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from kube.api.store import Store
+from kube.api.watch_events import Deleted
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
+from kube.objects.ray import StandIn
 from kube.ray.gang_terms import HEAD, pod_sets_wanted
 from kube.ray.ray_cluster import resumed, says_the_same
-from kube.wrapped.watched import watched
+from kube.wrapped.watched import as_gang, watched
 from tests.coordinator.app_wrappers import app_wrapper, config_map, job
 from tests.coordinator.builders import Json
 
@@ -23,6 +26,13 @@ def test_a_change_of_its_phase_or_message_is_news() -> None:
     assert says_the_same(one, replace(one))
     assert not says_the_same(one, replace(one, phase="Succeeded"))
     assert not says_the_same(one, replace(one, said="why"))
+
+
+def test_a_watch_finds_it_again_by_its_own_name() -> None:
+    store: Store[StandIn] = Store()
+    found = seen(app_wrapper("a", job("work", 2)))
+    store.change(watched(found))
+    assert store.drop(found.metadata) == [Deleted(watched(found))]
 
 
 def test_its_generation_counts_changes_of_its_phase_and_templates_go_once_it_is_active() -> None:
@@ -41,7 +51,7 @@ def test_it_is_a_gang_without_a_head_whatever_it_says() -> None:
     found = app_wrapper("a", job("work", 2))
     found["metadata"]["labels"][names.OPT_IN] = "false"
     found["metadata"]["annotations"][names.CREATE_PODS] = names.CREATE_ALWAYS
-    stand_in = watched(seen(found))
+    stand_in = as_gang(watched(seen(found)))
     assert stand_in.metadata.name == "appwrapper.a"
     assert stand_in.metadata.labels[names.OPT_IN] == "true"
     assert stand_in.metadata.annotations[names.CREATE_PODS] == names.CREATE_WHEN_ADMITTED
