@@ -68,6 +68,8 @@ class Backlog:
     cpu: dict[str, float]
     partly: PartlyBound
     reconciles: float
+    nominated: int = 0
+    """Pods that were seen nominated."""
 
     @property
     def most_partly(self) -> int:
@@ -126,7 +128,13 @@ def measure_nominations(runs: int) -> Outcome:
 def _cost(runs: int, without: Kind, ours: Kind, aim: float) -> Outcome:
     found, tables = _backlogs(runs, (without, ours))
     rows = partial(cost_rows, sides=(without, ours), aim=aim)
-    return Outcome([*rows(ROOM, *found[:2]), *rows(START, *found[2:])], tables)
+    counts = {
+        event.name: ", ".join(str(run.nominated) for run in runs)
+        for event, runs in ((ROOM, found[1]), (START, found[3]))
+    }
+    told = "; ".join(f"{event}: {each}" for event, each in counts.items())
+    note = f"pods nominated of {GANGS * SIZE.pods}, with {ours.name}: {told}"
+    return Outcome([*rows(ROOM, *found[:2]), *rows(START, *found[2:])], tables, [note])
 
 
 def _backlogs(
@@ -230,6 +238,7 @@ def _timed(on: Plane, watch: PodWatch, pods: int, happen: Callable[[], None]) ->
         meter.used(),
         replace(partly, first_whole=partly.first_whole - began),
         reconciles,
+        sum(pod.nominated > 0 for pod in seen),
     )
 
 
