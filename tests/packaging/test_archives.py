@@ -148,3 +148,16 @@ def test_certs_starts_by_its_name(installed: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "muster-certs [OPTIONS] COMMAND" in done.stdout
+
+
+def test_muster_starts_by_its_name(installed: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        [str(installed / "bin" / "muster"), "import", "mcad", "--help"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "muster import mcad [OPTIONS]" in done.stdout

@@ -1,0 +1,1 @@
+"""Queues of other systems, read into GangQueues: pure, from decoded objects to structs."""
