@@ -22,7 +22,7 @@ from functools import partial
 
 from benchmarks.burst import create_all, delete_all
 from benchmarks.gangs import PODS, Size, bodies
-from benchmarks.kinds import MUSTER, QUEUED, STOCK, Kind
+from benchmarks.kinds import MUSTER, NOMINATING, QUEUED, STOCK, UNGUARDED, Kind
 from benchmarks.kuberay import Reconciles
 from benchmarks.measure import (
     Outcome,
@@ -48,6 +48,7 @@ SIZE = Size()
 WAIT_SECONDS = 300.0
 AIM = 1.1
 QUEUES_AIM = 1.03
+NOMINATIONS_AIM = 1.03
 FIRST_SECONDS = 1.0
 MOST_PARTLY = 8
 FILLERS = "/api/v1/namespaces/filler/pods"
@@ -67,6 +68,8 @@ class Backlog:
     cpu: dict[str, float]
     partly: PartlyBound
     reconciles: float
+    nominated: int = 0
+    """Pods that were seen nominated."""
 
     @property
     def most_partly(self) -> int:
@@ -114,8 +117,24 @@ def measure(runs: int) -> Outcome:
 
 def measure_queues(runs: int) -> Outcome:
     """Backlogs of both events with queues in use and without in turn."""
-    found, tables = _backlogs(runs, (MUSTER, QUEUED))
-    return Outcome([*queue_rows(ROOM, *found[:2]), *queue_rows(START, *found[2:])], tables)
+    return _cost(runs, MUSTER, QUEUED, QUEUES_AIM)
+
+
+def measure_nominations(runs: int) -> Outcome:
+    """Backlogs of both events with the guard Nomination and with none in turn."""
+    return _cost(runs, UNGUARDED, NOMINATING, NOMINATIONS_AIM)
+
+
+def _cost(runs: int, without: Kind, ours: Kind, aim: float) -> Outcome:
+    found, tables = _backlogs(runs, (without, ours))
+    rows = partial(cost_rows, sides=(without, ours), aim=aim)
+    counts = {
+        event.name: ", ".join(str(run.nominated) for run in runs)
+        for event, runs in ((ROOM, found[1]), (START, found[3]))
+    }
+    told = "; ".join(f"{event}: {each}" for event, each in counts.items())
+    note = f"pods nominated of {GANGS * SIZE.pods}, with {ours.name}: {told}"
+    return Outcome([*rows(ROOM, *found[:2]), *rows(START, *found[2:])], tables, [note])
 
 
 def _backlogs(
@@ -132,11 +151,17 @@ def _backlogs(
     return found, tables
 
 
-def queue_rows(event: Event, without: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
-    """What queues cost, by the clock and in CPU seconds."""
-    row = _labelled(without, ours, floor=MUSTER)
-    yield ratio_within(row("bound", f"{event.name}: to last gang bound"), QUEUES_AIM)
-    yield ratio_within(row("cpu_sum", f"{event.name}: CPU of all programs"), QUEUES_AIM)
+def cost_rows(
+    event: Event,
+    floor: Sequence[Backlog],
+    ours: Sequence[Backlog],
+    sides: tuple[Kind, Kind],
+    aim: float,
+) -> Iterator[Row]:
+    """What one side of two has alone costs, by the clock and in CPU seconds."""
+    row = _labelled(floor, ours, *sides)
+    yield ratio_within(row("bound", f"{event.name}: to last gang bound"), aim)
+    yield ratio_within(row("cpu_sum", f"{event.name}: CPU of all programs"), aim)
 
 
 def rows_of_room(stock: Sequence[Backlog], ours: Sequence[Backlog]) -> Iterator[Row]:
@@ -169,10 +194,11 @@ def _rows_of_both(row: Callable[..., Row]) -> Iterator[Row]:
 
 
 def _labelled(
-    stock: Sequence[Backlog], ours: Sequence[Backlog], floor: Kind = STOCK
+    theirs: Sequence[Backlog], ours: Sequence[Backlog], floor: Kind = STOCK, side: Kind = MUSTER
 ) -> Callable[..., Row]:
     def row(field: str, name: str, unit: str = "s") -> Row:
-        return replace(of_field(field, name, unit, stock, ours), floor_is=floor.name)
+        found = of_field(field, name, unit, theirs, ours)
+        return replace(found, floor_is=floor.name, ours_are=side.name)
 
     return row
 
@@ -212,6 +238,7 @@ def _timed(on: Plane, watch: PodWatch, pods: int, happen: Callable[[], None]) ->
         meter.used(),
         replace(partly, first_whole=partly.first_whole - began),
         reconciles,
+        sum(pod.nominated > 0 for pod in seen),
     )
 
 

@@ -50,6 +50,11 @@ CASES = {
     "backlog-queues": Case(
         "What do queues cost 300 waiting gangs once they can go?", 3, backlog.measure_queues
     ),
+    "backlog-nominations": Case(
+        "What do nominations cost 300 waiting gangs once they can go?",
+        2,
+        backlog.measure_nominations,
+    ),
     "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
     "wakeup": Case(
         "How soon does the next gang run after one is deleted?", 20, latency.measure_wake
@@ -92,6 +97,9 @@ CASES = {
     ),
     "nomination": Case(
         "What do nominations cost a burst, and kube-scheduler?", 3, nomination.measure
+    ),
+    "nomination-large": Case(
+        "What do nominations cost kube-scheduler on 5,000 nodes?", 3, nomination.measure_large
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),

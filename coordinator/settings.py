@@ -85,7 +85,7 @@ class Settings(ProgramSettings):
     priority_classes: Json[dict[str, list[str]]] = Field(default={}, validate_default=False)
     """Priority classes that may raise a gang above its pods, as JSON: namespace, or *, to names."""
 
-    guard: Guard = Guard.NONE
+    guard: Guard = Guard.NOMINATION
     """What keeps others out of reserved room: Nomination, Extender or None."""
 
     app_wrappers: bool = False

@@ -27,11 +27,13 @@ from scheduling.model.gang import GangKey
 PAUSE = 0.5
 """Seconds for which none of a gang is released before its pods are nominated."""
 
-PAUSE_IN_LINE = 30.0
-"""The same for a gang that waits for its turn to be released: as long as a bind may take, too.
+PAUSE_IN_LINE = 300.0
+"""The same for a gang that waits for its turn to be released.
 
-In a burst every gang waits so for kube-scheduler, which binds 4,500 to 9,000 pods in that time. If
-others take room of the gang meanwhile, nothing of it is bound yet, and its next wait is a `PAUSE`.
+In a burst or backlog every gang waits so for kube-scheduler, which binds 45,000 pods in that time;
+to nominate them all would take as long as to release them, and the line would move at half its
+pace. If others take room of the gang meanwhile, nothing of it is bound yet, and its next wait is a
+`PAUSE`.
 """
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import SETTING
 from coordinator.settings import PREFIX, Settings
 from kube.codec.scheduler_profiles import STOCK, Profile, profiles_of
@@ -17,6 +18,12 @@ def profiles(monkeypatch: pytest.MonkeyPatch, written: str) -> object:
 
 def test_gangs_are_decided_for_the_stock_scheduler_unless_told_otherwise() -> None:
     assert profiles_of(load_settings(Settings, PREFIX).profiles) == STOCK
+
+
+def test_room_is_kept_by_nominations_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings(Settings, PREFIX).guard is Guard.NOMINATION
+    monkeypatch.setenv(f"{PREFIX}GUARD", "Extender")
+    assert load_settings(Settings, PREFIX).guard is Guard.EXTENDER
 
 
 def test_profiles_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
