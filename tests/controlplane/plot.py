@@ -162,6 +162,10 @@ class Plot:
         """
         self._call("DELETE", f"{self._path('RayCluster', cluster)}?propagationPolicy=Foreground")
 
+    def delete_all_whole(self) -> None:
+        """Delete all RayClusters so; a RayJob may delete its own at the same time."""
+        self._call("DELETE", f"{self._path('RayCluster')}?propagationPolicy=Foreground")
+
     def patch(self, kind: str, name: str, change: Json) -> Json:
         """Merge a change into an object."""
         return self._merge(self._path(kind, name), change)
