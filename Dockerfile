@@ -18,6 +18,7 @@ COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender
 COPY certs certs
+COPY wrapper wrapper
 COPY cli cli
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /dist
 RUN /opt/build/bin/python -m pip --python /opt/muster/bin/python install --no-cache-dir \

@@ -113,7 +113,7 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 	$(BIN)/python -m testbed build
 
 .PHONY: crds
-crds: venv ## write manifests/crds from the structs of kube/objects
+crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
 .PHONY: wheel

@@ -68,7 +68,15 @@ def issue(
 @click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True)
 @click.option("--service", default="muster-webhook", show_default=True)
 @click.option("--secret", default="muster-webhook-tls", show_default=True)
-@click.option("--configuration", default="muster-webhook", show_default=True)
+@click.option(
+    "--configuration",
+    "configurations",
+    multiple=True,
+    default=("muster-webhook",),
+    show_default=True,
+    help="A MutatingWebhookConfiguration; repeatable.",
+)
+@click.option("--validating", multiple=True, help="A ValidatingWebhookConfiguration; repeatable.")
 @click.option("--kubeconfig", help=_KUBECONFIG)
 @click.option("--every", type=_SECONDS, help=_EVERY)
 def into_the_cluster(
@@ -76,12 +84,13 @@ def into_the_cluster(
     namespace: str,
     service: str,
     secret: str,
-    configuration: str,
+    configurations: tuple[str, ...],
+    validating: tuple[str, ...],
     kubeconfig: str | None,
     every: float | None,
 ) -> None:
-    """Create the Secret unless it is there, and fill caBundle of the webhook configuration."""
-    target = Target(namespace, service, secret, configuration)
+    """Create the Secret unless it is there, and fill caBundle of the configurations."""
+    target = Target(namespace, service, secret, configurations, validating)
 
     async def work(client: Client) -> str:
         return "\n".join(await bootstrap(client, target, _now()))

@@ -1,6 +1,6 @@
 """Brings a webhook's certificate and its authority into the cluster.
 
-First into a Secret; then the authority's certificate is put into the webhook's configuration.
+First into a Secret; then the authority's certificate is put into the webhook's configurations.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from certs.chain import service_names
 from certs.secret import BootstrapError, Wanted, ensure_secret
 from kube.api.client import Client, Resource
 
-CONFIGURATIONS = Resource(
-    group="admissionregistration.k8s.io",
-    version="v1",
-    plural="mutatingwebhookconfigurations",
-    namespaced=False,
-)
+
+def _configurations(plural: str) -> Resource:
+    group = "admissionregistration.k8s.io"
+    return Resource(group=group, version="v1", plural=plural, namespaced=False)
+
+
+MUTATING = _configurations("mutatingwebhookconfigurations")
+VALIDATING = _configurations("validatingwebhookconfigurations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,19 @@ class Target:
     namespace: str
     service: str
     secret: str
-    configuration: str
+    configurations: tuple[str, ...]
+    validating: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> Wanted:
         """The Secret, for the names by which the API server calls the Service."""
         return Wanted(self.namespace, self.secret, service_names(self.service, self.namespace))
+
+    @property
+    def to_fill(self) -> list[tuple[Resource, str]]:
+        """The configurations that call the service, by resource and name."""
+        mutating = [(MUTATING, name) for name in self.configurations]
+        return [*mutating, *((VALIDATING, name) for name in self.validating)]
 
 
 class _ServiceReference(msgspec.Struct, frozen=True):
@@ -61,13 +70,15 @@ class _Configuration(msgspec.Struct, frozen=True):
 async def bootstrap(client: Client, target: Target, now: datetime) -> list[str]:
     """Make the Secret if there is none, then fill caBundle; returns what was done, in words."""
     kept = await ensure_secret(client, target.wanted, now)
-    filled = await _fill(client, target, kept.authority)
-    return [kept.said(target.wanted), *(f"caBundle of webhook {name} set" for name in filled)]
+    said = [kept.said(target.wanted)]
+    for resource, name in target.to_fill:
+        filled = await _fill(client, target, resource.path(name=name), kept.authority)
+        said += [f"caBundle of webhook {each} set" for each in filled]
+    return said
 
 
-async def _fill(client: Client, target: Target, authority: bytes) -> list[str]:
+async def _fill(client: Client, target: Target, path: str, authority: bytes) -> list[str]:
     """Put the authority into the webhooks that call our Service; returns those that changed."""
-    path = CONFIGURATIONS.path(name=target.configuration)
     configuration = await client.get(path, as_=_Configuration)
     bundle = base64.b64encode(authority).decode()
     ours = [
@@ -77,8 +88,7 @@ async def _fill(client: Client, target: Target, authority: bytes) -> list[str]:
     ]
     if not ours:
         raise BootstrapError(
-            f"MutatingWebhookConfiguration {target.configuration}: no webhook calls Service"
-            f" {target.namespace}/{target.service}"
+            f"{path}: no webhook calls Service {target.namespace}/{target.service}"
         )
     stale = [each for each in ours if each[1].client_config.ca_bundle != bundle]
     if stale:

@@ -88,6 +88,14 @@ class Settings(ProgramSettings):
     guard: Guard = Guard.NOMINATION
     """What keeps others out of reserved room: Nomination, Extender or None."""
 
+    app_wrappers: bool = False
+    """Whether AppWrappers are gangs; their definition (CRD) has to be installed, and the program
+    `wrapper` beside it."""
+
+    app_wrapper_priorities: Json[list[str]] = Field(default=[], validate_default=False)
+    """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:
+    there they add to the priority of the pods, and elsewhere they are ignored."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 
@@ -102,6 +110,15 @@ class Settings(ProgramSettings):
             fault = f"named twice: {', '.join(twice)}" if twice else "empty"
             raise ValueError(f"{fault}; allowed: one or more profiles, each schedulerName once")
         return profiles
+
+    @field_validator("app_wrapper_priorities")
+    @classmethod
+    def _of_namespaces(cls, namespaces: list[str]) -> list[str]:
+        for each in namespaces:
+            if each != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(each):
+                allowed = f"names of namespaces, or {EVERY_NAMESPACE}"
+                raise ValueError(f"{each!r} is not valid; allowed: {allowed}")
+        return namespaces
 
     @field_validator("priority_classes")
     @classmethod

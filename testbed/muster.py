@@ -27,6 +27,7 @@ from testbed.waiting import WAIT_SECONDS, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / "manifests" / "base"
+APP_WRAPPER = ROOT / "manifests" / "app-wrapper"
 CRDS = tuple(sorted((ROOT / "manifests" / "crds").glob("*.yaml")))
 NAMESPACE = "muster-system"
 ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
@@ -39,6 +40,12 @@ def with_muster(options: Options | None = None) -> Options:
     return replace(chosen, crds=(*chosen.crds, *CRDS))
 
 
+def with_app_wrappers(options: Options | None = None) -> Options:
+    """The options with the CRDs of Muster and of AppWrapper added, but for that of mcad.ibm.com."""
+    chosen = with_muster(options)
+    return replace(chosen, crds=(*chosen.crds, *sorted((APP_WRAPPER / "crds").glob("*.yaml"))))
+
+
 @dataclass
 class Muster:
     """The programs of one installation on one cluster."""
@@ -48,6 +55,7 @@ class Muster:
     webhook_health: int
     coordinators: list[Process] = field(default_factory=list)
     coordinator_health: list[int] = field(default_factory=list)
+    wrappers: list[Process] = field(default_factory=list)
 
     def start_coordinator(
         self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
@@ -70,6 +78,26 @@ class Muster:
         )
         self.coordinators.append(process)
         self.coordinator_health.append(port)
+        return process
+
+    def start_wrapper(
+        self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a replica of what creates the objects of AppWrappers, where there are any."""
+        number, port = len(self.wrappers), self.cluster.ports.allocate()
+        own = self.cluster.service_account_kubeconfig(NAMESPACE, "muster-wrapper")
+        name = f"wrapper-{number}"
+        chosen = {
+            "KUBECONFIG": str(kubeconfig or own),
+            "IDENTITY": name,
+            "LISTEN_PORT": str(port),
+            **ELECTION_PACE,
+            **(settings or {}),
+        }
+        environment = _environment("MUSTER_WRAPPER_", chosen)
+        process = self.cluster.spawn(name, [sys.executable, "-m", "wrapper"], environment)
+        self.wrappers.append(process)
+        _wait_ready(process, port)
         return process
 
     def wait_ready(self) -> None:
@@ -102,14 +130,19 @@ def start_muster(
     coordinators: int = 1,
     kubeconfig: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    app_wrappers: str = "None",
 ) -> Muster:
     """Apply Muster's manifests and start its programs from this checkout, until all are ready.
 
     `kubeconfig` replaces that of the coordinators (tests put a proxy in between), `settings` are
-    theirs too. Without coordinators, the caller is to start one.
+    theirs too. Without coordinators, the caller is to start one. `app_wrappers` is the setting of
+    the webhook; with it the component for AppWrappers is applied.
     """
     _apply_rights(cluster)
-    muster = _start_webhook(cluster)
+    if app_wrappers != "None":
+        for path in sorted(APP_WRAPPER.glob("*-rbac.yaml")):
+            cluster.kubectl("apply", "--server-side", "-f", str(path))
+    muster = _start_webhook(cluster, app_wrappers)
     for _ in range(coordinators):
         muster.start_coordinator(kubeconfig, settings)
     muster.wait_ready()
@@ -227,7 +260,7 @@ def _apply_rights(cluster: Cluster) -> None:
         cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
 
 
-def _start_webhook(cluster: Cluster) -> Muster:
+def _start_webhook(cluster: Cluster, app_wrappers: str) -> Muster:
     certificates = cluster.directory / "webhook-tls"
     _issue(cluster, "certs", certificates)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
@@ -239,6 +272,7 @@ def _start_webhook(cluster: Cluster) -> Muster:
         "HEALTH_PORT": str(health),
         "CERTIFICATE_FILE": str(certificates / "tls.crt"),
         "KEY_FILE": str(certificates / "tls.key"),
+        "APP_WRAPPERS": app_wrappers,
     }
     process = cluster.spawn(
         "webhook",
@@ -246,20 +280,20 @@ def _start_webhook(cluster: Cluster) -> Muster:
         _environment("MUSTER_WEBHOOK_", settings),
     )
     _wait_ready(process, health)
-    _register(cluster, f"https://127.0.0.1:{port}", certificates / "ca.crt")
+    for directory in (BASE,) if app_wrappers == "None" else (BASE, APP_WRAPPER):
+        _register(cluster, directory, f"https://127.0.0.1:{port}", certificates / "ca.crt")
     return Muster(cluster, process, health)
 
 
-def _register(cluster: Cluster, url: str, ca_file: Path) -> None:
-    """The webhook's configuration of the manifests, pointed at loopback."""
-    configuration: dict[str, Any] = yaml.safe_load(
-        (BASE / "webhook-configuration.yaml").read_text()
-    )
+def _register(cluster: Cluster, directory: Path, url: str, ca_file: Path) -> None:
+    """The webhook's configurations of the manifests, pointed at loopback."""
+    text = (directory / "webhook-configuration.yaml").read_text()
     bundle = base64.b64encode(ca_file.read_bytes()).decode()
-    for webhook in configuration["webhooks"]:
-        path = webhook["clientConfig"]["service"]["path"]
-        webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
-    cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
+    for configuration in yaml.safe_load_all(text):
+        for webhook in configuration["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
+        cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
 
 
 def _environment(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""Keeps RayClusters and namespaces, and looks up what is missing in time.
+"""Keeps RayClusters, namespaces and AppWrappers, and looks up what is missing in time.
 
-Two reflectors hold the opt-in marks of all of them, metadata only. What they do not hold is read
-from the API server: one GET at a time for each object, however many reviews wait for it.
+Reflectors hold the marks of all of them, metadata only; AppWrappers where a setting says so. What
+they do not hold is read from the API server: one GET at a time for each object, however many
+reviews wait for it.
 
 A GET is shared only among reviews that name the same uid: the RayCluster existed before the first
 of them came, hence before the GET was sent, so "not found" is true for all of them.
@@ -11,38 +12,45 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from kube.api.client import Client
+from kube.api.client import Client, Resource
 from kube.api.errors import KubeError, NotFound
-from kube.api.resources import NAMESPACES, RAY_CLUSTERS
-from kube.objects.names import OPT_IN
+from kube.api.resources import APP_WRAPPERS, MCAD_APP_WRAPPERS, NAMESPACES, RAY_CLUSTERS
+from kube.objects.names import CREATED_BY, OPT_IN
 from webhook.metrics import Metrics
-from webhook.review import GONE, ClusterKey, Gone, Key, Marks, NamespaceKey
+from webhook.review import GONE, AppWrapperKey, ClusterKey, Gone, Key, Marks, NamespaceKey
 
 # The API server sends a bookmark about once a minute. After this silence the watch may be dead and
 # what it holds may be old (a namespace's label, above all); a GET is right whatever it holds.
 SILENCE_SECONDS: Final = 90.0
 
 
+WRAPPERS: Final[tuple[Resource, ...]] = (APP_WRAPPERS, MCAD_APP_WRAPPERS)
+"""Either may be missing."""
+
 _LONGEST: Final = 63  # as long as a label may be; an annotation may be of 256 KiB
 
 
 class _Mark(msgspec.Struct, frozen=True, gc=False):
-    """The one label or annotation that is read; the others are not even kept.
+    """The labels or annotations that are read; the others are not even kept.
 
-    Nor is more of a long value than tells it from those that have a meaning.
+    Nor is more of a long value than tells it from those that have a meaning; of the note on an
+    AppWrapper only that it is there.
     """
 
     gang: str | None = msgspec.field(default=None, name=OPT_IN)
+    created_by: str | None = msgspec.field(default=None, name=CREATED_BY)
 
     def __post_init__(self) -> None:
         if self.gang is not None and len(self.gang) > _LONGEST:
             msgspec.structs.force_setattr(self, "gang", self.gang[:_LONGEST])
+        if self.created_by is not None:
+            msgspec.structs.force_setattr(self, "created_by", "")
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -55,7 +63,7 @@ class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Marked(msgspec.Struct, frozen=True, gc=False):
-    """A RayCluster or a namespace, as far as it can opt in."""
+    """A RayCluster, a namespace or an AppWrapper, as far as it decides about pods."""
 
     metadata: _Metadata = _Metadata()
 
@@ -95,19 +103,23 @@ class Cache:
         namespaces: Held,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
+        wrappers: Sequence[Held] = (),
     ) -> None:
         self._clusters = clusters
         self._namespaces = namespaces
+        self._wrappers = wrappers
         self._clock = clock
         self._hits = metrics.lookups["cache"]
 
     @property
     def synced(self) -> bool:
-        """Whether both caches have been complete."""
-        return self._clusters.synced and self._namespaces.synced
+        """Whether all caches have been complete."""
+        return all(each.synced for each in (self._clusters, self._namespaces, *self._wrappers))
 
     def find(self, key: Key) -> Marks | Gone | None:
-        """Return the marks of an object that is held; absence proves nothing, so never Gone."""
+        """Return the marks of an object that is held; its absence proves nothing."""
+        if isinstance(key, AppWrapperKey) and not self._wrappers:
+            return GONE  # without the setting there are none
         marked = self._held(key)
         if marked is None:
             return None
@@ -117,9 +129,10 @@ class Cache:
     def _held(self, key: Key) -> Marked | None:
         if isinstance(key, NamespaceKey):
             return self._current(self._namespaces, ("", key.name))
-        marked = self._current(self._clusters, (key.namespace, key.name))
+        held = self._wrappers if isinstance(key, AppWrapperKey) else (self._clusters,)
+        found = (self._current(each, (key.namespace, key.name)) for each in held)
         # Another uid: the reflector is behind, or the pod is. The API server knows which.
-        return marked if marked is not None and marked.metadata.uid == key.uid else None
+        return next((each for each in found if each and each.metadata.uid == key.uid), None)
 
     def _current(self, held: Held, place: tuple[str, str]) -> Marked | None:
         told = held.told_until
@@ -172,24 +185,37 @@ class Reader:
         return found
 
     async def _ask(self, key: Key) -> Marks | Gone:
+        match key:
+            case NamespaceKey(name):
+                return await self._read_one(NAMESPACES.path(name=name), "")
+            case ClusterKey(namespace, name, uid):
+                return await self._read_one(RAY_CLUSTERS.path(namespace, name), uid)
+            case AppWrapperKey():
+                return await self._ask_wrapper(key)
+
+    async def _ask_wrapper(self, key: AppWrapperKey) -> Marks | Gone:
+        """Look for an AppWrapper in both API groups: a pod names it by its uid alone."""
+        for resource in WRAPPERS:
+            found = await self._read_one(
+                resource.path(key.namespace, key.name), key.uid, absent=True
+            )
+            if not isinstance(found, Gone):
+                return found
+        return GONE
+
+    async def _read_one(self, path: str, uid: str, *, absent: bool = False) -> Marks | Gone:
+        """Read an object; without its API there is none of it only where that may be `absent`."""
         try:
             marked = await self._client.get(
-                _path(key), as_=Marked, metadata_only=True, timeout=self._deadline
+                path, as_=Marked, metadata_only=True, timeout=self._deadline
             )
         except NotFound as error:
             # Without this reason it is the path that is unknown, not the object: the CRD is
             # missing, or the API server has not loaded it yet.
-            if error.reason != "NotFound":
+            if error.reason != "NotFound" and not absent:
                 raise
             return GONE
-        other = isinstance(key, ClusterKey) and marked.metadata.uid != key.uid
-        return GONE if other else _marks(marked)
-
-
-def _path(key: Key) -> str:
-    if isinstance(key, NamespaceKey):
-        return NAMESPACES.path(name=key.name)
-    return RAY_CLUSTERS.path(key.namespace, key.name)
+        return GONE if uid and marked.metadata.uid != uid else _marks(marked)
 
 
 def _marks(marked: Marked) -> Marks:
@@ -197,4 +223,7 @@ def _marks(marked: Marked) -> Marks:
 
 
 def _mapping(mark: _Mark | None) -> Mapping[str, str]:
-    return {} if mark is None or mark.gang is None else {OPT_IN: mark.gang}
+    if mark is None:
+        return {}
+    found = ((OPT_IN, mark.gang), (CREATED_BY, mark.created_by))
+    return {key: value for key, value in found if value is not None}

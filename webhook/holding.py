@@ -142,7 +142,9 @@ def decide_hold(review: HoldReview, queues: Queues, was_read: WasRead) -> Hold |
     if cluster is None:
         return Leave([])
     by_others = cluster.spec.suspend and not is_held(cluster)
-    if by_others or not _may_be_held(cluster, queues):
+    # What is wrapped is created only once the whole AppWrapper has its place.
+    wrapped = names.APP_WRAPPER in cluster.metadata.labels
+    if by_others or wrapped or not _may_be_held(cluster, queues):
         return _left(cluster)
     place = NamespaceRead(review.namespace)
     if place not in was_read:

@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from runtime.connections import ConnectionMetrics
 
-REVIEW_RESULTS = ("gated", "held", "untouched", "denied", "refused", "failed")
+REVIEW_RESULTS = ("gated", "held", "noted", "untouched", "denied", "refused", "failed")
 LOOKUP_SOURCES = ("cache", "get", "error")
 
 # From a tenth of the aim for the median up to beyond the API server's own time limit.
@@ -26,14 +26,14 @@ class Metrics:
         GCCollector(registry=registry)
         reviews = Counter(
             "muster_webhook_reviews",
-            "Reviews answered: gated, held (RayClusters), untouched, denied (could not find out),"
-            " refused (no review), failed (a bug)",
+            "Reviews answered: gated, held (RayClusters), noted (AppWrappers), untouched, denied"
+            " (not allowed, or could not find out), refused (no review), failed (a bug)",
             ["result"],
             registry=registry,
         )
         lookups = Counter(
             "muster_webhook_lookups",
-            "RayClusters and namespaces looked up: in the cache, by a GET, or in vain",
+            "RayClusters, namespaces and AppWrappers looked up: in the cache, by a GET, or in vain",
             ["source"],
             registry=registry,
         )
@@ -47,7 +47,7 @@ class Metrics:
         )
         self._synced = Gauge(
             "muster_webhook_cache_synced",
-            "1 when the caches of RayClusters and namespaces are complete",
+            "1 when the caches of RayClusters, namespaces and AppWrappers are complete",
             registry=registry,
         )
         self.certificate_expires = Gauge(

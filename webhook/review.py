@@ -7,7 +7,9 @@ comes through `Lookup`; where that does not know either, the answer is the quest
     Review, Lookup ──decide──▶ Allow | Gate | Ask | Deny
     Gate ──without_field_owners──▶ Gate, unless the operator wants them ──answer──▶ body
 
-The gang never comes from the pod's labels, which tenants write, but from its controller.
+The gang of a Ray pod never comes from the pod's labels, which tenants write, but from its
+controller. The pods of wrapped objects have controllers of many kinds, so for them labels decide:
+they name an AppWrapper by its uid, and a forged pair of them has a pod of the same namespace wait.
 """
 
 from __future__ import annotations
@@ -23,7 +25,15 @@ import orjson
 
 from kube.codec.pod_patches import JsonPatch, gate_patch
 from kube.objects.base import ObjectMeta
-from kube.objects.names import GATE, OPT_IN, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.names import (
+    APP_WRAPPER,
+    APP_WRAPPER_UID,
+    CREATED_BY,
+    GATE,
+    OPT_IN,
+    RAY_NODE_TYPE,
+    RAY_NODE_TYPES,
+)
 from kube.ray.ray_cluster import opt_in, owner_cluster
 
 T = TypeVar("T")
@@ -45,7 +55,7 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """What the API server is about to do; `object` is not decoded yet."""
+    """What the API server is about to do; objects and user are not decoded yet."""
 
     uid: str = ""
     kind: _Kind = _Kind()
@@ -53,6 +63,8 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     operation: str = ""
     namespace: str | None = None
     object: msgspec.Raw = msgspec.Raw()
+    old_object: msgspec.Raw = msgspec.Raw()
+    user_info: msgspec.Raw = msgspec.Raw()
 
 
 class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
@@ -125,7 +137,19 @@ class NamespaceKey:
         return f"Namespace {self.name}"
 
 
-Key: TypeAlias = ClusterKey | NamespaceKey
+@dataclass(frozen=True, slots=True)
+class AppWrapperKey:
+    """One AppWrapper: the uid tells it from an earlier or later one of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"AppWrapper {self.namespace}/{self.name}"
+
+
+Key: TypeAlias = ClusterKey | NamespaceKey | AppWrapperKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +230,15 @@ def read_request(
 def decide(review: Review, lookup: Lookup) -> Decision:
     """Decide about one pod."""
     pod = review.pod
-    if pod is None or pod.spec is None or _left_alone(pod, pod.spec):
+    if pod is None or pod.spec is None or _left_alone(pod.spec):
         return ALLOW
-    owner = owner_cluster(pod.metadata)
-    if owner is None or not NAME.fullmatch(owner.name):
-        return ALLOW
-    return _by_owner(ClusterKey(review.namespace, owner.name, owner.uid), pod.spec, lookup)
+    wrapper = _wrapper(review.namespace, pod)
+    if wrapper is not None:
+        decision = _by_wrapper(wrapper, pod.spec, lookup)
+        if not isinstance(decision, Allow):
+            return decision
+    owner = _ray_owner(review.namespace, pod)
+    return ALLOW if owner is None else _by_owner(owner, pod.spec, lookup)
 
 
 def without_field_owners(review: Review, decision: Answer) -> Answer:
@@ -232,8 +259,8 @@ def answer(review: Review, decision: Answer) -> bytes:
     match decision:
         case Gate(patch):
             return patched(review.uid, patch)
-        case Deny(code, message):
-            return _answer(review.uid, allowed=False, status={"code": code, "message": message})
+        case Deny():
+            return denied(review.uid, decision)
         case Allow():
             return untouched(review.uid)
 
@@ -247,6 +274,12 @@ def patched(uid: str, patch: JsonPatch) -> bytes:
 def untouched(uid: str) -> bytes:
     """Return the AdmissionReview that allows an object as it is."""
     return _answer(uid, allowed=True)
+
+
+def denied(uid: str, deny: Deny) -> bytes:
+    """Return the AdmissionReview that refuses an object."""
+    status = {"code": deny.code, "message": deny.message}
+    return _answer(uid, allowed=False, status=status)
 
 
 def _answer(uid: str, **said: object) -> bytes:
@@ -302,21 +335,46 @@ def unexpected(field: str, value: object, allowed: str) -> BadReview:
     return BadReview(400, f"not an AdmissionReview: {field} is {shown}, allowed is {allowed}")
 
 
-def _left_alone(pod: _Pod, spec: _Spec) -> bool:
+def _left_alone(spec: _Spec) -> bool:
     """Tell whether a pod stays as it is, whatever its owner.
 
-    A pod with a node can't have gates; a second gate of ours would be refused; and a selector set
-    wider than ours must not park redis-cleanup, for which the RayCluster's deletion waits.
+    A pod with a node can't have gates, and a second gate of ours would be refused.
     """
-    return (
-        bool(spec.node_name)
-        or pod.metadata.labels.get(RAY_NODE_TYPE) not in RAY_NODE_TYPES
-        or GATE in _gates(spec)
-    )
+    return bool(spec.node_name) or GATE in _gates(spec)
+
+
+def _wrapper(namespace: str, pod: _Pod) -> AppWrapperKey | None:
+    labels = pod.metadata.labels
+    name, uid = labels.get(APP_WRAPPER, ""), labels.get(APP_WRAPPER_UID, "")
+    return AppWrapperKey(namespace, name, uid) if uid and NAME.fullmatch(name) else None
+
+
+def _ray_owner(namespace: str, pod: _Pod) -> ClusterKey | None:
+    """Find the RayCluster of a Ray pod.
+
+    A selector set wider than ours must not park redis-cleanup, for which the RayCluster's deletion
+    waits.
+    """
+    if pod.metadata.labels.get(RAY_NODE_TYPE) not in RAY_NODE_TYPES:
+        return None
+    owner = owner_cluster(pod.metadata)
+    if owner is None or not NAME.fullmatch(owner.name):
+        return None
+    return ClusterKey(namespace, owner.name, owner.uid)
 
 
 def _gates(spec: _Spec) -> list[str]:
     return [gate.name for gate in spec.scheduling_gates or ()]
+
+
+def _by_wrapper(key: AppWrapperKey, spec: _Spec, lookup: Lookup) -> Decision:
+    """Gate a pod of an AppWrapper that is Muster's, which the note on it tells."""
+    wrapper = lookup.find(key)
+    if wrapper is None:
+        return Ask(key)
+    if isinstance(wrapper, Gone) or CREATED_BY not in wrapper.annotations:
+        return ALLOW
+    return Gate(gate_patch(_gates(spec)))
 
 
 def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:

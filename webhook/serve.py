@@ -11,8 +11,10 @@ from functools import partial
 import structlog
 from aiohttp import web
 
+from kube.api.access import is_allowed
 from kube.api.client import Client
 from kube.api.credentials import load_access
+from kube.api.kinds import Kinds
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import NAMESPACES, RAY_CLUSTERS
 from runtime.connections import ConnectionMetrics
@@ -20,10 +22,11 @@ from runtime.http_server import CertificateNews, Health, Port, Work, in_backgrou
 from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
 from webhook.app import Webhook
-from webhook.cache import Cache, Marked, Reader
+from webhook.cache import WRAPPERS, Cache, Marked, Reader
 from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues
 from webhook.metrics import Metrics
 from webhook.settings import PREFIX, Settings
+from webhook.wrap_app import WrapWebhook
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +67,7 @@ class _Parts:
 
     webhook: Webhook
     holder: HoldWebhook
+    wrapping: WrapWebhook | None
     health: Health
     certificate: HotCertificate
     reader: Reader
@@ -73,8 +77,8 @@ class _Parts:
 
 def _assemble(settings: Settings, client: Client) -> _Parts:
     metrics = Metrics()
-    watched = _reflectors(client)
-    cache = Cache(*watched, metrics)
+    watched, wrappers = _reflectors(client), _wrapper_reflectors(settings, client)
+    cache = Cache(*watched, metrics, wrappers=wrappers)
     metrics.watch_sync(lambda: cache.synced)
     certificate = _certificate(settings, metrics)
     queues, owners = WatchedQueues(client), OwnerReader(client, settings.lookup_deadline_seconds)
@@ -84,18 +88,36 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
     return _Parts(
         Webhook(settings, cache, reader, metrics),
         HoldWebhook(settings, queues.now, owners, metrics),
+        _wrapping(settings, client, metrics),
         Health(checks, metrics.registry),
         certificate,
         reader,
         metrics.connections,
-        (*(one.run for one in watched), queues.run, renewal, partial(_settle, watched)),
+        (
+            *(one.run for one in (*watched, *wrappers)),
+            queues.run,
+            renewal,
+            partial(_settle, (*watched, *wrappers)),
+        ),
     )
 
 
 def _application(parts: _Parts) -> web.Application:
     application = parts.webhook.application()
     application.router.add_post("/hold", parts.holder.hold)
+    if parts.wrapping is not None:
+        application.router.add_post("/note-app-wrapper", parts.wrapping.note)
+        application.router.add_post("/judge-app-wrapper", parts.wrapping.judge)
     return application
+
+
+def _wrapping(settings: Settings, client: Client, metrics: Metrics) -> WrapWebhook | None:
+    """Return what answers about AppWrappers, where a setting says that there are any."""
+    if settings.app_wrappers == "None":
+        return None
+    kinds = Kinds(client, timeout=settings.rights_deadline_seconds)
+    may = partial(is_allowed, client, within=settings.rights_deadline_seconds)
+    return WrapWebhook(settings, kinds, may, metrics)
 
 
 def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
@@ -108,6 +130,16 @@ def _reflectors(client: Client) -> tuple[Reflector[Marked], Reflector[Marked]]:
     return (
         Reflector(client, RAY_CLUSTERS, Marked, _nobody_listens, selection=selection),
         Reflector(client, NAMESPACES, Marked, _nobody_listens, selection=selection),
+    )
+
+
+def _wrapper_reflectors(settings: Settings, client: Client) -> tuple[Reflector[Marked], ...]:
+    if settings.app_wrappers == "None":
+        return ()
+    selection = Selection(metadata_only=True, may_be_absent=True)
+    return tuple(
+        Reflector(client, resource, Marked, _nobody_listens, selection=selection)
+        for resource in WRAPPERS
     )
 
 

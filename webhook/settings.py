@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from kube.objects.names import MANAGED_BY
 from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_WEBHOOK_"
@@ -40,6 +41,10 @@ class Settings(ProgramSettings):
     certificate_poll_seconds: float = Field(default=2.0, ge=0.1, le=600)
     kubeconfig: Path | None = None
     lookup_deadline_seconds: float = Field(default=2.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
+    app_wrappers: Literal["None", "Named", "All"] = "None"
+    """Which AppWrappers are Muster's: none, those with Muster in spec.managedBy, or also those
+    without spec.managedBy."""
+    rights_deadline_seconds: float = Field(default=8.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
     lookups_in_flight: int = Field(default=256, ge=1, le=10_000)
     body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)
     read_timeout_seconds: float = Field(default=5.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
@@ -47,3 +52,9 @@ class Settings(ProgramSettings):
     track_field_owners: bool = False
     shutdown_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     drain_seconds: float = Field(default=10.0, gt=0, le=120)
+
+    @property
+    def managed_by(self) -> frozenset[str]:
+        """The values of spec.managedBy with which an AppWrapper is Muster's; "" is none."""
+        taken = {"None": (), "Named": (MANAGED_BY,), "All": (MANAGED_BY, "")}
+        return frozenset(taken[self.app_wrappers])

@@ -23,7 +23,7 @@ from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import ray_cluster
+from scheduling.model.holder import gang_holder
 from scheduling.model.node import Node
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import HolderIndex
@@ -235,7 +235,7 @@ class ClusterCache:
 
     def reserve(self, gang: GangKey, room: Iterable[tuple[str, Requests, int]]) -> None:
         """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
-        holder = ray_cluster(gang)
+        holder = gang_holder(gang)
         for name, requests, count in room:
             self.table.use(name, requests, count)
             self.holders.use(holder, name, requests, count)

@@ -39,11 +39,11 @@ def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement
     return left if slots_of(left) else None
 
 
-def text(standing: Standing) -> str:
-    """Say what is left, for people."""
+def text(standing: Standing, kind: str) -> str:
+    """Say what is left of a RayCluster or AppWrapper, for people."""
     settled = [pod for each in standing for pod in each.settled]
     bound = sum(bool(pod.node) for pod in settled)
-    said = "the RayCluster is being deleted: no pod is released any more, and no slot is kept; "
+    said = f"the {kind} is being deleted: no pod is released any more, and no slot is kept; "
     said += f"{bound} pod{' is' if bound == 1 else 's are'} still bound"
     late = len(settled) - bound
     return said + (f", {late} released and not bound yet" if late else "")

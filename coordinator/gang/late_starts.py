@@ -14,7 +14,7 @@ from kube.codec.fields import moment_of
 from kube.objects import names
 from kube.objects.gang import GangLateStarts
 from kube.objects.queue import Timeouts
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, StandIn
 
 LONGEST_BACKOFF = 3600.0
 """The most seconds between the end of one start and the next one."""
@@ -53,6 +53,8 @@ class LateStarts:
 def edition_of(cluster: RayCluster) -> Edition:
     """Return the edition of a RayCluster."""
     meta = cluster.metadata
+    if isinstance(cluster, StandIn):
+        return Edition(cluster.edited, meta.annotations.get(names.RETRY, ""))
     generation = 0 if cluster.spec.enable_in_tree_autoscaling else meta.generation
     return Edition(generation, meta.annotations.get(names.RETRY, ""))
 

@@ -19,14 +19,22 @@ SYSTEM_PREFIX = "system-"  # classes that Kubernetes keeps for itself; messages 
 
 @dataclass(frozen=True, slots=True)
 class AllowedClasses:
-    """By namespace, or `*` for every one, the classes that may raise a gang above its pods."""
+    """By namespace, or `*` for every one, the classes that may raise a gang above its pods.
+
+    In the namespaces of `adding`, or `*`, AppWrappers may add to the priority of theirs.
+    """
 
     by_namespace: Mapping[str, Collection[str]] = field(default_factory=dict)
+    adding: Collection[str] = ()
 
     def within(self, namespace: str) -> frozenset[str]:
         """Return the classes that may raise gangs of the namespace."""
         places = (namespace, EVERY_NAMESPACE)
         return frozenset(name for place in places for name in self.by_namespace.get(place, ()))
+
+    def adds_within(self, namespace: str) -> bool:
+        """Say whether the priority of an AppWrapper of the namespace counts."""
+        return namespace in self.adding or EVERY_NAMESPACE in self.adding
 
 
 @dataclass(frozen=True, slots=True)

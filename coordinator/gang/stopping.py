@@ -1,4 +1,4 @@
-"""Says how a gang can be stopped whole: by its RayJob, by evicting its pods, or not at all."""
+"""Says how a gang can be stopped whole: by what made it, by evicting its pods, or not at all."""
 
 from dataclasses import dataclass
 
@@ -24,6 +24,14 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True)
+class SuspendWrapped:
+    """Have the program `wrapper` delete all objects of the AppWrapper: the Gang asks for it.
+
+    Whether its pods may end is asked by dry runs of their evictions, as of those that are evicted.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class EvictPods:
     """Evict the pods: KubeRay makes them again, gated."""
 
@@ -36,8 +44,9 @@ class Keep:
     in_short: str = "a RayJob might be lost"
 
 
-Way = Suspend | EvictPods | Keep
+Way = Suspend | SuspendWrapped | EvictPods | Keep
 EVICT_PODS = EvictPods()
+SUSPEND_WRAPPED = SuspendWrapped()
 
 
 def way_to_stop(

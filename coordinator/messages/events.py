@@ -19,11 +19,12 @@ from scheduling.model.volume import Fact
 
 
 class Teller(IntFlag):
-    """Source of news of a pod: one of the two watches, or the answer to a request of our own."""
+    """Source of news of a pod: one of the watches, or the answer to a request of our own."""
 
     ANSWER = 0
     POD_WATCH = 1
     RAY_POD_WATCH = 2
+    WRAPPED_POD_WATCH = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.kept_slots import Kept
+from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.ray.gang_terms import GangTerms
@@ -44,7 +45,7 @@ def _demand(look: Look, refused: str) -> Demand:
     if terms is None:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
-        return NotReady(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
+        return asks_for_no_pods(look.cluster)
     paused = timing_out.pause(look)
     if paused is not None:
         return paused

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from coordinator.gang import adoption, repair
+from coordinator.gang.eviction import Ending
 from coordinator.messages.actions import ADOPTED, STRANDED, TORN, Action, DeletePod, EmitEvent
 from coordinator.reconcile.look import Done, Look
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.ray import StandIn
 from scheduling.model.verdict import Reason
 
 
@@ -58,11 +60,21 @@ def _torn(look: Look) -> Iterator[Action]:
         view.repairs.torn_since = now
     if now < view.repairs.torn_since + scene.patience.torn:
         return
+    if isinstance(look.cluster, StandIn):
+        _stop_torn(look)
+        return
     ours, others = list(repair.released(view)), list(adoption.removable(view.survey.standing))
     if others and view.repairs.rounds.are_open(now, scene.patience.bind):
         ours += others
     for pod in ours:
         yield from _delete(look, pod, TORN)
+
+
+def _stop_torn(look: Look) -> None:
+    """Have an AppWrapper stopped whole: of its pods not all are created again."""
+    seconds = look.scene.patience.torn
+    said = f"not all of its pods were on their nodes within {seconds:.0f} s of the first"
+    look.view.eviction.decide(Ending(Reason.READY_TIMEOUT, said, look.scene.moment.stamp))
 
 
 def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:

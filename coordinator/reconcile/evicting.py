@@ -10,7 +10,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
 from coordinator.gang.held_start import Phase
-from coordinator.gang.stopping import EvictPods, Keep, Suspend
+from coordinator.gang.stopping import EvictPods, Keep, Suspend, SuspendWrapped
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
@@ -106,6 +106,18 @@ def give_room_back(look: Look) -> Done:
     return withdraw_releases(look) if goes else NOTHING_DONE
 
 
+def have_objects_deleted(look: Look) -> Done:
+    """Have the objects of an AppWrapper deleted, which the record asks for from now on.
+
+    It is held again from the next look on, so that it is not undone: its pods may go at any time.
+    """
+    view, held = look.view, look.view.held
+    ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
+    if ends and isinstance(way_of(look), SuspendWrapped) and held.phase is Phase.RESUMED:
+        held.become(Phase.SUSPENDING, held.generation)
+    return NOTHING_DONE
+
+
 def say_stopped(look: Look) -> Done:
     """Have the gang wait for its own end."""
     whole = look.view.eviction.whole or look.view.eviction.last
@@ -130,6 +142,7 @@ STOP: tuple[Step, ...] = (
     give_room_back,
     ask_for_nothing,
     say_stopped,
+    have_objects_deleted,
     write_record,
     tell_user,
     fence_gated_pods,
@@ -280,7 +293,7 @@ def _stop(look: Look) -> Iterator[Action]:
     way = way_of(look) if whole is not None else None
     if whole is not None and isinstance(way, Suspend):
         yield from _suspend(look, whole, way)
-    else:
+    elif not isinstance(way, SuspendWrapped):
         yield from _evict(look)
 
 

@@ -1,5 +1,8 @@
 """Brings a gang forward whose RayCluster Muster suspended: no pod of it exists while it waits.
 
+So it does the gang of an AppWrapper, which stands in for a RayCluster: nothing is written to that,
+for its objects are created and deleted by the program `wrapper`, as the Gang says.
+
 It is decided on the pods that its templates tell of, which stand for its pods in a look; nothing is
 ever written to them. Once its placement is written, the RayCluster is resumed: KubeRay makes the
 pods, gated, and the usual steps match them with their slots and release them. Where they do not
@@ -11,6 +14,7 @@ from dataclasses import replace
 from math import floor
 
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
+from coordinator.gang import ending, wrapped
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, pods_of, quota_refusal
 from coordinator.gang.held_start import (
@@ -33,9 +37,10 @@ from coordinator.reconcile.understanding import expect_deletions, understand
 from kube.foreseen.gang import Outlook
 from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, StandIn
 from kube.ray.held_start import asks_to_be_held, is_held, never_held
 from kube.ray.ray_cluster import refused_pods, resumed
+from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 
 UNFIT_PATIENCE = 5.0
@@ -61,6 +66,9 @@ STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
 
 def notice(look: Look) -> None:
     """Bring the phase in line with what the RayCluster says; others may have changed it."""
+    if isinstance(look.cluster, StandIn):
+        _notice_wrapped(look, look.cluster)
+        return
     held, found = look.view.held, Phase.NONE if _is_unrecorded(look) else _phase_found(look)
     if found is None:
         return
@@ -89,6 +97,25 @@ def _phase_found(look: Look) -> Phase | None:
         case Phase.SUSPENDING if any(pod.alive and not pod.gated for pod in look.pods):
             return Phase.RESUMED  # others took a gate off: it runs
     return None
+
+
+def _notice_wrapped(look: Look, found: StandIn) -> None:
+    """Bring the phase in line with that of the AppWrapper, which `wrapper` alone writes.
+
+    Once it is queued none of its pods is left, so that none is on its way to a slot.
+    """
+    held, now = look.view.held, wrapped.phase_of(found, look.view.held.phase)
+    why = wrapped.came_back(found, held.phase, now)
+    if now is not held.phase:
+        held.become(now, found.metadata.generation)
+        look.scene.cache.foreseen.drop(look.view.key)
+        if now is Phase.WAITING:
+            look.view.reservation.placement = None
+    if why:
+        held.text = f"it was stopped: {why}"[:TEXT_LIMIT]
+        _pause(look, NotReady(Reason.PODS_REFUSED, held.text))
+    if now is not Phase.NONE and found.spec.suspend:
+        look.cluster = resumed(found)
 
 
 def _is_unrecorded(look: Look) -> bool:
@@ -216,12 +243,13 @@ def _hindrance(look: Look) -> NotReady | None:
     left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
     if left:
         some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
-        said = f"the RayCluster is suspended again; {some} left to be deleted"
+        said = f"the {_kind(look)} is suspended again; {some} left to be deleted"
         return NotReady(Reason.HELD, said)
     held = look.view.held
-    if look.view.record.drops_held:
+    is_resumed = not isinstance(look.cluster, StandIn)
+    if look.view.record.drops_held and is_resumed:
         return NotReady(Reason.HELD, f"the RayCluster is being resumed: {OLD_SCHEMA}")
-    if held.foresight.unforeseeable:
+    if held.foresight.unforeseeable and is_resumed:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
     return held.problem or (held.paused if look.now < held.paused_until else None)
 
@@ -229,6 +257,11 @@ def _hindrance(look: Look) -> NotReady | None:
 def _problem(look: Look) -> NotReady | None:
     """Say why the pods could not be created, as far as that is known."""
     rules, held = look.scene.cache.admission, look.view.held
+    hindrance = wrapped.hindrance(look.cluster, held.foresight.unforeseeable)
+    if hindrance is not None:
+        return hindrance
+    if look.view.record.drops_held and isinstance(look.cluster, StandIn):
+        return NotReady(Reason.HELD, OLD_SCHEMA)
     if rules.unlisted:
         kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
         return NotReady(Reason.PENDING, f"waiting for the list of all {kinds} objects")
@@ -315,6 +348,8 @@ def next_at(look: Look) -> Iterator[float]:
     if held.learned:
         yield held.learned_until
     yield look.now + held.set_back_until - look.scene.moment.wall
+    if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
+        yield look.now + wrapped.MINUTE
     if held.asked:
         yield held.asked_at + look.scene.patience.torn
     if held.refused_since is not None:
@@ -330,6 +365,8 @@ def _doubt(look: Look) -> str | None:
         return None
     if view.understood.terms is None or not all(pod.gated for pod in look.pods):
         return None
+    if not any(each.count for each in view.understood.terms.pod_sets):
+        return None  # no pods are asked for, or no more
     if view.expects_pods:
         return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
     waits = view.queueing.refusal is not None
@@ -368,7 +405,8 @@ def _why(look: Look, doubt: Doubt, differs: str) -> str:
     exist = exist_in_words(view.survey.standing)
     if refused:
         return f"{exist}; KubeRay could not create more: {refused}"
-    return f"{exist}, and none came within {look.scene.patience.torn:.0f} s (is KubeRay running?)"
+    late = f"{exist}, and none came within {look.scene.patience.torn:.0f} s"
+    return late if isinstance(look.cluster, StandIn) else f"{late} (is KubeRay running?)"
 
 
 def _pause(look: Look, why: NotReady) -> None:
@@ -386,7 +424,7 @@ def _pause(look: Look, why: NotReady) -> None:
 def _not_held(look: Look) -> str:
     """Say why a gang is not held though it is asked for; empty where it is, or was."""
     view, terms = look.view, look.view.understood.terms
-    if terms is None or view.held.phase is not Phase.NONE:
+    if terms is None or view.held.phase is not Phase.NONE or isinstance(look.cluster, StandIn):
         return ""
     queue_holds = look.scene.queues.holds(terms.queue)
     if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
@@ -400,9 +438,18 @@ def _not_held(look: Look) -> str:
 # --- a gang that is to be suspended again ---------------------------------------------------------
 
 
+def keep_on_their_way(look: Look) -> Done:
+    """Keep of the placement what released pods are on their way to, until they are gone."""
+    placed = look.view.reservation
+    if placed.placement is not None and withdraw(look, gated(look.pods)):
+        placed.placement = ending.on_their_way(placed.placement, look.pods)
+    return SURVEY_AGAIN
+
+
 def say_suspending(look: Look) -> Done:
     """Have the gang wait until it is suspended."""
-    look.view.queueing.asked = NotReady(Reason.HELD, "the RayCluster is being suspended")
+    said = f"the {_kind(look)} is being suspended"
+    look.view.queueing.asked = NotReady(Reason.HELD, said)
     return NOTHING_DONE
 
 
@@ -420,6 +467,7 @@ SUSPEND: tuple[Step, ...] = (
     understand,
     expect_deletions,
     have_nothing_asked,
+    keep_on_their_way,
     ask_for_nothing,
     say_suspending,
     write_record,
@@ -434,13 +482,23 @@ SUSPEND: tuple[Step, ...] = (
 
 
 def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:
-    """Ask for a write once for each generation of the RayCluster, again where it failed."""
+    """Ask for a write once for each generation of the RayCluster, again where it failed.
+
+    Of an AppWrapper the record says it all: `wrapper` sees it there.
+    """
     held, cluster = look.view.held, _as_it_is(look)
     generation = cluster.metadata.generation
     if held.writing or held.asked == generation or look.now < held.attempts.not_before:
         return []
-    held.writing, held.asked, held.asked_at = True, generation, look.now
+    held.asked, held.asked_at = generation, look.now
+    if isinstance(cluster, StandIn):
+        return []
+    held.writing = True
     return [what(look.view.key, cluster)]
+
+
+def _kind(look: Look) -> str:
+    return gang_holder(look.view.key).kind
 
 
 def _as_it_is(look: Look) -> RayCluster:

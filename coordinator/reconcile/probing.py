@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import EVICT_PODS, Keep, Suspend, Way, way_to_stop
+from coordinator.gang.stopping import EVICT_PODS, SUSPEND_WRAPPED, Keep, Suspend, Way, way_to_stop
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
-from kube.objects.ray import RayCluster, RayJob
+from kube.objects.ray import RayCluster, RayJob, StandIn
 
 AT_ONCE = 16
 """Dry runs for one gang that are under way at one time."""
@@ -24,6 +24,8 @@ def probe(look: Look) -> Done:
 def way_of(look: Look) -> Way:
     """Say how the gang can be stopped whole."""
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
+    if isinstance(look.cluster, StandIn):
+        return SUSPEND_WRAPPED
     if whole is not None and whole.preemptor is None:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
@@ -31,6 +33,8 @@ def way_of(look: Look) -> Way:
 
 def way_in(cache: ClusterCache, queues: QueueRegistry, cluster: RayCluster, queue: str) -> Way:
     """Say how a gang of a queue can be stopped whole."""
+    if isinstance(cluster, StandIn):
+        return SUSPEND_WRAPPED
     if cache.owners.is_disowned(cluster):
         return EVICT_PODS
     owner, allowed = cache.owners.owner_of(cluster), queues.preemption(queue).jobs_may_be_lost

@@ -33,6 +33,7 @@ from kube.foreseen.gang import is_foreseen
 from kube.ray.gang_terms import pods_wanted
 from reservation.release_order import order_in_words
 from reservation.slots import is_released, slots_of
+from scheduling.model.holder import gang_holder
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
@@ -91,7 +92,8 @@ def _stopped_before(view: GangView) -> str:
 def _of_held_start(view: GangView, said: Explained) -> str:
     """Say that the pods of a resumed gang are to come, or why it was suspended again."""
     if view.expects_pods:
-        return f"the RayCluster was resumed, and {exist_in_words(view.survey.standing)}"
+        kind = gang_holder(view.key).kind
+        return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}"
     return view.held.text if view.held.text != said.message else ""
 
 
@@ -288,7 +290,8 @@ def _usual(view: GangView, said: Explained) -> list[_Condition]:
 def _gathered(view: GangView, said: Explained, *, gathered: bool) -> _Condition:
     """A held gang is complete while none of its pods exists: its templates tell of all."""
     if gathered and view.held.phase is Phase.WAITING:
-        message = "no pod exists: the RayCluster is suspended until the gang is admitted"
+        kind = gang_holder(view.key).kind
+        message = f"no pod exists: the {kind} is suspended until the gang is admitted"
         return _Condition("Gathered", "True", Reason.HELD, message)
     return _reached("Gathered", Reason.GATHERED if gathered else None, said)
 

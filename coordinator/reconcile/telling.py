@@ -19,6 +19,7 @@ UNTOLD = (
     Reason.RUNNING,
     Reason.SUSPENDED,
     Reason.EXCESS_PODS,
+    Reason.NOT_REQUIRED,
     Reason.TERMINATING,
 )
 """Reasons that need no Event: they pass by themselves, or KubeRay says the same.

@@ -8,6 +8,7 @@ from operator import is_not
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
+from coordinator.gang.wrapped import added_priority, without_succeeded
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
@@ -41,7 +42,7 @@ def understand(look: Look) -> Done:
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
-    terms = _in_its_queue(look, terms)
+    terms = without_succeeded(look.cluster, _in_its_queue(look, terms), pods)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
@@ -49,10 +50,17 @@ def understand(look: Look) -> Done:
     found.terminating = is_terminating(look.cluster)
     found.never_made = makes_invalid_pods(look.cluster)
     asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
-    found.priority = asked.priority(lowest)
+    found.priority = asked.priority(lowest) + _added(look)
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(view, view.reservation.placement, pods)
     return NOTHING_DONE
+
+
+def _added(look: Look) -> int:
+    """Return what an AppWrapper adds to its priority, where the operator lets that count."""
+    if not look.scene.allowed.adds_within(look.view.key.namespace):
+        return 0
+    return added_priority(look.cluster, look.scene.moment.wall)
 
 
 def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:

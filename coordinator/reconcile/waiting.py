@@ -13,8 +13,11 @@ from coordinator.gang.pod_sets import PodSetStanding
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import GangTerms
+from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 
+KUBERAY_DELETES = "KubeRay deletes the others"
+NEVER_RELEASED = "Muster releases no others"
 GATES_NAMED = 3
 SHORT = 160
 """Characters of what a single pod set says: there may be a thousand of them."""
@@ -81,8 +84,10 @@ def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
     if isinstance(view.queueing.asked, NotReady) and view.queueing.asked.reason is Reason.SUSPENDED:
         return view.queueing.asked.reason, view.queueing.asked.message
     pods = "1 pod" if count == 1 else f"{count or 'no'} pods"
-    said = f"the RayCluster asks for {pods} of the group; KubeRay deletes the others"
-    return Reason.EXCESS_PODS, said
+    kind = gang_holder(view.key).kind
+    if kind == "RayCluster":
+        return Reason.EXCESS_PODS, f"the {kind} asks for {pods} of the group; {KUBERAY_DELETES}"
+    return Reason.EXCESS_PODS, f"the {kind} asks for {pods} of the pod set; {NEVER_RELEASED}"
 
 
 def _asked(view: GangView, pod_set: PodSetStanding) -> tuple[Reason, str]:

@@ -15,6 +15,7 @@ from coordinator.reconcile.understanding import expect_deletions, understand
 from coordinator.record.spec import is_of
 from kube.objects.gang import Gang
 from reservation.slots import is_released
+from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 
 OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
@@ -33,7 +34,7 @@ def withdraw_releases(look: Look) -> Done:
 
 def say_terminating(look: Look) -> Done:
     """Say what is left of the gang."""
-    text = ending.text(look.view.survey.standing)
+    text = ending.text(look.view.survey.standing, gang_holder(look.view.key).kind)
     look.view.queueing.asked = NotReady(Reason.TERMINATING, text)
     return NOTHING_DONE
 

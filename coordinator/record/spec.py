@@ -8,8 +8,10 @@ import msgspec.structs
 
 from kube.objects import names
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, StandIn
 from kube.ray.gang_terms import GangTerms, PodSetTerms, TopologyTerms
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder
 
 Spec = dict[str, Any]
 
@@ -61,12 +63,13 @@ def terms_recorded(gang: Gang) -> GangTerms:
 
 
 def body_of(cluster: RayCluster, spec: Spec) -> dict[str, Any]:
-    """The Gang object to create: named and owned by the RayCluster, so that it goes with it."""
-    meta = cluster.metadata
+    """The Gang object to create: owned by its RayCluster or AppWrapper, so that it goes with it."""
+    meta, holder = cluster.metadata, gang_holder(GangKey("", cluster.metadata.name))
+    version = cluster.api_version if isinstance(cluster, StandIn) else names.RAY_API_VERSION
     owner = {
-        "apiVersion": names.RAY_API_VERSION,
-        "kind": "RayCluster",
-        "name": meta.name,
+        "apiVersion": version,
+        "kind": holder.kind,
+        "name": holder.name,
         "uid": meta.uid,
         "controller": False,
         "blockOwnerDeletion": False,

@@ -29,6 +29,7 @@ from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
+    APP_WRAPPERS,
     DEVICE_CLASSES,
     GANG_QUEUES,
     GANGS,
@@ -59,15 +60,18 @@ from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.scheduler_profiles import profiles_of
 from kube.codec.storage import WATCHES, ObservedFact
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
-from kube.objects.names import LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster, RayJob, RayService
-from kube.ray.ray_cluster import essential
+from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
+from kube.ray.ray_cluster import essential, is_wrapped
 from kube.ray.ray_owner import essential_job, essential_service
+from kube.wrapped.watched import as_gang, watched
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import APP_WRAPPER_GANG
 from scheduling.model.volume import Fact
 
 log = structlog.get_logger()
@@ -84,6 +88,8 @@ ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
 }
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
+WRAPPED_PODS = f"{OTHER_PODS},{APP_WRAPPER}"
+UNWRAPPED_PODS = f"{OTHER_PODS},!{APP_WRAPPER}"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -101,7 +107,7 @@ class Coordinator:
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
         )
-        allowed = AllowedClasses(settings.priority_classes)
+        allowed = AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities)
         limit = WaitingLimit(settings.waiting_per_namespace)
         state = CoordinatorState(
             patience,
@@ -117,14 +123,16 @@ class Coordinator:
         self._ray_pods = self._pods(
             "raypods", event, Selection(label_selector=RAY_PODS, bare=BarePod)
         )
+        selector = UNWRAPPED_PODS if settings.app_wrappers else OTHER_PODS
         # Ended pods hold nothing: they never travel.
-        others = Selection(label_selector=OTHER_PODS, field_selector=NOT_ENDED, bare=BarePod)
+        others = Selection(label_selector=selector, field_selector=NOT_ENDED, bare=BarePod)
         self.reflectors: dict[str, Reflector[Any]] = {
             "gangs": self._gangs,
             "raypods": self._ray_pods,
             "pods": self._pods("pods", _pod_event, others),
             **self._surroundings(),
             **self._ray_owners(),
+            **(self._app_wrappers() if settings.app_wrappers else {}),
         }
         # Without these only held gangs wait, and what is out of date does no harm.
         self.admission: dict[str, Reflector[Any]] = {
@@ -169,7 +177,7 @@ class Coordinator:
                 client,
                 RAY_CLUSTERS,
                 RayCluster,
-                _sink(feed, "rayclusters", _cluster_event),
+                _sink(feed, "rayclusters", _ray_cluster_event),
                 project=essential,
             ),
             "namespaces": Reflector(
@@ -214,6 +222,19 @@ class Coordinator:
                 project=essential_service,
                 selection=lenient,
             ),
+        }
+
+    def _app_wrappers(self) -> dict[str, Reflector[Any]]:
+        """The watches of AppWrappers, as what stands in for a RayCluster, and of their pods.
+
+        Pods that ended tell how many of a Job are still to come.
+        """
+        sink = _sink(self.loop.feed, "appwrappers", _app_wrapper_event)
+        event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
+        pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
+        return {
+            "appwrappers": Reflector(self._client, APP_WRAPPERS, AppWrapper, sink, project=watched),
+            "wrappedpods": self._pods("wrappedpods", event, pods),
         }
 
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
@@ -283,11 +304,12 @@ class Coordinator:
         without a word, and a decision on what they told last would be one on stale data.
         """
         since = time.monotonic() - TRUSTED_SILENCE
+        written = (self._gangs, self._ray_pods, self.reflectors.get("wrappedpods"))
         seeing = (each for each in self.storage.values() if each.synced and not each.blind)
         return [
             each
             for each in (*self.reflectors.values(), *seeing)
-            if each in (self._gangs, self._ray_pods) or (each.last_contact or 0.0) < since
+            if each in written or (each.last_contact or 0.0) < since
         ]
 
     async def _act(self, term: Term) -> None:
@@ -403,6 +425,31 @@ def _node_event(told: WatchEvent[Node]) -> Event | None:
             return happened.NodeSeen(node)
         case Deleted(obj=node):
             return happened.NodeGone(node.metadata.name)
+        case _:
+            return None
+
+
+def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
+    """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
+    match told:
+        case Changed(obj=cluster) if is_wrapped(cluster.metadata):
+            return _cluster_event(Deleted(cluster))
+        case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_wrapped(cluster):
+            return None  # KubeRay makes no pods for a RayCluster of such a name
+        case _:
+            return _cluster_event(told)
+
+
+def _is_named_as_wrapped(cluster: RayCluster) -> bool:
+    return cluster.metadata.name.startswith(APP_WRAPPER_GANG)
+
+
+def _app_wrapper_event(told: WatchEvent[StandIn]) -> Event | None:
+    match told:
+        case Changed(obj=kept):
+            return _cluster_event(Changed(as_gang(kept)))
+        case Deleted(obj=kept):
+            return _cluster_event(Deleted(as_gang(kept)))
         case _:
             return None
 

@@ -19,6 +19,7 @@ from kube.api.client import Client
 from kube.api.errors import Conflict, NotFound
 from kube.api.resources import EVENTS
 from kube.objects import names
+from scheduling.model.holder import gang_holder
 
 Body = dict[str, Any]
 
@@ -123,7 +124,9 @@ class Recorder:
 def _regarded(event: EmitEvent) -> Regarding:
     if event.regarding is not None:
         return event.regarding
-    return Regarding(names.RAY_API_VERSION, "RayCluster", event.key.name, event.cluster_uid)
+    holder = gang_holder(event.key)
+    version = names.RAY_API_VERSION if holder.kind == "RayCluster" else names.CODEFLARE_V1BETA2
+    return Regarding(version, holder.kind, holder.name, event.cluster_uid)
 
 
 def _reference(event: EmitEvent) -> dict[str, str]:

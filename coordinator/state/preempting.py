@@ -21,6 +21,7 @@ from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.verdict import Reason
 
@@ -86,7 +87,7 @@ def _chosen(parts: Iterable[GangPart]) -> Chosen:
 def _begin(known: Known, preemptor: GangKey, chosen: Chosen, moment: Moment) -> None:
     if not chosen or any(key not in known.views for key in chosen):
         return
-    message = f"stopped for RayCluster {preemptor}{_rank(known, preemptor)}"
+    message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
     cluster = known.cache.clusters.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
     known.term.trials[preemptor] = Trial(chosen)

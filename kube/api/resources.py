@@ -21,8 +21,17 @@ LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", na
 RAY_CLUSTERS = Resource(group="ray.io", version="v1", plural="rayclusters", namespaced=True)
 RAY_JOBS = Resource(group="ray.io", version="v1", plural="rayjobs", namespaced=True)
 RAY_SERVICES = Resource(group="ray.io", version="v1", plural="rayservices", namespaced=True)
+APP_WRAPPERS = Resource(
+    group="workload.codeflare.dev", version="v1beta2", plural="appwrappers", namespaced=True
+)
+MCAD_APP_WRAPPERS = Resource(
+    group="mcad.ibm.com", version="v1beta1", plural="appwrappers", namespaced=True
+)
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
+APP_WRAPPERS = Resource(
+    group="workload.codeflare.dev", version="v1beta2", plural="appwrappers", namespaced=True
+)
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False
 )

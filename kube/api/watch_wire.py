@@ -1,6 +1,7 @@
 """Decodes lists and watch streams of the API server. Pure."""
 
 import contextlib
+import sys
 from collections.abc import Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, Union
 
@@ -55,6 +56,14 @@ class Failed(msgspec.Struct, tag_field="type", tag="ERROR"):
     """A watch event: the server gives up the watch, and says why."""
 
     object: Status
+
+
+DEEPEST = 12_000
+"""Lists and maps in one another that can be read: an API server takes 10,000. Where a definition
+keeps unknown fields, as that of AppWrapper does, a tenant can write as many, and the decoder goes
+through those too that it skips."""
+
+sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST))
 
 
 class _Envelope(msgspec.Struct):

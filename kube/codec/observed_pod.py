@@ -7,7 +7,7 @@ while our gate is on.
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ from kube.objects.core import (
     PodStatus,
     ResourceRequirements,
 )
-from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
+from kube.ray.ray_cluster import is_wrapped, owner_cluster, pod_set_of, replica_of
 from scheduling.model.amounts import PODS, Requests
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey
@@ -110,7 +110,7 @@ class ObservedPod:
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
     controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
     when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
-    that it is a pod of a DaemonSet, or the mirror of a static one.
+    that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well.
     """
 
     namespace: str
@@ -134,6 +134,7 @@ class ObservedPod:
     nominated_to: str = ""
     ends_by: float = 0.0
     is_daemon: bool = False
+    succeeded: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -223,6 +224,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         nominated_to=room_on(pod) if placed else "",
         ends_by=moment_of(pod.metadata.deletion_timestamp),
         is_daemon=_is_daemon(pod.metadata),
+        succeeded=pod.status.phase == "Succeeded",
     )
 
 
@@ -245,8 +247,14 @@ def _kind(pod: Pod) -> PodKind:
 
 
 def _holder(metadata: ObjectMeta) -> Holder:
-    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one."""
+    """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one.
+
+    Of a wrapped pod it is the AppWrapper, whatever made it.
+    """
     owner = _controller(metadata)
+    if is_wrapped(metadata):
+        wrapper = metadata.labels[names.APP_WRAPPER][:_LONGEST_NAME]
+        return Holder("AppWrapper", metadata.namespace, wrapper)
     if owner is None or owner.kind == "Node":
         return Holder("Namespace", "", metadata.namespace)
     kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
@@ -283,7 +291,7 @@ def _count_used(pod: Pod) -> Requests:
 
 
 def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
-    owner = owner_cluster(pod.metadata)
+    owner = _owner(pod.metadata)
     if owner is None:
         return None
     pinned = pinned_node(pod) or ""
@@ -291,9 +299,9 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
     shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
     return Membership(
-        gang=GangKey(pod.metadata.namespace, owner.name),
+        gang=GangKey(pod.metadata.namespace, owner.gang),
         cluster_uid=owner.uid,
-        pod_set=pod_set_of(pod.metadata.labels),
+        pod_set=owner.pod_set,
         replica=replica_of(pod.metadata.labels),
         shape=shape,
         gates=gates,
@@ -303,6 +311,24 @@ def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
         invalid=invalid,
         told=pod.metadata.annotations.get(names.TOLD, ""),
     )
+
+
+class _Owner(NamedTuple):
+    """The gang of a pod, the uid of the object that it is the gang of, and the pod set."""
+
+    gang: str
+    uid: str
+    pod_set: str
+
+
+def _owner(metadata: ObjectMeta) -> _Owner | None:
+    """Find the gang of a pod: of a RayCluster that is wrapped, the AppWrapper is the gang."""
+    labels = metadata.labels
+    if is_wrapped(metadata):
+        gang = f"{names.APP_WRAPPER_GANG}{labels[names.APP_WRAPPER]}"
+        return _Owner(gang, labels[names.APP_WRAPPER_UID], labels.get(names.POD_SET, ""))
+    owner = owner_cluster(metadata)
+    return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
 
 
 def _shape(pod: Pod, profiles: Profiles) -> Shape:

@@ -1,4 +1,4 @@
-"""The pods of a RayCluster that does not have them yet."""
+"""The pods of a RayCluster, or of an AppWrapper in its form, that does not have them yet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,8 +13,9 @@ from kube.codec.scheduler_profiles import STOCK, Profiles
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.foreseen.kuberay import head_pod, worker_pod
 from kube.objects import names
-from kube.objects.pod_templates import TemplatePod, TemplateSpec
-from kube.objects.ray import RayCluster, WorkerGroup
+from kube.objects.base import ObjectMeta
+from kube.objects.pod_templates import GroupTemplate, TemplatePod, TemplateSpec
+from kube.objects.ray import RayCluster, StandIn, WorkerGroup
 from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
 from kube.ray.pod_templates import (
     MOST_BYTES,
@@ -78,18 +79,34 @@ class _KnownOnlyThen(ValueError):  # noqa: N818 - what it says of a template
 
 def foreseen_gang(cluster: RayCluster, admission: Admission) -> Outlook:
     """Work out the pods of a RayCluster that is suspended, as they are once it is not."""
+    if isinstance(cluster, StandIn) and (cluster.refused or cluster.unforeseeable):
+        return _said_of(cluster)
     wanted = pod_sets_wanted(resumed(cluster))
     count = sum(each.count for each in wanted)
     if count > MOST_PODS:
-        return NeverAdmitted(f"workerGroupSpecs: {count} pods are too many; allowed: {MOST_PODS}")
+        where = "pod sets" if isinstance(cluster, StandIn) else "workerGroupSpecs"
+        return NeverAdmitted(f"{where}: {count} pods are too many; allowed: {MOST_PODS}")
     found = []
-    for terms, group in zip(wanted, (None, *cluster.spec.worker_group_specs), strict=True):
+    for terms, group in zip(wanted, _groups(cluster), strict=True):
         outlook = _pod_set(cluster, terms, group, admission)
         if not isinstance(outlook, ForeseenPodSet):
             return outlook
         found.append(outlook)
     pod_sets = tuple(each for each in found if each.count)
     return Foreseen(cluster.metadata.name, cluster.metadata.uid, pod_sets)
+
+
+def _said_of(wrapped: StandIn) -> NeverAdmitted | Unforeseeable:
+    """Say what stands in the way of an AppWrapper, whatever the namespace admits."""
+    if wrapped.refused:
+        return NeverAdmitted(wrapped.refused)
+    return Unforeseeable(wrapped.unforeseeable)
+
+
+def _groups(cluster: RayCluster) -> tuple[WorkerGroup | None, ...]:
+    """List what pod sets are made of; None for the head, which an AppWrapper does not have."""
+    groups = cluster.spec.worker_group_specs
+    return groups if isinstance(cluster, StandIn) else (None, *groups)
 
 
 def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[ObservedPod]:
@@ -113,7 +130,7 @@ def _pod_set(
     cluster: RayCluster, terms: PodSetTerms, group: WorkerGroup | None, admission: Admission
 ) -> ForeseenPodSet | NeverAdmitted | Unforeseeable:
     """Work out one pod set; `group` is None for the head."""
-    where = "headGroupSpec" if group is None else f"workerGroupSpecs[{terms.name}]"
+    where = _where(cluster, group)
     try:
         pod = admitted(_made(cluster, group), admission)
     except _KnownOnlyThen as why:
@@ -121,6 +138,13 @@ def _pod_set(
     except (NotAdmitted, InvalidObject, UnreadableTemplate) as why:
         return NeverAdmitted(f"{where}.template: {why}")
     return ForeseenPodSet(terms.name, terms.count, terms.hosts, pod)
+
+
+def _where(cluster: RayCluster, group: WorkerGroup | None) -> str:
+    if group is None:
+        return "headGroupSpec"
+    kind = "pod set" if isinstance(cluster, StandIn) else "workerGroupSpecs"
+    return f"{kind}[{group.group_name}]"
 
 
 def _made(cluster: RayCluster, group: WorkerGroup | None) -> TemplatePod:
@@ -132,9 +156,19 @@ def _made(cluster: RayCluster, group: WorkerGroup | None) -> TemplatePod:
         raise NotAdmitted("spec.containers: there is none; allowed: one or more")
     for fault in _known_only_then(read.template.spec):
         raise _KnownOnlyThen(fault)
+    if isinstance(cluster, StandIn):
+        return _wrapped_pod(cluster, read)
     if group is None:
         return head_pod(cluster, read, autoscaler_options(cluster.spec))
     return worker_pod(cluster, group.group_name, read)
+
+
+def _wrapped_pod(wrapped: StandIn, group: GroupTemplate) -> TemplatePod:
+    """Take a pod of an AppWrapper as it stands in its group: its labels name its gang."""
+    found = group.template
+    labels = found.metadata.labels if found.metadata else {}
+    meta = ObjectMeta(namespace=wrapped.metadata.namespace, labels=labels)
+    return TemplatePod(metadata=meta, spec=found.spec)
 
 
 def _known_only_then(spec: TemplateSpec) -> Iterator[str]:

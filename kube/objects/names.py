@@ -25,7 +25,23 @@ SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and i
 TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
+APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
+APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
+POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
+CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need
+MANAGED_BY = "muster.dev/app-wrapper"  # spec.managedBy of AppWrappers that Muster takes care of
 DEFAULT_QUEUE = "default"
+
+APP_WRAPPER_GANG = "appwrapper."  # before its name in that of its Gang; no RayCluster has a dot
+APP_WRAPPER_KIND = "AppWrapper"
+APP_WRAPPERS = "appwrappers"
+CODEFLARE_V1BETA2 = "workload.codeflare.dev/v1beta2"
+CODEFLARE_V1BETA1 = "workload.codeflare.dev/v1beta1"
+MCAD_V1BETA1 = "mcad.ibm.com/v1beta1"
+APP_WRAPPER_API_VERSIONS = (CODEFLARE_V1BETA2, CODEFLARE_V1BETA1, MCAD_V1BETA1)
+CODEFLARE_LABEL = "workload.codeflare.dev/appwrapper"  # as AppWrapper v1beta2 labels pods
+MCAD_LABEL = "appwrapper.mcad.ibm.com"  # as MCAD does
+MCAD_ITEM_LABEL = "resourceName"  # beside it, the name of the wrapped object
 
 RAY_API_VERSION = "ray.io/v1"
 RAY_NODE_TYPE = "ray.io/node-type"

@@ -21,6 +21,20 @@ _QUANTITY: Json = {
     "pattern": QUANTITY_PATTERN,
 }
 
+# A whole object of any kind, as it was written.
+EMBEDDED: Json = {
+    "type": "object",
+    "x-kubernetes-embedded-resource": True,
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+_SIMPLE: dict[Any, Json] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    msgspec.Raw: EMBEDDED,
+}
+
 EXTRA = "schema_extra"
 """The class variable of a struct that holds what its schema says beside its fields."""
 
@@ -67,7 +81,7 @@ def _plain(kind: Any) -> Json:
         return {"type": "object", "additionalProperties": structural_schema(get_args(kind)[1])}
     if issubclass(kind, msgspec.Struct):
         return _of_struct(kind)
-    return {"type": {str: "string", int: "integer", bool: "boolean"}[kind]}
+    return dict(_SIMPLE[kind])
 
 
 def _one_of(kinds: set[Any]) -> Json:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kube.objects import names
 from kube.objects.base import Labels
-from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
+from kube.objects.ray import RayCluster, RayClusterSpec, StandIn, WorkerGroup
 from kube.ray.ray_cluster import MOST_GROUPS, Answer, OptIn, opt_in
 from scheduling.queueing.membership import NO_SELECTIONS, NotAllowed, Selections, choose_queue
 
@@ -207,7 +207,7 @@ def _said(key: str, labels: Labels, annotations: Labels) -> str:
 def _pod_sets(cluster: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
     head = PodSetTerms(name=HEAD, count=1, minimum=1, hosts=1)
     workers = (_worker_set(group, cluster, minimums) for group in cluster.spec.worker_group_specs)
-    sets = (head, *workers)
+    sets = (*workers,) if isinstance(cluster, StandIn) else (head, *workers)
     if cluster.spec.suspend:
         return tuple(PodSetTerms(each.name, 0, 0, each.hosts) for each in sets)
     return sets
@@ -217,7 +217,8 @@ def _worker_set(
     group: WorkerGroup, cluster: RayCluster, minimums: Mapping[str, int]
 ) -> PodSetTerms:
     replicas = 0 if group.suspend else _desired(group)
-    usual = _least(group) if cluster.spec.enable_in_tree_autoscaling else replicas
+    elastic = cluster.spec.enable_in_tree_autoscaling or isinstance(cluster, StandIn)
+    usual = _least(group) if elastic else replicas
     # The autoscaler may take a group below what the annotation asks for, and a group may be
     # suspended: pods that KubeRay will not make must not be waited for.
     minimum = min(minimums.get(group.group_name, usual), replicas)

@@ -32,7 +32,10 @@ ANNOTATIONS = frozenset(
 WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD))
 """Keys that Muster writes itself."""
 
-KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN
+WRAPPED = frozenset((names.APP_WRAPPER, names.APP_WRAPPER_UID, names.POD_SET, names.CREATED_BY))
+"""Keys of AppWrappers, and of what is made for them."""
+
+KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED
 
 KEYS_NAMED = 3
 LONGEST_KEY = 80

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
-from kube.objects.ray import RayCluster, RayClusterSpec
+from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
 from kube.ray.known_keys import keys_of_use
 from kube.ray.pod_templates import with_templates, without_templates
 
@@ -92,6 +92,15 @@ def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
     return None
 
 
+def is_wrapped(metadata: ObjectMeta) -> bool:
+    """Say whether an AppWrapper made an object, whose gang its pods are then of.
+
+    Its uid is beside its name: a label that was copied without it means nothing.
+    """
+    labels = metadata.labels
+    return bool(labels.get(names.APP_WRAPPER) and labels.get(names.APP_WRAPPER_UID))
+
+
 def pod_set_of(labels: Labels) -> str:
     """Name the pod set of a pod; KubeRay lets no template override this label."""
     return labels.get(names.RAY_GROUP, "")
@@ -162,6 +171,8 @@ def says_the_same(one: RayCluster, other: RayCluster) -> bool:
 
 def _read_of(cluster: RayCluster) -> tuple[object, ...]:
     meta = replace(cluster.metadata, resource_version="")
+    if isinstance(cluster, StandIn):
+        return (replace(cluster, metadata=meta),)
     created = refused_pods(cluster), makes_invalid_pods(cluster)
     return meta, cluster.spec, created, was_provisioned(cluster)
 

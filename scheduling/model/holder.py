@@ -1,9 +1,12 @@
-"""A holder of room: a Ray cluster, another controller, or a namespace; and its share."""
+"""A holder of room: a gang, another controller, or a namespace; and its share."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduling.model.gang import GangKey
+
+APP_WRAPPER_GANG = "appwrapper."
+"""Begins the names of gangs of AppWrappers; no RayCluster that KubeRay takes has such a name."""
 
 
 class Holder(NamedTuple):
@@ -19,9 +22,11 @@ class Holder(NamedTuple):
         return f"{self.kind} {place}"
 
 
-def ray_cluster(key: GangKey) -> Holder:
-    """Return the holder that a gang is."""
-    return Holder("RayCluster", key.namespace, key.name)
+def gang_holder(key: GangKey) -> Holder:
+    """Return the RayCluster or AppWrapper whose pods a gang is."""
+    wrapper = key.name.removeprefix(APP_WRAPPER_GANG)
+    kind = "RayCluster" if wrapper == key.name else "AppWrapper"
+    return Holder(kind, key.namespace, wrapper)
 
 
 @dataclass(frozen=True, slots=True)

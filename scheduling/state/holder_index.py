@@ -14,7 +14,7 @@ import numpy as np
 
 from scheduling.model.amounts import LIMIT, Amounts, Mask, exact_sum
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import Held, Holder, Share, ray_cluster
+from scheduling.model.holder import Held, Holder, Share, gang_holder
 from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -161,7 +161,7 @@ class Holders:
 
     def assume(self, gang: GangKey, placement: Placement) -> None:
         """Count what this cycle gives to a gang."""
-        self._assumed.append((ray_cluster(gang), placement))
+        self._assumed.append((gang_holder(gang), placement))
 
     def of(self, resource: str, mask: Mask, columns: NodeSnapshot, most: int) -> Held:
         """Return the holders of the most of a resource on some nodes, ties broken by name."""

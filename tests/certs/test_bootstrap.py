@@ -34,7 +34,7 @@ from kube.api.errors import Forbidden, Invalid, KubeError, NotFound
 Json = dict[str, Any]
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-TARGET = Target("muster-system", "muster-webhook", "muster-webhook-tls", "muster-webhook")
+TARGET = Target("muster-system", "muster-webhook", "muster-webhook-tls", ("muster-webhook",))
 WITH_CALLER = dataclasses.replace(TARGET.wanted, client="caller")
 
 
@@ -56,6 +56,7 @@ class Cluster:
         self.configuration: Json | None = {
             "webhooks": [_webhook("other", "other"), _webhook("pods.muster.dev", "muster-webhook")]
         }
+        self.validating: Json | None = {"webhooks": [_webhook("v.muster.dev", "muster-webhook")]}
         self.writes: list[str] = []
         self.forbidden = False
         self.before_create: Callable[[], None] = lambda: None
@@ -71,6 +72,9 @@ class Cluster:
         application.router.add_get(f"{secrets}/muster-webhook-tls", self._get)
         application.router.add_get(configuration, self._get_configuration)
         application.router.add_patch(configuration, self._patch)
+        validating = configuration.replace("mutating", "validating")
+        application.router.add_get(validating, self._get_validating)
+        application.router.add_patch(validating, self._patch_validating)
         return application
 
     def bundle(self, index: int) -> str | None:
@@ -99,6 +103,14 @@ class Cluster:
     async def _get_configuration(self, _: web.Request) -> web.Response:
         found = self.configuration
         return web.json_response(found) if found else _status(404, "NotFound")
+
+    async def _get_validating(self, _: web.Request) -> web.Response:
+        return web.json_response(self.validating)
+
+    async def _patch_validating(self, request: web.Request) -> web.Response:
+        self.validating = jsonpatch.apply_patch(self.validating, await request.read())
+        self.writes.append("validating")
+        return web.json_response(self.validating)
 
     async def _patch(self, request: web.Request) -> web.Response:
         self.before_patch()
@@ -138,6 +150,18 @@ async def test_only_our_webhook_gets_the_authority(cluster: Cluster, client: Cli
     await bootstrap(client, TARGET, NOW)
     assert cluster.bundle(0) is None
     assert base64.b64decode(cluster.bundle(1) or "") == cluster.content("ca.crt")
+
+
+async def test_all_configurations_that_are_named_get_the_authority(
+    cluster: Cluster, client: Client
+) -> None:
+    target = dataclasses.replace(TARGET, validating=("muster-webhook",))
+    done = await bootstrap(client, target, NOW)
+    assert cluster.validating is not None
+    (webhook,) = cluster.validating["webhooks"]
+    assert webhook["clientConfig"]["caBundle"] == cluster.bundle(1)
+    assert "caBundle of webhook v.muster.dev set" in done
+    assert cluster.writes == ["secret", "configuration", "validating"]
 
 
 async def test_a_second_run_writes_nothing(cluster: Cluster, client: Client) -> None:
@@ -202,7 +226,7 @@ async def test_a_secret_that_cannot_be_used_is_named_and_kept(
 
 async def test_a_secret_for_another_service_is_named(cluster: Cluster, client: Client) -> None:
     await bootstrap(client, TARGET, NOW)
-    other = Target("muster-system", "other", "muster-webhook-tls", "muster-webhook")
+    other = Target("muster-system", "other", "muster-webhook-tls", ("muster-webhook",))
     with pytest.raises(BootstrapError, match="is not for other"):
         await bootstrap(client, other, NOW)
 

@@ -8,7 +8,7 @@ from testbed.muster import NAMESPACE
 from tests.controlplane.rayclusters import Json
 
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:"
-PROGRAMS = ("muster-coordinator", "muster-webhook")
+PROGRAMS = ("muster-coordinator", "muster-webhook", "muster-wrapper")
 
 
 class Audit:

@@ -32,6 +32,8 @@ PLENTY = "512Gi"
 _GROUPS = {
     "Pod": "/api/v1",
     "Service": "/api/v1",
+    "ConfigMap": "/api/v1",
+    "Secret": "/api/v1",
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
@@ -41,6 +43,7 @@ _GROUPS = {
     "RayJob": "/apis/ray.io/v1",
     "RayService": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
+    "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 
 _QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
@@ -158,6 +161,10 @@ class Plot:
         until it is collected. While its RayCluster is there the webhook holds it.
         """
         self._call("DELETE", f"{self._path('RayCluster', cluster)}?propagationPolicy=Foreground")
+
+    def delete_all_whole(self) -> None:
+        """Delete all RayClusters so; a RayJob may delete its own at the same time."""
+        self._call("DELETE", f"{self._path('RayCluster')}?propagationPolicy=Foreground")
 
     def patch(self, kind: str, name: str, change: Json) -> Json:
         """Merge a change into an object."""

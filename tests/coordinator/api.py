@@ -37,6 +37,9 @@ PLURALS = {
     "RayCluster": "rayclusters",
     "RayJob": "rayjobs",
     "RayService": "rayservices",
+    "AppWrapper": "appwrappers",
+    "ConfigMap": "configmaps",
+    "Job": "jobs",
     "Gang": "gangs",
     "GangQueue": "gangqueues",
     "Event": "events",
@@ -50,7 +53,9 @@ PLURALS = {
     "VolumeAttachment": "volumeattachments",
 }
 WATCHED = tuple(
-    plural for plural in PLURALS.values() if plural not in ("events", "poddisruptionbudgets")
+    plural
+    for plural in PLURALS.values()
+    if plural not in ("events", "poddisruptionbudgets", "configmaps", "jobs")
 )
 OURS = ("gangs", "gangqueues")
 _PATH = re.compile(

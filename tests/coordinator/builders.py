@@ -131,6 +131,7 @@ def pod_of(
     }
     head = pod_set == names.RAY_HEAD_GROUP
     labels = {
+        **pod_template.get("metadata", {}).get("labels", {}),
         names.RAY_CLUSTER: meta["name"],
         names.RAY_GROUP: pod_set,
         names.RAY_NODE_TYPE: "head" if head else "worker",

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from kube.foreseen.admission import Admission
-from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook
+from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook, foreseen_gang
 from kube.objects import names
 from kube.objects.pod_templates import TemplatePod
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, StandIn
 from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
 from kube.ray.ray_cluster import resumed
 from tests.coordinator.api import Api, Key
@@ -23,7 +23,9 @@ from tests.coordinator.builders import TEAM, Json, gang_of, pod_of
 def foresee_in(api: Api) -> Any:
     """Foresee the pods that the toy KubeRay makes."""
 
-    def foresee(cluster: RayCluster, _: Admission) -> Outlook:
+    def foresee(cluster: RayCluster, admission: Admission) -> Outlook:
+        if isinstance(cluster, StandIn):
+            return foreseen_gang(cluster, admission)
         meta = cluster.metadata
         made = _version(api, meta.uid, meta.generation)
         pod_sets = tuple(_pod_sets(made, pod_sets_wanted(resumed(cluster))))

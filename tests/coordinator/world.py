@@ -28,7 +28,7 @@ from coordinator.messages.events import (
 )
 from coordinator.shell.app import (
     _admission_event,
-    _cluster_event,
+    _app_wrapper_event,
     _device_class_event,
     _fact_event,
     _gang_event,
@@ -37,6 +37,7 @@ from coordinator.shell.app import (
     _pod_event,
     _priority_event,
     _queue_event,
+    _ray_cluster_event,
     _ray_owner_event,
 )
 from coordinator.shell.executor import Executor
@@ -57,13 +58,16 @@ from kube.objects import names
 from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
 from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.app_wrapper import AppWrapper
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
+from kube.wrapped.watched import watched
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
+from tests.coordinator import app_wrappers
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
 from tests.coordinator.builders import TEAM, pod_of
 from tests.coordinator.held import foresee_in
@@ -87,7 +91,8 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "resourcequotas": (ResourceQuota, partial(_admission_event, kind=ResourceQuota)),
     "runtimeclasses": (RuntimeClass, partial(_admission_event, kind=RuntimeClass)),
     "gangqueues": (queue_objects.GangQueue, _queue_event),
-    "rayclusters": (ray_objects.RayCluster, _cluster_event),
+    "rayclusters": (ray_objects.RayCluster, _ray_cluster_event),
+    "appwrappers": (AppWrapper, _app_wrapper_event),
     "rayjobs": (ray_objects.RayJob, _ray_owner_event),
     "rayservices": (ray_objects.RayService, _ray_owner_event),
     "gangs": (gang_objects.Gang, _gang_event),
@@ -95,7 +100,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
 
-def event_of(change: Change, reduce: Reduce) -> Event:
+def event_of(change: Change, reduce: Reduce) -> Event | None:
     """What the reflector of a resource makes of a change."""
     kind, translate = _READERS[change.key.plural]
     content = change.new or change.old or {}
@@ -104,12 +109,15 @@ def event_of(change: Change, reduce: Reduce) -> Event:
         **_PROJECTED,
         "pods": reduce,
         "rayclusters": essential,
+        "appwrappers": watched,
         "rayjobs": essential_job,
         "rayservices": essential_service,
     }
-    obj = projected.get(change.key.plural, lambda found: found)(obj)
+    whole, obj = obj, projected.get(change.key.plural, lambda found: found)(obj)
+    if change.key.plural == "appwrappers":
+        assert obj.metadata.name == whole.metadata.name  # a reflector finds it again by its name
     told = Changed(obj) if change.new is not None else Deleted(obj)
-    return cast(Event, translate(told))
+    return cast(Event | None, translate(told))
 
 
 class Replica:
@@ -175,7 +183,8 @@ class Replica:
         """Be told the next changes of one resource."""
         queue = self.watch.queues[plural]
         changes = [queue.popleft() for _ in range(min(most, len(queue)))]
-        self.handle([event_of(change, self._reduce) for change in changes])
+        events = (event_of(change, self._reduce) for change in changes)
+        self.handle([event for event in events if event is not None])
 
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
@@ -269,17 +278,19 @@ class World:
         profiles: Profiles = STOCK,
         allowed: Mapping[str, Collection[str]] | None = None,
         guard: Guard = Guard.NONE,
+        adding: Collection[str] = (),
     ) -> None:
         self.api = Api()
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
         self.webhook = True  # whether new pods are gated
+        self.wrapper = True  # whether objects of AppWrappers are created and deleted
         self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
         for obj in start:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
-        classes = AllowedClasses(allowed or {})
+        classes = AllowedClasses(allowed or {}, adding)
         self.replicas = [Replica(self.api, reduce, classes, guard) for _ in range(replicas)]
         self.elect(0)
 
@@ -351,7 +362,8 @@ class World:
     # ---- everybody's work
 
     def controllers(self) -> None:
-        for step in (self.collect_garbage, self.kuberay, self.schedule, self.kubelets):
+        steps = (self.collect_garbage, self.wrap, self.kuberay, self.schedule, self.kubelets)
+        for step in steps:
             step()
 
     def settle(self, *, seconds: float = 0.0) -> None:
@@ -461,8 +473,16 @@ class World:
         pod["metadata"]["generateName"] = f"{cluster['metadata']['name']}-{pod_set['groupName']}-"
         self.api.create(self._reviewed(cluster, pod))
 
+    def wrap(self) -> None:
+        """What the program `wrapper` does, and the controllers of what it creates."""
+        if self.wrapper:
+            app_wrappers.reconcile(self.api)
+        app_wrappers.make_pods(self.api, self._reviewed)
+
     def _reviewed(self, cluster: Json, pod: Json) -> Json:
         """What the webhook does."""
+        if app_wrappers.is_wrapped(pod):
+            return app_wrappers.gated(self.api, pod) if self.webhook else pod
         meta = cluster["metadata"]
         namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
         answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
@@ -530,11 +550,11 @@ class World:
 
     def kubelets(self) -> None:
         for pod in list(self.api.all("pods")):
-            if not _node(pod) or names.RAY_CLUSTER not in _labels(pod):
+            if not _node(pod) or not _labels(pod).keys() & {names.RAY_CLUSTER, names.APP_WRAPPER}:
                 continue
             if "deletionTimestamp" in pod["metadata"]:
                 self.api.remove(key_of(pod))
-            else:
+            elif pod["status"].get("phase") != "Succeeded":
                 self._condition(pod, "Ready", "True", "", "")
 
     def _condition(self, pod: Json, kind: str, status: str, reason: str, message: str) -> None:
@@ -549,11 +569,13 @@ class World:
 
     def collect_garbage(self) -> None:
         """What is owned goes with its owner; pods of a node go with the node."""
-        owners = [*self.api.all("rayjobs"), *self.api.all("rayservices")]
-        for cluster in list(self.api.all("rayclusters")):
-            if _owner(cluster) not in ("", *(obj["metadata"]["uid"] for obj in owners)):
-                self.api.delete(key_of(cluster))
-        uids = {obj["metadata"]["uid"] for obj in self.api.all("rayclusters")}
+        kinds = ("appwrappers", "rayjobs", "rayservices", "jobs", "rayclusters")
+        owners = {obj["metadata"]["uid"] for kind in kinds for obj in self.api.all(kind)}
+        for kind in (*kinds, "configmaps"):
+            for obj in list(self.api.all(kind)):
+                if _owner(obj) not in ("", *owners):
+                    self.api.delete(key_of(obj))
+        uids = {obj["metadata"]["uid"] for kind in kinds for obj in self.api.all(kind)}
         nodes = {obj["metadata"]["name"] for obj in self.api.all("nodes")}
         for obj in [*self.api.all("gangs"), *self.api.all("pods")]:
             if _owner(obj) and _owner(obj) not in uids:

@@ -63,8 +63,7 @@ def keep_all(plot: Plot, finalizers: list[str] | None) -> None:
 
 def clear(plot: Plot) -> None:
     """Delete the Ray clusters and the queue, which goes with what holds its quota."""
-    for each in plot.all("RayCluster"):
-        plot.delete_whole(each["metadata"]["name"])
+    plot.delete_all_whole()
     plot.wait_no_pods()
     plot.delete_queue("team")
     plot.wait_no_queue("team")

@@ -204,7 +204,8 @@ def test_certs_fills_these_very_objects_and_looks_again() -> None:
     assert container_of("certs")["args"] == ["certs", into_the_cluster.name, "--every", "60"]
     assert default["namespace"] == names.DEFAULT_NAMESPACE
     assert one("Service", str(default["service"]))
-    assert one("MutatingWebhookConfiguration", str(default["configuration"]))
+    assert default["configurations"] == ("muster-webhook",)
+    assert one("MutatingWebhookConfiguration", "muster-webhook")
     (volume,) = pod_of("webhook")["volumes"]
     assert volume["secret"]["secretName"] == default["secret"]
 

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 import coordinator.metrics
 import extender.metrics
 import webhook.metrics
+import wrapper.metrics
 from extender.memory.in_flight import InFlightPods
 from extender.serve import _watch_gauges
 from extender.unscheduled_pods import UnscheduledPods
@@ -25,6 +26,7 @@ def registries() -> Iterator[CollectorRegistry]:
     assert coordinator.metrics.LEADER
     yield REGISTRY
     yield webhook.metrics.Metrics().registry
+    yield wrapper.metrics.Metrics().registry
     found = extender.metrics.Metrics()
     in_flight_pods, unscheduled = InFlightPods(settle=0.0, keep=30.0, limit=1), UnscheduledPods()
     watches = Watches(cast(Client, None), in_flight_pods, unscheduled, silence=90.0)

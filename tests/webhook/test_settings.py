@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kube.objects.names import MANAGED_BY
 from runtime.program import SettingsError, load_settings
 from webhook.settings import PREFIX, Settings
 
@@ -53,3 +54,15 @@ def test_what_kubernetes_puts_beside_a_service_does_no_harm(
     monkeypatch.setenv("MUSTER_WEBHOOK_SERVICE_HOST", "10.96.0.12")
     monkeypatch.setenv("MUSTER_WEBHOOK_SERVICE_PORT", "443")
     assert load_settings(Settings, PREFIX).listen_port == 9443
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [("None", set()), ("Named", {MANAGED_BY}), ("All", {MANAGED_BY, ""})],
+)
+def test_which_appwrappers_are_musters(
+    monkeypatch: pytest.MonkeyPatch, value: str, taken: set[str]
+) -> None:
+    assert load_settings(Settings, PREFIX).app_wrappers == "None"
+    monkeypatch.setenv("MUSTER_WEBHOOK_APP_WRAPPERS", value)
+    assert load_settings(Settings, PREFIX).managed_by == taken

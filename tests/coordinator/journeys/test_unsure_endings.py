@@ -371,7 +371,8 @@ def test_a_gang_goes_on_where_the_news_of_the_other_comes_with_the_answer_to_the
     leader.todo.remove(write)
     answer = leader.carried_out(write, Outcome.DONE)
     news = leader.watch.queues["rayclusters"]
-    leader.handle([*answer, *(event_of(each, leader._reduce) for each in news)])
+    heard = (event_of(each, leader._reduce) for each in news)
+    leader.handle([*answer, *(event for event in heard if event is not None)])
     news.clear()
     world.settle(seconds=60)
     assert (evicted(world), names_of(world.pods("v"))) == ([], before)

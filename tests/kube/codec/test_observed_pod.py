@@ -17,7 +17,7 @@ from kube.objects.core import Affinity, BarePod, NodeAffinity, Pod, PodSpec, Sch
 from kube.objects.names import GATE
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import Holder, ray_cluster
+from scheduling.model.holder import Holder, gang_holder
 from scheduling.model.pod import PodShape
 from scheduling.state.pod_index import PodKind, Presence
 
@@ -154,7 +154,7 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
         (
             {"kind": "RayCluster", "name": "train", "controller": True},
             {},
-            ray_cluster(GangKey("team", "train")),
+            gang_holder(GangKey("team", "train")),
         ),
         (
             {"kind": "K" * 300, "name": "n" * 300, "controller": True},

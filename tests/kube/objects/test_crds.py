@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kube.codec.placement import placement_to_status
 from kube.objects import crds, names
+from kube.objects.app_wrapper_crds import codeflare_crd, mcad_crd
 from kube.objects.crds import crd_yaml, gang_crd, gang_queue_crd
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector
@@ -22,8 +23,9 @@ from scheduling.model.placement import Assignment, Placement
 from scheduling.model.quantity import MAX_TEXT, BadQuantity, request_amount
 
 Json = dict[str, Any]
-DIRECTORY = Path(__file__).parents[3] / "manifests" / "crds"
+MANIFESTS = Path(__file__).parents[3] / "manifests"
 CRDS = [gang_crd(), gang_queue_crd()]
+WRAPPERS = [codeflare_crd(), mcad_crd()]
 
 
 def schema_of(crd: Json) -> Json:
@@ -55,21 +57,23 @@ def levels(schema: Json) -> Iterator[Json]:
 
 
 def test_files_are_what_the_models_say() -> None:
-    written = {path.name: path.read_text(encoding="utf-8") for path in DIRECTORY.glob("*.yaml")}
-    assert written == crd_yaml(), "run `make crds`"
+    assert files_below(MANIFESTS, "**/crds*/*.yaml") == crd_yaml(), "run `make crds`"
 
 
 def test_the_command_writes_the_files(tmp_path: Path) -> None:
     assert crds.main([str(tmp_path)]) == 0
-    assert {
-        path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()
-    } == crd_yaml()
+    assert files_below(tmp_path, "**/*.yaml") == crd_yaml()
+
+
+def files_below(directory: Path, pattern: str) -> dict[str, str]:
+    found = directory.glob(pattern)
+    return {str(path.relative_to(directory)): path.read_text(encoding="utf-8") for path in found}
 
 
 @pytest.mark.parametrize("text", crd_yaml().values())
 def test_files_are_plain_yaml(text: str) -> None:
     found = yaml.safe_load(text)
-    assert found in CRDS
+    assert found in (*CRDS, *WRAPPERS)
     assert not re.search(r"[&*]id\d", text)
 
 
@@ -250,3 +254,49 @@ def test_quantities(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "-1", "1x", "Gi", "1 Gi", "one", "1e", "1\n"])
 def test_no_quantities(text: str) -> None:
     assert not re.search(QUANTITY_PATTERN.replace("$", r"\Z"), text)
+
+
+# ---- AppWrapper
+
+
+@pytest.mark.parametrize("crd", WRAPPERS)
+def test_all_versions_of_appwrapper_have_one_schema_and_its_status_a_path(crd: Json) -> None:
+    versions = crd["spec"]["versions"]
+    assert all(each["schema"] == versions[0]["schema"] for each in versions)
+    assert all(each["subresources"] == {"status": {}} and each["served"] for each in versions)
+    assert [each["storage"] for each in versions].count(True) == 1
+
+
+def test_versions_of_appwrapper_are_those_that_are_read() -> None:
+    served = [
+        f"{crd['spec']['group']}/{version['name']}"
+        for crd in WRAPPERS
+        for version in crd["spec"]["versions"]
+    ]
+    assert tuple(served) == names.APP_WRAPPER_API_VERSIONS
+    assert [version["storage"] for version in WRAPPERS[0]["spec"]["versions"]] == [True, False]
+
+
+def test_wrapped_objects_are_kept_whole_and_nothing_gets_a_default() -> None:
+    schema = schema_of(codeflare_crd())
+    for path in (
+        "spec.components[].template",
+        "spec.resources.GenericItems[].generictemplate",
+    ):
+        found = below(schema, path)
+        assert found["x-kubernetes-embedded-resource"] is True
+        assert found["x-kubernetes-preserve-unknown-fields"] is True
+    assert not [level for level in levels(schema) if "default" in level]
+    assert below(schema, "status")["x-kubernetes-preserve-unknown-fields"] is True
+    assert "x-kubernetes-preserve-unknown-fields" not in below(schema, "spec")
+
+
+def test_rules_of_appwrapper_name_fields_that_exist() -> None:
+    found = [
+        (level, rule["rule"])
+        for level in levels(schema_of(mcad_crd()))
+        for rule in level.get("x-kubernetes-validations", ())
+    ]
+    assert len(found) == 3
+    for level, rule in found:
+        assert {*re.findall(r"self\.([a-zA-Z]+)\b(?!\()", rule)} <= {*level["properties"]}

@@ -1,0 +1,1 @@
+"""Reads AppWrappers of either generation, and words their status. Pure."""

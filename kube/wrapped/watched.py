@@ -1,0 +1,92 @@
+"""Reduces an AppWrapper that is watched to what its gang is decided by."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kube.objects import names
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.base import Labels, ObjectMeta
+from kube.objects.ray import RayClusterSpec, StandIn
+from kube.ray.held_start import HELD
+from kube.ray.ray_cluster import essential
+from kube.wrapped.items import Wrapped, read
+from kube.wrapped.stand_in import gang_name, stand_in
+
+LONGEST_TEXT = 600
+"""Characters of what is kept of a message."""
+
+NOT_REVIEWED = (
+    f"metadata.annotations[{names.CREATED_BY}]: absent, so that its user's rights are not known; "
+    "create the AppWrapper anew"
+)
+
+RUNNING = "Running"
+"""The phase of an AppWrapper of which all objects are created."""
+
+OURS = (None, "", names.MANAGED_BY)
+"""Values of managedBy with which an AppWrapper is Muster's to take care of."""
+
+
+def watched(wrapper: AppWrapper) -> StandIn:
+    """Return what is kept of an AppWrapper, under its own name: a watch finds it again by that."""
+    wrapped = read(wrapper)
+    found, status, asked = stand_in(wrapper, wrapped), wrapper.status, wrapped.spec
+    reduced = essential(found)
+    assert isinstance(reduced, StandIn)
+    others = None if asked.managed_by in OURS else asked.managed_by
+    reviewed = names.CREATED_BY in wrapper.metadata.annotations
+    return replace(
+        reduced,
+        metadata=replace(_metadata(reduced.metadata), name=wrapper.metadata.name),
+        spec=_with_known_pods(replace(reduced.spec, managed_by=others), wrapped, status.phase),
+        refused=found.refused if reviewed else NOT_REVIEWED,
+        api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
+        phase=status.phase,
+        said=status.message[:LONGEST_TEXT],
+        stopped_by_user=asked.suspend is True,
+        edited=wrapper.metadata.generation,
+        priority=asked.priority or 0,
+        priority_slope=asked.priority_slope or 0.0,
+        completions=dict(_completions(wrapped)),
+    )
+
+
+def as_gang(kept: StandIn) -> StandIn:
+    """Return what stands in for the RayCluster of its gang, under the name of the gang."""
+    return replace(kept, metadata=replace(kept.metadata, name=gang_name(kept.metadata.name)))
+
+
+def _metadata(meta: ObjectMeta) -> ObjectMeta:
+    """Have it opted in and held whatever it says: an AppWrapper that is Muster's is a gang.
+
+    Nothing that owns it is its RayJob.
+    """
+    held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
+    labels: Labels = {**meta.labels, names.OPT_IN: "true"}
+    return replace(
+        meta, labels=labels, annotations={**meta.annotations, **held}, owner_references=()
+    )
+
+
+def _completions(wrapped: Wrapped) -> Iterator[tuple[str, int]]:
+    """Say of pod sets how many pods are made in all, where those that succeed are not replaced."""
+    for item in wrapped.items:
+        for pod_set in item.pod_sets:
+            if pod_set.completions is not None:
+                yield pod_set.name, pod_set.completions
+
+
+def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayClusterSpec:
+    """Expect no pods that cannot be labelled once they may exist: none of them is seen as such.
+
+    Until their objects are created room is kept for them as for others.
+    """
+    unseen = {set_.name for item in wrapped.items for set_ in item.pod_sets if set_.path is None}
+    if not unseen or phase != RUNNING:
+        return spec
+    groups = (
+        replace(each, replicas=0, min_replicas=0) if each.group_name in unseen else each
+        for each in spec.worker_group_specs
+    )
+    return replace(spec, worker_group_specs=tuple(groups))

@@ -1,0 +1,494 @@
+"""AppWrappers at the API server: what is stored of them, who may wrap what, and whose pods wait.
+
+One cluster for all of it, with the webhook and without a coordinator: nothing is dispatched here.
+"""
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.api.reviewed import HEARD, reviewed_since
+from kube.objects import names
+from kube.objects.user import read_user
+from testbed.cluster import Cluster
+from testbed.errors import TestbedError
+from testbed.muster import APP_WRAPPER, ROOT, Muster, start_muster, with_app_wrappers
+from testbed.options import Options
+from testbed.waiting import wait_until
+
+Json = dict[str, Any]
+
+TENANT, POOR = "tenant", "poor"
+NUMBERS = itertools.count(1)
+BETA2, BETA1 = names.CODEFLARE_V1BETA2, names.CODEFLARE_V1BETA1
+MCAD = names.MCAD_V1BETA1
+
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
+    """A cluster in which the webhook takes care of AppWrappers."""
+    users: Mapping[str, tuple[str, ...]] = {TENANT: ("team",), POOR: ()}
+    mcad = tuple((APP_WRAPPER / "crds-mcad").glob("*.yaml"))
+    options = Options(kwok=False, scheduler=False, users=users, crds=mcad)
+    directory = tmp_path_factory.mktemp("edge") / "root"
+    with Cluster.start(directory, with_app_wrappers(options)) as cluster:
+        yield start_muster(cluster, coordinators=0, app_wrappers="All")
+
+
+class Place:
+    """A namespace in which the tenant may edit, and the poor user may write AppWrappers alone."""
+
+    def __init__(self, muster: Muster, name: str) -> None:
+        self.cluster = muster.cluster
+        self.name = name
+        self.cluster.create_namespace(name)
+        self._bind(TENANT, "admin")
+        for role in ("view", "edit"):
+            self._bind(POOR, f"muster-app-wrapper-{role}")
+        # The role is filled in by a controller.
+        wait_until(lambda: self._may(TENANT), "the tenant to have its rights")
+
+    def _bind(self, user: str, role: str) -> None:
+        name = f"{user}-{role}"
+        self.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--user={user}")
+
+    def _may(self, user: str) -> bool:
+        asked = ("auth", "can-i", "create", "appwrappers.workload.codeflare.dev", f"--as={user}")
+        try:
+            return self.kubectl(*asked).strip() == "yes"
+        except TestbedError:
+            return False
+
+    def kubectl(self, *args: str, body: Json | None = None) -> str:
+        text = None if body is None else json.dumps(body)
+        return self.cluster.kubectl("-n", self.name, *args, input=text)
+
+    def send(self, user: str, body: Json, verb: str = "create") -> str:
+        """Have a user write an object."""
+        own = str(self.cluster.user_kubeconfig(user))
+        return self.kubectl("--kubeconfig", own, verb, "-f", "-", body=body)
+
+    def refused(self, user: str, body: Json, verb: str = "create") -> str:
+        """Return the words with which an object is refused."""
+        with pytest.raises(TestbedError) as caught:
+            self.send(user, body, verb)
+        return str(caught.value)
+
+    def get(self, name: str, api_version: str = BETA2) -> Json:
+        group, _, version = api_version.partition("/")
+        path = f"/apis/{group}/{version}/namespaces/{self.name}/appwrappers/{name}"
+        return self.cluster.api.get(path)
+
+    def put(self, body: Json, *subresource: str) -> Json:
+        path = f"/apis/{body['apiVersion']}/namespaces/{self.name}/appwrappers"
+        whole = "/".join((path, body["metadata"]["name"], *subresource))
+        with self.cluster.api.session() as session:
+            return session.call("PUT", whole, json.dumps(body).encode())
+
+    def pods(self) -> list[Json]:
+        found: list[Json] = self.cluster.api.get(f"/api/v1/namespaces/{self.name}/pods")["items"]
+        return found
+
+
+@pytest.fixture
+def place(muster: Muster) -> Place:
+    return Place(muster, f"edge-{next(NUMBERS)}")
+
+
+def wrapper(*templates: Json, name: str = "aw", **spec: Any) -> Json:
+    components = [{"template": each} for each in templates]
+    return {
+        "apiVersion": BETA2,
+        "kind": "AppWrapper",
+        "metadata": {"name": name},
+        "spec": {"components": components, **spec},
+    }
+
+
+def config_map(name: str = "settings", **metadata: Any) -> Json:
+    found = {"name": name, **metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": found, "data": {"a": "b"}}
+
+
+def deployment(replicas: int = 1, **labels: str) -> Json:
+    chosen = {"app": "web", **labels}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": chosen}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+# ---- what is stored
+
+OBJECT = {**deployment(2), "odd": {"kept": [1, {"two": None}]}}
+ALL_OF_BETA1: Json = {
+    "priority": 7,
+    "priorityslope": 0.5,
+    "service": {"spec": {"ports": [{"port": 80}], "odd": True}},
+    "selector": {
+        "matchLabels": {"a": "b"},
+        "matchExpressions": [{"key": "c", "operator": "In", "values": ["d"]}],
+    },
+    "schedulingSpec": {
+        "nodeSelector": {"zone": "a"},
+        "minAvailable": 2,
+        "requeuing": {
+            "initialTimeInSeconds": 1,
+            "timeInSeconds": 300,
+            "maxTimeInSeconds": 900,
+            "growthType": "exponential",
+            "numRequeuings": 1,
+            "maxNumRequeuings": 5,
+        },
+        "dispatchDuration": {"expected": 10, "limit": 20, "overrun": True},
+    },
+    "resources": {
+        "Items": [],
+        "GenericItems": [
+            {
+                "replicas": 1,
+                "minavailable": 1,
+                "allocated": 0,
+                "priority": 3,
+                "priorityslope": 0.25,
+                "completionstatus": "Complete",
+                "custompodresources": [
+                    {
+                        "replicas": 2,
+                        "requests": {"cpu": 1, "memory": "1Gi"},
+                        "limits": {"cpu": "1500m"},
+                    }
+                ],
+                "generictemplate": OBJECT,
+            }
+        ],
+    },
+}
+ALL_OF_BETA2: Json = {
+    "suspend": True,
+    "managedBy": names.MANAGED_BY,
+    "components": [
+        {
+            "annotations": {"a": "b"},
+            "podSets": [
+                {"replicas": 2, "path": "template.spec.template", "annotations": {"c": "d"}}
+            ],
+            "podSetInfos": [
+                {
+                    "annotations": {"e": "f"},
+                    "labels": {"g": "h"},
+                    "nodeSelector": {"i": "j"},
+                    "tolerations": [
+                        {
+                            "key": "k",
+                            "operator": "Equal",
+                            "value": "l",
+                            "effect": "NoExecute",
+                            "tolerationSeconds": 5,
+                        }
+                    ],
+                    "schedulingGates": [{"name": "example.com/gate"}],
+                }
+            ],
+            "template": OBJECT,
+        }
+    ],
+}
+AT = "2026-01-02T03:04:05Z"
+MICRO = "2026-01-02T03:04:05.678901Z"
+ALL_OF_STATUS_1: Json = {
+    "pending": 1,
+    "running": 2,
+    "Succeeded": 3,
+    "failed": 4,
+    "template": 5,
+    "canrun": True,
+    "isdispatched": True,
+    "state": "Pending",
+    "message": "m",
+    "systempriority": 1.5,
+    "queuejobstate": "HeadOfLine",
+    "controllerfirsttimestamp": MICRO,
+    "controllerfirstdispatchtimestamp": MICRO,
+    "filterignore": True,
+    "sender": "s",
+    "local": True,
+    # One type twice, as MCAD writes them.
+    "conditions": [
+        {
+            "type": "Queueing",
+            "status": "True",
+            "reason": "AwaitingHeadOfLine",
+            "message": "m",
+            "lastUpdateMicroTime": MICRO,
+            "lastTransitionMicroTime": MICRO,
+        },
+        {"type": "Queueing", "status": "True"},
+    ],
+    "pendingpodconditions": [
+        {"podname": "p", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+    ],
+    "totalcpu": 6,
+    "totalmemory": 7,
+    "totalgpu": 8,
+    "requeueingTimeInSeconds": 9,
+    "numberOfRequeueings": 10,
+    "laterField": {"kept": True},
+}
+ALL_OF_STATUS_2: Json = {
+    "phase": "Resuming",
+    "resettingCount": 1,
+    "conditions": [
+        {
+            "type": "QuotaReserved",
+            "status": "True",
+            "reason": "r",
+            "message": "m",
+            "lastTransitionTime": AT,
+            "observedGeneration": 1,
+        }
+    ],
+    "componentStatus": [
+        {
+            "name": "web",
+            "kind": "Deployment",
+            "apiVersion": "apps/v1",
+            "podSets": [{"replicas": 2, "path": "template.spec.template"}],
+            "conditions": [{"type": "ResourcesDeployed", "status": "True", "reason": "r"}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "other", "spec", "status"),
+    [
+        (BETA1, BETA2, ALL_OF_BETA1, ALL_OF_STATUS_1),
+        (BETA2, BETA1, ALL_OF_BETA2, ALL_OF_STATUS_2),
+        (MCAD, MCAD, ALL_OF_BETA1, ALL_OF_STATUS_1),
+    ],
+    ids=["v1beta1", "v1beta2", "mcad"],
+)
+def test_nothing_is_lost_on_the_way_through_the_other_version(
+    place: Place, written: str, other: str, spec: Json, status: Json
+) -> None:
+    body = {
+        "apiVersion": written,
+        "kind": "AppWrapper",
+        "metadata": {"name": "aw"},
+        # Others' AppWrappers are let through, whatever is in them.
+        "spec": {**spec, "managedBy": "example.com/other"},
+    }
+    place.kubectl("create", "--validate=strict", "-f", "-", body=body)
+    place.put({**place.get("aw", written), "status": status}, "status")
+    there = place.get("aw", other)
+    assert there["apiVersion"] == other
+    there["metadata"]["labels"] = {"changed": "yes"}
+    place.put({**place.put(there), "status": there["status"]}, "status")
+
+    found = place.get("aw", written)
+    assert (found["spec"], found["status"]) == (body["spec"], status)
+    assert found["metadata"]["labels"] == {"changed": "yes"}
+
+
+def test_the_schema_refuses_what_no_generation_has(place: Place) -> None:
+    neither = wrapper(config_map()) | {"spec": {"suspend": True}}
+    assert "exactly one of components (v1beta2) and resources" in place.refused(TENANT, neither)
+    early = wrapper() | {"spec": {"resources": {"Items": [{"template": {}}]}}}
+    assert "Items is of MCAD before 1.33" in place.refused(TENANT, early)
+    misspelt = wrapper(config_map(), suspended=True)
+    with pytest.raises(TestbedError, match=r'unknown field "spec\.suspended"'):
+        place.kubectl("create", "--validate=strict", "-f", "-", body=misspelt)
+
+
+def test_definitions_of_others_are_not_replaced(muster: Muster) -> None:
+    """As docs/operating.md has it: created, not applied."""
+    with pytest.raises(TestbedError, match="AlreadyExists"):
+        muster.cluster.kubectl("create", "-f", str(APP_WRAPPER / "crds"))
+
+
+def test_the_api_server_takes_the_whole_component(muster: Muster, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    parts = {"resources": ["../manifests/base"], "components": ["../manifests/app-wrapper"]}
+    (overlay / "kustomization.yaml").write_text(json.dumps(parts))
+    # The rights and configurations of the fixture were applied by another manager.
+    taking = ("apply", "--server-side", "--force-conflicts", "--dry-run=server")
+    said = muster.cluster.kubectl(*taking, "-k", str(overlay))
+    assert "validatingwebhookconfiguration.admissionregistration.k8s.io/muster-app-wrapper" in said
+
+
+# ---- who created it, and what that user may wrap
+
+
+def creator(place: Place, name: str = "aw") -> str | None:
+    """The user that an AppWrapper names."""
+    note = place.get(name)["metadata"].get("annotations", {}).get(names.CREATED_BY)
+    user = None if note is None else read_user(note)
+    return None if user is None else user.username
+
+
+def test_the_creator_is_written_over_what_was_forged_and_stays(place: Place) -> None:
+    body = wrapper(config_map(), deployment())
+    forged = {names.CREATED_BY: '{"username":"system:admin","groups":["system:masters"]}'}
+    body["metadata"]["annotations"] = forged
+    place.send(TENANT, body)
+    assert creator(place) == TENANT
+    user = read_user(place.get("aw")["metadata"]["annotations"][names.CREATED_BY])
+    assert user is not None
+    assert "team" in user.groups
+
+    assert "stays as it was" in place.refused(TENANT, body, "replace")
+    del body["metadata"]["annotations"]
+    place.send(TENANT, body, "replace")
+    assert creator(place) == TENANT
+
+
+def test_what_is_anothers_keeps_no_note_and_cannot_become_musters(place: Place) -> None:
+    body = wrapper(config_map(), managedBy="example.com/other")
+    body["metadata"]["annotations"] = {names.CREATED_BY: '{"username":"system:admin"}'}
+    place.send(POOR, body)
+    assert creator(place) is None
+    body["spec"]["managedBy"] = names.MANAGED_BY
+    del body["metadata"]["annotations"]
+    assert "managedBy" in place.refused(TENANT, body, "replace")
+
+
+def test_a_user_wraps_only_what_the_user_may_create(place: Place) -> None:
+    said = place.refused(POOR, wrapper(config_map(), deployment()))
+    assert f'user "{POOR}" cannot wrap this' in said
+    assert "create configmaps in namespace" in said
+    assert "spec.components[1] (Deployment web) needs the right to create deployments.apps" in said
+
+    own = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    grant = {**own, "metadata": {"name": "mine"}, "roleRef": role, "subjects": []}
+    said = place.refused(TENANT, wrapper(grant))
+    assert "bind clusterroles.rbac.authorization.k8s.io cluster-admin" in said
+
+
+def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
+    cluster_role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "a"},
+    }
+    unknown = {"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}}
+    secret: Json = {"apiVersion": "v1", "kind": "Secret"}
+    secret["metadata"] = {"name": "token", "namespace": "kube-system"}
+    said = place.refused(TENANT, wrapper(config_map(), cluster_role, secret))
+    assert "spec.components[1] (ClusterRole a): template.kind" in said
+    assert "a kind whose objects are in a namespace" in said
+    assert "spec.components[2] (Secret token): template.metadata.namespace" in said
+    marked: dict[str, Any] = {names.OPT_IN: "true"}
+    placed = deployment(**marked)
+    placed["spec"]["template"]["spec"]["nodeName"] = "n"
+    said = place.refused(TENANT, wrapper(placed))
+    assert "nodeName" in said
+    assert names.OPT_IN in said
+    said = place.refused(TENANT, wrapper(config_map(), unknown))
+    assert "spec.components[1] (Unheard a)" in said
+    assert "Unheard of example.com/v1" in said
+
+
+def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:
+    place.send(TENANT, wrapper(config_map()))
+    place.send(POOR, wrapper(config_map(), suspend=True), "apply")
+    said = place.refused(POOR, wrapper(config_map(), deployment()), "apply")
+    assert "create deployments.apps" in said
+    assert "create configmaps" not in said
+    place.send(TENANT, wrapper(config_map(), deployment()), "apply")
+
+    place.put({**place.get("aw"), "status": {"phase": "Running"}}, "status")
+    said = place.refused(TENANT, wrapper(deployment()), "apply")
+    assert "while the wrapped objects exist" in said
+
+
+def test_without_the_webhook_appwrappers_wait_and_nothing_else(
+    place: Place, muster: Muster
+) -> None:
+    place.send(TENANT, wrapper(config_map(), name="before"))
+    muster.webhook.stop()
+    try:
+        # Labels and finalizers may change, so that it can be deleted; the note and the items not.
+        place.kubectl("label", "aw", "before", "a=b")
+        for changed in (f"{names.CREATED_BY}=x", f"{names.CREATED_BY}-"):
+            with pytest.raises(TestbedError, match=r"(note|judge)\.muster\.dev"):
+                place.kubectl("annotate", "--overwrite", "aw", "before", changed)
+        edited = wrapper(config_map("other"), name="before")
+        assert "judge.muster.dev" in place.refused(TENANT, edited, "apply")
+        place.kubectl("delete", "aw", "before", "--cascade=foreground")
+        assert "note.muster.dev" in place.refused(TENANT, wrapper(config_map()))
+        place.send(TENANT, config_map())
+    finally:
+        muster.webhook.restart()
+        muster.wait_ready()
+    place.send(TENANT, wrapper(config_map("other")))
+
+
+# ---- whose pods wait
+
+
+def gated(pod: Json) -> bool:
+    gates = pod["spec"].get("schedulingGates", ())
+    return [gate["name"] for gate in gates] == [names.GATE]
+
+
+async def since(cluster: Cluster) -> datetime | None:
+    access = await load_access(str(cluster.kubeconfig), setting="--kubeconfig")
+    async with Client(access) as client:
+        return await reviewed_since(client)
+
+
+async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
+    place: Place, muster: Muster
+) -> None:
+    """The last test of the module: it takes the rules away."""
+    place.send(TENANT, wrapper(config_map()))
+    uid = place.get("aw")["metadata"]["uid"]
+    ours = {names.APP_WRAPPER: "aw", names.APP_WRAPPER_UID: uid}
+    place.send(TENANT, deployment(2, **ours))
+    wait_until(lambda: len(place.pods()) == 2, "both pods")
+    assert all(gated(pod) for pod in place.pods())
+    for labels in ({**ours, names.APP_WRAPPER_UID: "other"}, {names.APP_WRAPPER: "Not_a-name"}):
+        pod = deployment(**labels)["spec"]["template"]
+        pod |= {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"]["name"] = f"plain-{len(labels)}"
+        place.send(TENANT, pod)
+    assert sorted(gated(pod) for pod in place.pods()) == [False, False, True, True]
+    before = await since(muster.cluster)
+    assert before is not None
+    assert before < datetime.now(UTC) + HEARD + timedelta(seconds=1)
+
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        muster.cluster.kubectl("delete", kind, "muster-app-wrapper")
+    assert await since(muster.cluster) is None
+
+    def a_plain_pod() -> bool:
+        place.kubectl("delete", "pod", "asked", "--ignore-not-found", "--grace-period=0", "--force")
+        pod = deployment(**ours)["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"]["name"] = "asked"
+        place.send(TENANT, pod)
+        return not any(gated(each) for each in place.pods() if each["metadata"]["name"] == "asked")
+
+    wait_until(a_plain_pod, "the API server to have heard that the rules are gone")
+    place.kubectl("scale", "deployment", "web", "--replicas=4")
+    wait_until(lambda: len(place.pods()) == 7, "two more pods")
+    of_web = [pod for pod in place.pods() if pod["metadata"]["name"].startswith("web-")]
+    assert sorted(gated(pod) for pod in of_web) == [False, False, True, True]

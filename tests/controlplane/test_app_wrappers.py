@@ -1,0 +1,278 @@
+"""AppWrappers on the real control plane, with all programs: nothing exists until all of it fits.
+
+First comes what the documents of KubeRay and of MCAD show, on a node as large as theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kube.api.reviewed import HEARD, NAME
+from kube.objects import names
+from kube.wrapped.mcad_states import NO_ROOM
+from testbed.cluster import Cluster
+from testbed.muster import Muster, start_muster, with_app_wrappers
+from testbed.nodes import NodeSpec, copies
+from testbed.options import Options
+from testbed.recorder import Recorder
+from testbed.waiting import wait_until
+from tests.controlplane.audit import Audit
+from tests.controlplane.plot import Plot, label
+from tests.controlplane.rayclusters import (
+    Json,
+    cluster_spec,
+    group,
+    head,
+    on_nodes,
+    pod,
+    ray_cluster,
+    requests,
+)
+
+RULES = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
+WRAPPER = "AppWrapper"
+FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
+
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
+    """A cluster with all programs, each with the rights that the manifests give it."""
+    directory = tmp_path_factory.mktemp("app-wrappers")
+    audit = Audit(directory)
+    options = with_app_wrappers(Options(apiserver_args=audit.apiserver_args))
+    with Cluster.start(directory / "root", options) as cluster:
+        muster = start_muster(cluster, settings={"APP_WRAPPERS": "true"}, app_wrappers="All")
+        muster.start_wrapper()
+        made = datetime.fromisoformat(cluster.api.get(RULES)["metadata"]["creationTimestamp"])
+        wait_until(lambda: datetime.now(UTC) > made + HEARD, "the rules to be trusted")
+        yield muster
+        assert audit.forbidden() == []
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def recorder(muster: Muster) -> Iterator[Recorder]:
+    with Recorder(muster.cluster) as recorder:
+        yield recorder
+
+
+# ---- AppWrappers
+
+
+def create(plot: Plot, wrapper: Json) -> None:
+    """Create an AppWrapper as a user does, its pods held to the plot's nodes."""
+    body = json.dumps(on_nodes(wrapper, plot.selector))
+    plot.cluster.kubectl("-n", plot.name, "create", "-f", "-", input=body)
+
+
+def mcad_wrapper(name: str, *items: Json) -> Json:
+    """One of MCAD's generation."""
+    return {
+        "apiVersion": names.CODEFLARE_V1BETA1,
+        "kind": WRAPPER,
+        "metadata": {"name": name},
+        "spec": {"resources": {"GenericItems": list(items)}},
+    }
+
+
+def item(template: Json, *sizes: Json) -> Json:
+    """An object and the sizes that its user declares, a pod each."""
+    declared = [{"replicas": 1, **each} for each in sizes]
+    return {"replicas": 1, "generictemplate": template, "custompodresources": declared}
+
+
+def wrapper(name: str, *templates: Json) -> Json:
+    """One of CodeFlare's generation."""
+    return {
+        "apiVersion": names.CODEFLARE_V1BETA2,
+        "kind": WRAPPER,
+        "metadata": {"name": name},
+        "spec": {"components": [{"template": each} for each in templates]},
+    }
+
+
+def config_map(name: str) -> Json:
+    metadata = {"name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+
+
+def secret(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {}}
+
+
+def job(name: str, pods: int, completions: int) -> Json:
+    container = {"name": "main", "image": "none", "resources": requests()}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"parallelism": pods, "completions": completions, "template": template},
+    }
+
+
+def status(plot: Plot, name: str) -> Json:
+    return dict(plot.get(WRAPPER, name).get("status") or {})
+
+
+def wait_phase(plot: Plot, name: str, phase: str) -> Json:
+    def reached() -> Json:
+        found = status(plot, name)
+        return found if found.get("phase") == phase else {}
+
+    return plot.wait(reached, f"AppWrapper {name} to be {phase}")
+
+
+def wait_said(plot: Plot, name: str, part: str) -> Json:
+    def said() -> Json:
+        found = status(plot, name)
+        return found if part in found.get("message", "") else {}
+
+    return plot.wait(said, f"AppWrapper {name} to say {part!r}")
+
+
+def exist(plot: Plot, *objects: tuple[str, str]) -> list[str]:
+    """Those of some objects of the plot that exist."""
+    there = {kind: {each["metadata"]["name"] for each in plot.all(kind)} for kind, _ in objects}
+    return [name for kind, name in objects if name in there[kind]]
+
+
+# ---- what is promised
+
+
+def autoscaled(name: str) -> Json:
+    """The AppWrapper of both documents: a Ray cluster that scales itself, and what goes with it.
+
+    As there, the side-car of the head is not among the sizes that are declared.
+    """
+    mounted = [{"name": "code", "configMap": {"name": f"{name}-code"}}]
+    spec = cluster_spec(
+        group("small-group", 1, least=1, most=1, resources=requests("2", "2G")),
+        head_group=head(requests("1", "2G"), volumes=mounted),
+        enableInTreeAutoscaling=True,
+    )
+    cluster = {**ray_cluster(name), "spec": spec}
+    sizes = (requests("1", "2G"), requests("2", "2G"))
+    parts = (config_map(f"{name}-code"), secret(f"{name}-token"))
+    return mcad_wrapper(name, *map(item, parts), item(cluster, *sizes))
+
+
+def parts_of(name: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("ConfigMap", f"{name}-code"),
+        ("Secret", f"{name}-token"),
+        ("RayCluster", name),
+        ("Gang", f"{names.APP_WRAPPER_GANG}{name}"),
+    )
+
+
+def wait_condition(plot: Plot, name: str, state: str, kind: str) -> Json:
+    """Wait until MCAD's state and its last condition are these; returns that condition."""
+
+    def told() -> Json:
+        found = status(plot, name)
+        last = found["conditions"][-1] if found.get("conditions") else {}
+        return last if (found.get("state"), last.get("type")) == (state, kind) else {}
+
+    return plot.wait(told, f"AppWrapper {name} to be {state}, {kind}")
+
+
+def test_the_second_ray_cluster_has_no_pod_until_the_first_is_deleted(
+    plot: Plot, recorder: Recorder
+) -> None:
+    plot.add_node(8, memory="8118372Ki")
+    system = pod("system")
+    system["spec"]["containers"][0]["resources"] = requests("2550m", "290Mi")
+    plot.create(system)
+    create(plot, autoscaled(FIRST))
+    plot.wait_ready(FIRST, 2)
+    wait_condition(plot, FIRST, "Running", "Running")
+    kinds = [each["type"] for each in status(plot, FIRST)["conditions"]]
+    assert kinds[:3] == ["Init", "Queueing", "HeadOfLine"]
+    assert kinds[-2:] == ["Dispatched", "Running"]
+    assert sum(cpu(each) for each in plot.all("Pod") if "nodeName" in each["spec"]) == 6050
+
+    create(plot, autoscaled(SECOND))
+    backoff = wait_condition(plot, SECOND, "Pending", "Backoff")
+    assert (backoff["reason"], backoff["message"]) == ("AppWrapperNotRunnable.", NO_ROOM)
+    wait_said(plot, SECOND, "on one node, the gang 4.3Gi in all")
+    assert [each for each in recorder.events if SECOND in (each.cluster, each.name)] == []
+    *parts, gang = parts_of(SECOND)
+    assert exist(plot, *parts, gang) == [gang[1]]
+    assert exist(plot, *parts_of(FIRST)) == [each for _, each in parts_of(FIRST)]
+
+    plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", FIRST)
+    plot.wait_ready(SECOND, 2)
+    wait_condition(plot, SECOND, "Running", "Running")
+    plot.wait(lambda: not exist(plot, *parts_of(FIRST)), "all of the first to be gone")
+    assert {label(each, names.RAY_CLUSTER) for each in plot.all("Pod")} == {"", SECOND}
+    gangs = {(plot.name, each): 2 for each in (FIRST, SECOND)}
+    assert recorder.partial_gangs(gangs) == []
+    assert recorder.overlaps(list(gangs)) == []
+
+
+def cpu(found: Json) -> int:
+    """Thousandths of a CPU that the containers of a pod ask for together."""
+    asked = (each["resources"]["requests"]["cpu"] for each in found["spec"]["containers"])
+    return sum(int(each[:-1]) if each.endswith("m") else 1000 * int(each) for each in asked)
+
+
+def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
+    plot: Plot, recorder: Recorder
+) -> None:
+    plot.add_nodes(*copies(NodeSpec("gpu", cpus=32, memory="512Gi", gpus=8), 10))
+    gpu = requests(**{"nvidia.com/gpu": "1"})
+    workers = group("workers", 100, most=100, resources=gpu)
+    create(plot, wrapper("large", config_map("settings"), ray_cluster("large", workers)))
+    found = wait_said(plot, "large", "needs 100 nvidia.com/gpu in all")
+    assert "the nodes that could run it have 80 in all" in found["message"]
+    assert found["phase"] == "Suspended"
+    assert found.get("transitionCount", 0) == 0  # counted before anything is created
+    assert exist(plot, ("ConfigMap", "settings"), ("RayCluster", "large")) == []
+    assert [each for each in recorder.events if each.namespace == plot.name] == []
+
+
+def test_a_job_completes_and_its_app_wrapper_succeeds(plot: Plot, recorder: Recorder) -> None:
+    plot.add_node(2)
+    create(plot, wrapper("work", config_map("settings"), job("work", 2, 4)))
+    found = wait_phase(plot, "work", "Succeeded")
+    assert plot.get("Job", "work")["status"]["succeeded"] == 4
+    kinds: dict[str, Any] = {each["type"]: each["status"] for each in found["conditions"]}
+    assert kinds["ResourcesDeployed"] == "True"
+    seen = [each for each in recorder.events if each.namespace == plot.name]
+    assert {each.gates for each in seen if each.type == "ADDED"} == {(names.GATE,)}
+    assert {each.pinned_node for each in seen if each.node} == {plot.node("node")}
+
+    plot.delete(WRAPPER, "work")
+    left = (("Job", "work"), ("ConfigMap", "settings"), ("Gang", f"{names.APP_WRAPPER_GANG}work"))
+    plot.wait(lambda: not exist(plot, *left), "all of it to be gone")
+
+
+def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
+    plot: Plot, muster: Muster
+) -> None:
+    plot.add_node(2)
+    maps = [config_map(f"settings-{number:03}") for number in range(200)]
+    create(plot, wrapper("long", *maps, job("long", 2, 2)))
+    wait_phase(plot, "long", "Resuming")
+    killed = (*muster.wrappers, *muster.coordinators)
+    for each in killed:
+        each.kill()
+    assert exist(plot, ("Job", "long")) == []
+    assert status(plot, "long")["phase"] == "Resuming"
+    for each in killed:
+        each.restart()
+    found = wait_phase(plot, "long", "Succeeded")
+    assert found["transitionCount"] == 3
+    made = [
+        each
+        for each in plot.all("ConfigMap")
+        if names.APP_WRAPPER in each["metadata"].get("labels", {})
+    ]
+    assert len(made) == len(maps)

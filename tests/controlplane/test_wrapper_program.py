@@ -1,0 +1,179 @@
+"""The wrapper on a real API server: it creates and deletes what the Gang says, and nothing else.
+
+Gangs are written by hand here, as the coordinator would.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kube.api.reviewed import HEARD, NAME
+from kube.objects import names
+from testbed.cluster import Cluster
+from testbed.muster import Muster, start_muster, with_app_wrappers
+from testbed.options import Options
+from testbed.waiting import wait_until
+
+Json = dict[str, Any]
+
+TENANT = "tenant"
+WRAPPERS = f"/apis/{names.CODEFLARE_V1BETA2}"
+GANGS = f"/apis/{names.API_VERSION}"
+RULES = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
+
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
+    """A cluster with the webhook and two replicas of the wrapper."""
+    options = Options(kwok=False, scheduler=False, users={TENANT: ("team",)})
+    directory = tmp_path_factory.mktemp("wrappers") / "root"
+    with Cluster.start(directory, with_app_wrappers(options)) as cluster:
+        muster = start_muster(cluster, coordinators=0, app_wrappers="All")
+        for _ in range(2):
+            muster.start_wrapper()
+        made = datetime.fromisoformat(cluster.api.get(RULES)["metadata"]["creationTimestamp"])
+        wait_until(lambda: datetime.now(UTC) > made + HEARD, "the rules to be trusted")
+        yield muster
+
+
+class Place:
+    """A namespace in which the tenant may do what an editor may."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        cluster.create_namespace(name)
+        self.kubectl("create", "rolebinding", "edits", "--clusterrole=edit", f"--user={TENANT}")
+
+    def kubectl(self, *args: str, body: Json | None = None) -> str:
+        text = None if body is None else json.dumps(body)
+        return self.cluster.kubectl("-n", self.name, *args, input=text)
+
+    def create(self, wrapper: Json) -> None:
+        """Have the tenant create an AppWrapper."""
+        own = str(self.cluster.user_kubeconfig(TENANT))
+        self.kubectl("--kubeconfig", own, "create", "-f", "-", body=wrapper)
+
+    def status(self, name: str) -> Json:
+        found = self.cluster.api.get(f"{WRAPPERS}/namespaces/{self.name}/appwrappers/{name}")
+        return dict(found.get("status") or {})
+
+    def wait_phase(self, name: str, phase: str) -> None:
+        def reached() -> bool:
+            return self.status(name).get("phase") == phase
+
+        wait_until(reached, f"{name} to be {phase}", seen=lambda: self.status(name))
+
+    def gang(self, name: str, held: str, *, placed: bool) -> None:
+        """Write the Gang of an AppWrapper as the coordinator does."""
+        path = f"{WRAPPERS}/namespaces/{self.name}/appwrappers/{name}"
+        uid = self.cluster.api.get(path)["metadata"]["uid"]
+        gang = f"{names.APP_WRAPPER_GANG}{name}"
+        owner = {
+            "apiVersion": names.CODEFLARE_V1BETA2,
+            "kind": names.APP_WRAPPER_KIND,
+            "name": name,
+            "uid": uid,
+        }
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": "Gang",
+            "metadata": {"name": gang, "ownerReferences": [owner]},
+            "spec": {"rayClusterUid": uid},
+        }
+        self.kubectl("apply", "-f", "-", body=body)
+        placement = {"epoch": 1, "podSets": []} if placed else None
+        status = {"status": {"held": {"phase": held}, "placement": placement, "reason": "Told"}}
+        patch = ("patch", "gang", gang, "--subresource=status", "--type=merge")
+        self.kubectl(*patch, "-p", json.dumps(status))
+
+    def listed(self, kind: str) -> list[Json]:
+        found = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
+        return [each for each in found if names.APP_WRAPPER in each["metadata"].get("labels", {})]
+
+
+def wrapper(name: str, *templates: Json) -> Json:
+    return {
+        "apiVersion": names.CODEFLARE_V1BETA2,
+        "kind": names.APP_WRAPPER_KIND,
+        "metadata": {"name": name},
+        "spec": {"components": [{"template": each} for each in templates]},
+    }
+
+
+def config_map(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def deployment(replicas: int) -> Json:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    labels = {"app": "web"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_items_come_with_the_placement_and_go_with_it(muster: Muster) -> None:
+    place = Place(muster.cluster, "comes-and-goes")
+    place.create(wrapper("aw", config_map("settings"), deployment(2)))
+    place.wait_phase("aw", "Suspended")
+    place.gang("aw", "Waiting", placed=False)
+    assert place.listed("configmaps,deployments,pods") == []
+
+    place.gang("aw", "Waiting", placed=True)
+    place.wait_phase("aw", "Running")
+    wait_until(lambda: len(place.listed("pods")) == 2, "both pods")
+    for pod in place.listed("pods"):
+        assert pod["spec"]["schedulingGates"] == [{"name": names.GATE}]
+
+    place.gang("aw", "Suspending", placed=False)
+    place.wait_phase("aw", "Suspended")
+    assert place.listed("configmaps,deployments,replicasets,pods") == []
+
+    place.gang("aw", "Waiting", placed=True)
+    place.wait_phase("aw", "Running")
+    place.kubectl("delete", f"{names.APP_WRAPPERS}.workload.codeflare.dev", "aw", "--wait=false")
+    left = "configmaps,deployments,replicasets,pods"
+    wait_until(lambda: place.listed(left) == [], "all to be gone with the AppWrapper")
+
+
+def test_what_the_creator_may_not_do_any_more_is_taken_back(muster: Muster) -> None:
+    place = Place(muster.cluster, "rights-lost")
+    place.create(wrapper("aw", config_map("settings"), deployment(1)))
+    place.wait_phase("aw", "Suspended")
+    place.kubectl("delete", "rolebinding", "edits")
+    config_maps = ("create", "role", "some", "--verb=create", "--resource=configmaps")
+    place.kubectl(*config_maps)
+    place.kubectl("create", "rolebinding", "some", "--role=some", f"--user={TENANT}")
+    place.gang("aw", "Waiting", placed=True)
+    place.wait_phase("aw", "Failed")
+    said = f"user {TENANT}, the creator, may not create deployments.apps"
+    assert said in place.status("aw")["message"]
+    wait_until(lambda: place.listed("configmaps,deployments") == [], "the ConfigMap to be gone")
+
+
+def test_a_leader_that_is_killed_while_it_creates_is_followed_by_the_other(muster: Muster) -> None:
+    place = Place(muster.cluster, "killed")
+    many = [config_map(f"settings-{number:03}") for number in range(300)]
+    place.create(wrapper("aw", *many))
+    place.wait_phase("aw", "Suspended")
+    place.gang("aw", "Waiting", placed=True)
+    place.wait_phase("aw", "Resuming")
+    leads = muster.cluster.api.get(
+        "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases/muster-wrapper"
+    )["spec"]["holderIdentity"]
+    (leader,) = (each for each in muster.wrappers if each.name == leads)
+    leader.kill()
+    assert place.status("aw")["phase"] == "Resuming"
+    place.wait_phase("aw", "Running")
+    assert len(place.listed("configmaps")) == 300

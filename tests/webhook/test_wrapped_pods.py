@@ -1,0 +1,224 @@
+"""Pods of wrapped objects are gated where the AppWrapper that their labels name is Muster's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
+
+from kube.api.client import Client
+from kube.api.credentials import open_access
+from kube.objects.names import APP_WRAPPER, APP_WRAPPER_UID, CREATED_BY, GATE
+from tests.webhook import apiserver
+from tests.webhook.samples import (
+    CLUSTER,
+    NOTHING,
+    OURS,
+    Json,
+    gates_after,
+    labelled,
+    pod_of,
+    recorded,
+    worker,
+)
+from tests.webhook.test_cache import Holds
+from webhook.cache import WRAPPERS, Cache, Found, Marked, Reader, Unknown
+from webhook.metrics import Metrics
+from webhook.review import (
+    ALLOW,
+    GONE,
+    AppWrapperKey,
+    Ask,
+    Decision,
+    Gone,
+    Key,
+    Marks,
+    Review,
+    answer,
+    decide,
+    read_review,
+)
+
+KEY = AppWrapperKey("demo", "aw", "w-1")
+NOTED = Marks({}, {CREATED_BY: ""})
+LABELS = {APP_WRAPPER: "aw", APP_WRAPPER_UID: "w-1"}
+
+
+class Known:
+    """What is known of one AppWrapper, and of the RayCluster of the samples."""
+
+    def __init__(self, wrapper: Marks | Gone | None, cluster: Marks | Gone | None = GONE) -> None:
+        self._known = {KEY: wrapper, CLUSTER: cluster}
+
+    def find(self, key: Key) -> Marks | Gone | None:
+        other = None if isinstance(key, AppWrapperKey) else NOTHING
+        return self._known.get(key, other)
+
+
+def pod(name: str = "plain", **labels: str) -> Json:
+    """Return the review of a pod with the labels that Muster puts into templates."""
+    review = recorded(name)
+    pod_of(review)["metadata"].setdefault("labels", {}).update({**LABELS, **labels})
+    return review
+
+
+def decided(review: Json, lookup: Known) -> Decision:
+    read = read_review(orjson.dumps(review))
+    assert isinstance(read, Review)
+    return decide(read, lookup)
+
+
+def gates(review: Json, lookup: Known) -> list[str]:
+    read = read_review(orjson.dumps(review))
+    assert isinstance(read, Review)
+    decision = decide(read, lookup)
+    assert not isinstance(decision, Ask)
+    return gates_after(review, orjson.loads(answer(read, decision)))
+
+
+def test_a_pod_of_any_kind_is_gated_by_its_labels() -> None:
+    assert gates(pod(), Known(NOTED)) == [GATE]
+
+
+def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first() -> None:
+    for cluster in (labelled(), NOTHING, GONE):
+        assert gates(pod("worker"), Known(NOTED, cluster)) == [GATE]
+    gated = pod("worker")
+    pod_of(gated)["spec"]["schedulingGates"] = [OURS]
+    assert decided(gated, Known(NOTED, labelled())) is ALLOW
+
+
+@pytest.mark.parametrize("wrapper", [GONE, NOTHING], ids=["gone", "of another controller"])
+def test_without_an_appwrapper_of_musters_the_owner_decides(wrapper: Marks | Gone) -> None:
+    assert decided(pod(), Known(wrapper)) is ALLOW
+    assert gates(pod("worker"), Known(wrapper, labelled())) == [GATE]
+    assert decided(pod("worker"), Known(wrapper, NOTHING)) is ALLOW
+
+
+def test_an_appwrapper_that_is_not_known_is_asked_for_before_the_owner() -> None:
+    assert decided(pod("worker"), Known(None, None)) == Ask(KEY)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {APP_WRAPPER_UID: ""},
+        {APP_WRAPPER: ""},
+        {APP_WRAPPER: "Not_a.Name"},
+        {APP_WRAPPER: "../secrets"},
+        {APP_WRAPPER: "a" * 300},
+    ],
+)
+def test_labels_that_name_no_appwrapper_are_no_labels(labels: dict[str, str]) -> None:
+    assert decided(pod(**labels), Known(None)) is ALLOW
+
+
+def test_a_pod_with_a_node_is_left_alone() -> None:
+    placed = pod()
+    pod_of(placed)["spec"]["nodeName"] = "n"
+    assert decided(placed, Known(NOTED)) is ALLOW
+    assert decided(worker(nodeName="n"), Known(NOTED, labelled())) is ALLOW
+
+
+# ---- from memory
+
+
+def held(uid: str, **metadata: Any) -> Holds:
+    marked = msgspec.convert({"metadata": {"uid": uid, **metadata}}, Marked)
+    return Holds({("demo", "aw"): marked})
+
+
+def cache(*wrappers: Holds) -> Cache:
+    return Cache(Holds(), Holds(), Metrics(), clock=lambda: 0.0, wrappers=wrappers)
+
+
+def test_an_appwrapper_is_found_in_either_group_by_its_uid() -> None:
+    ours = held("w-1", annotations={CREATED_BY: "x" * 30_000})
+    assert cache(held("other"), ours).find(KEY) == NOTED
+    assert cache(ours, Holds()).find(KEY) == NOTED
+    assert cache(held("other"), held("later")).find(KEY) is None
+    assert cache(held("w-1"), Holds()).find(KEY) == NOTHING
+
+
+def test_without_the_setting_there_is_no_appwrapper() -> None:
+    assert cache().find(KEY) is GONE
+
+
+def test_the_caches_of_appwrappers_must_be_complete_too() -> None:
+    unsynced = Holds(synced=False)
+    assert not cache(held("w-1"), unsynced).synced
+    assert cache(held("w-1"), Holds()).synced
+
+
+# ---- from the API server
+
+
+class Server:
+    """Answers for AppWrappers of each group."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, apiserver.Reply] = {
+            each.group: apiserver.unknown_path for each in WRAPPERS
+        }
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        for each in WRAPPERS:
+            application.router.add_get(each.path("demo", "aw"), self._reply)
+        return application
+
+    async def _reply(self, request: web.Request) -> web.StreamResponse:
+        return await self.replies[request.path.split("/")[2]](request)
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+async def reader(server: Server, aiohttp_server: AiohttpServer) -> AsyncIterator[Reader]:
+    running = await aiohttp_server(server.application())
+    async with Client(open_access(str(running.make_url("")))) as client:
+        reader = Reader(client, 20.0, limit=8, metrics=Metrics())
+        yield reader
+        await reader.close()
+
+
+async def found_by(reader: Reader) -> Found:
+    async with asyncio.timeout(60):
+        return await reader.read(KEY)
+
+
+def there(uid: str = "w-1") -> apiserver.Reply:
+    async def reply(_: web.Request) -> web.StreamResponse:
+        metadata = {"name": "aw", "uid": uid, "annotations": {CREATED_BY: "{}"}}
+        return web.json_response({"metadata": metadata})
+
+    return reply
+
+
+@pytest.mark.parametrize("group", [each.group for each in WRAPPERS])
+async def test_an_appwrapper_is_read_from_the_group_that_has_it(
+    server: Server, reader: Reader, group: str
+) -> None:
+    server.replies[group] = there()
+    assert await found_by(reader) == NOTED
+
+
+async def test_one_that_is_in_no_group_is_gone(server: Server, reader: Reader) -> None:
+    assert await found_by(reader) is GONE
+    server.replies = dict.fromkeys(server.replies, there("later"))
+    assert await found_by(reader) is GONE
+
+
+async def test_what_cannot_be_read_is_unknown(server: Server, reader: Reader) -> None:
+    server.replies[WRAPPERS[0].group] = apiserver.status(403, "Forbidden")
+    server.replies[WRAPPERS[1].group] = there("later")
+    assert isinstance(await found_by(reader), Unknown)

@@ -1,0 +1,364 @@
+"""What becomes of an AppWrapper from its creation to its end, in simulated time."""
+
+import copy
+
+import pytest
+
+from kube.objects import names
+from tests.wrapper.fake_api import over_quota, refused
+from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
+
+
+def running(wrapper: dict[str, object]) -> World:
+    world = with_wrapper(wrapper)
+    world.place()
+    world.settle(2)
+    assert world.phase == "Running"
+    world.gang("Resumed", placed=True)
+    world.pods_become("Running")
+    world.settle(2)
+    return world
+
+
+def test_nothing_is_created_until_the_gang_has_its_place() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.gang("Waiting", placed=False, reason="InsufficientResources", message="0 of 1 fit")
+    world.settle(60)
+    assert world.api.created == []
+    assert world.phase == "Suspended"
+    assert (world.status["reason"], world.status["message"]) == (
+        "InsufficientResources",
+        "0 of 1 fit",
+    )
+    world.place()
+    world.settle(2)
+    assert world.api.created == [("configmaps", "settings"), ("jobs", "work")]
+    assert world.api.phases == ["Suspended", "Resuming", "Running"]
+
+
+def test_why_it_waits_is_told_at_once_the_first_time_and_later_with_the_others() -> None:
+    world = with_wrapper(mcad(job()))
+    world.settle(1)
+    assert (world.phase, world.status.get("reason", "")) == ("Suspended", "")
+    world.gang("Waiting", placed=False, reason="InsufficientResources", message="0 of 1 fit")
+    world.settle(1)
+    assert world.status["message"] == "0 of 1 fit"
+    assert (world.status["state"], world.status["queuejobstate"]) == ("Pending", "Backoff")
+    world.gang("Waiting", placed=False, reason="InsufficientResources", message="0 of 1 fit now")
+    world.settle(10)
+    assert world.status["message"] == "0 of 1 fit"
+    world.settle(30)
+    assert world.status["message"] == "0 of 1 fit now"
+
+
+def test_what_is_created_is_labelled_and_owned() -> None:
+    world = running(codeflare(config_map(), job()))
+    uid = world.api.objects["appwrappers", "aw"]["metadata"]["uid"]
+    for plural, name in world.api.created:
+        meta = world.api.objects[plural, name]["metadata"]
+        assert meta["ownerReferences"][0]["uid"] == uid
+        assert meta["labels"][names.APP_WRAPPER_UID] == uid
+
+
+def test_one_without_pods_needs_no_place() -> None:
+    world = with_wrapper(codeflare(config_map()))
+    world.gang("Waiting", placed=False, reason="NotRequired")
+    world.settle(2)
+    assert (world.phase, world.items) == ("Running", ["settings"])
+
+
+@pytest.mark.parametrize("uid", ["another", ""])
+def test_a_gang_of_an_earlier_uid_starts_nothing(uid: str) -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    gang = world.api.objects["gangs", "appwrapper.aw"]
+    world.api.news.clear()
+    world.api.put("gangs", {**gang, "spec": {"rayClusterUid": uid}})
+    world.settle(60)
+    assert world.api.created == []
+
+
+def test_a_placement_that_was_given_back_since_the_watch_told_of_it_starts_nothing() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    stale = world.api.news.copy()
+    world.gang("Waiting", placed=False)
+    world.api.news = stale
+    world.settle(60)
+    assert world.api.created == []
+    assert world.phase == "Suspended"
+
+
+def test_the_gang_that_gives_its_place_back_has_all_items_deleted_first() -> None:
+    world = running(codeflare(config_map(), job()))
+    world.stop()
+    world.settle(5)
+    assert world.phase == "Suspended"
+    assert world.items == []
+    assert world.api.deleted == [("jobs", "work"), ("configmaps", "settings")]
+    assert world.api.phases[-2:] == ["Suspending", "Suspended"]
+    assert world.status["reason"] == "Preempted"
+    world.place()
+    world.settle(5)
+    assert world.phase == "Running"
+    assert world.api.created[2:] == world.api.created[:2]
+
+
+def test_it_is_not_suspended_while_a_pod_of_it_is_left() -> None:
+    world = running(codeflare(job()))
+    meta = world.api.objects["pods", "work-0"]["metadata"]
+    stays = {"name": "stays", "labels": meta["labels"]}
+    world.api.put("pods", {"metadata": stays, "status": {"phase": "Running"}})
+    world.stop()
+    world.settle(60)
+    assert (world.phase, world.items) == ("Suspending", [])
+    world.api.remove("pods", "stays")
+    world.settle(5)
+    assert world.phase == "Suspended"
+
+
+def test_a_user_suspends_and_resumes_it() -> None:
+    world = running(codeflare(job()))
+    before = copy.deepcopy(world.api.objects["appwrappers", "aw"])
+    spec = {**before["spec"], "suspend": True}
+    meta = {**before["metadata"], "generation": 2}
+    world.api.change("appwrappers", "aw", spec=spec, metadata=meta)
+    world.settle(5)
+    assert (world.phase, world.items) == ("Suspended", [])
+    world.place()
+    world.settle(60)
+    assert world.phase == "Suspended"
+    meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 3}
+    world.api.change("appwrappers", "aw", spec=before["spec"], metadata=meta)
+    world.settle(5)
+    assert world.phase == "Running"
+
+
+def test_an_item_that_is_refused_takes_the_others_back_and_names_itself() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = refused("spec.template: Invalid value")
+    world.place()
+    world.settle(10)
+    assert world.phase == "Failed"
+    assert world.items == []
+    assert world.status["reason"] == "ItemCreationFailure"
+    said = "spec.components[1] (Job work): spec.template: Invalid value"
+    assert world.status["message"] == said
+    assert [told.message for told in world.told][-1] == said
+
+
+def test_mcads_generation_says_it_in_its_words() -> None:
+    world = with_wrapper(mcad(config_map(), job()))
+    world.api.refuse["jobs"] = refused("no")
+    world.place()
+    world.settle(10)
+    assert world.status["state"] == "Failed"
+    assert world.status["conditions"][-1]["reason"] == "ItemCreationFailure."
+
+
+def test_an_item_that_may_yet_be_created_is_tried_for_a_minute_then_all_is_queued_again() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = over_quota()
+    world.place()
+    world.settle(50)
+    assert world.phase == "Resuming"
+    assert "exceeded quota" in world.status["message"]
+    world.settle(15)
+    assert (world.phase, world.items) == ("Resetting", [])
+    assert world.status["resettingCount"] == 1
+    world.gang("Waiting", placed=False)
+    world.settle(100)
+    assert world.phase == "Suspended"
+    world.api.refuse.clear()
+    world.place()
+    world.settle(5)
+    assert world.phase == "Running"
+
+
+def test_after_the_last_retry_it_has_failed() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.api.refuse["jobs"] = over_quota()
+    world.place()
+    world.settle(1000)
+    assert world.phase == "Failed"
+    assert world.api.phases.count("Resuming") == 4
+    assert "given up after 4 starts" in world.status["message"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        ("deny", "user alice, the creator, may not create jobs.batch in namespace ns"),
+        ("unreviewed", "admission of AppWrappers is not installed"),
+        ("taken", "Job work exists and does not belong to the AppWrapper"),
+    ],
+)
+def test_nothing_is_created_that_the_creator_may_not(spoil: str, says: str) -> None:
+    world = with_wrapper(codeflare(job()))
+    if spoil == "deny":
+        world.api.deny = {"jobs"}
+    elif spoil == "unreviewed":
+        world.api.reviewed = False
+    else:
+        world.api.put("jobs", job())
+    world.place()
+    world.settle(5)
+    assert world.api.created == []
+    assert says in world.status["message"]
+    assert spoil != "taken" or world.items == ["work"]
+
+
+def test_an_object_of_an_earlier_app_wrapper_of_the_name_is_waited_for() -> None:
+    world = with_wrapper(codeflare(job()))
+    owner = {"kind": "AppWrapper", "name": "aw", "uid": "earlier", "controller": True}
+    earlier = {"name": "work", "ownerReferences": [owner]}
+    world.api.put("jobs", {**job(), "metadata": earlier})
+    world.place()
+    world.settle(5)
+    assert (world.phase, world.api.created) == ("Resuming", [])
+    assert "still being deleted" in world.status["message"]
+    world.api.remove("jobs", "work")
+    world.settle(30)
+    assert world.phase == "Running"
+
+
+def test_it_succeeds_when_its_job_completes_and_keeps_its_items() -> None:
+    world = running(codeflare(config_map(), job()))
+    world.pods_become("Succeeded")
+    world.job_says("work", "Complete")
+    world.settle(3)
+    assert world.phase == "Succeeded"
+    assert world.items == ["settings", "work"]
+    world.settle(7 * 24 * 3600 + 10)
+    assert world.items == []
+
+
+def test_mcad_completes_by_completionstatus_and_holds_while_pods_run() -> None:
+    world = running(mcad(job(), completion="Complete"))
+    world.job_says("work", "Complete")
+    world.settle(60)
+    assert world.status["state"] == "RunningHoldCompletion"
+    world.pods_become("Succeeded")
+    world.settle(3)
+    assert world.status["state"] == "Completed"
+
+
+def test_mcads_generation_without_completionstatus_runs_on() -> None:
+    world = running(mcad(job()))
+    world.job_says("work", "Complete")
+    world.pods_become("Succeeded")
+    world.settle(600)
+    assert world.status["state"] == "Running"
+
+
+def test_a_failed_job_is_started_again() -> None:
+    world = running(codeflare(job()))
+    world.job_says("work", "Failed")
+    world.pods_become("Failed")
+    world.settle(3)
+    assert world.phase == "Resetting"
+    assert world.status["reason"] == "ItemFailed"
+
+
+def test_an_item_that_is_deleted_by_hand_is_not_created_again() -> None:
+    world = running(codeflare(config_map(), job()))
+    world.api.remove("configmaps", "settings")
+    world.settle(60)
+    assert (world.phase, world.items) == ("Failed", [])
+    assert "ConfigMap settings was deleted while the AppWrapper ran" in world.status["message"]
+
+
+def test_a_finished_job_that_went_by_itself_has_completed() -> None:
+    world = running(codeflare(job(ttlSecondsAfterFinished=0)))
+    world.api.remove("pods", "work-0")
+    world.api.remove("jobs", "work")
+    world.settle(60)
+    assert world.phase == "Succeeded"
+
+
+def test_the_dispatch_limit_ends_it() -> None:
+    limit = {"dispatchDuration": {"limit": 10}}
+    world = running(mcad(job(), schedulingSpec=limit))
+    world.settle(15)
+    assert (world.status["state"], world.items) == ("Failed", [])
+    condition = [c for c in world.status["conditions"] if c["type"] == "PreemptCandidate"][-1]
+    assert condition["reason"] == "DispatchDeadlineExceeded"
+
+
+def test_too_few_pods_requeue_it_for_longer_each_time_and_end_it() -> None:
+    requeuing = {"timeInSeconds": 10, "growthType": "exponential", "maxNumRequeuings": 2}
+    terms = {"minAvailable": 1, "requeuing": requeuing}
+    world = with_wrapper(mcad(job(), schedulingSpec=terms))
+    world.place()
+    world.settle(9)
+    assert world.status["state"] == "Running"
+    world.settle(500)
+    assert world.status["state"] == "Deleted"
+    assert world.status["numberOfRequeueings"] == 2
+    assert world.items == []
+    assert world.api.phases.count("Resuming") == 3
+
+
+def test_one_app_wrapper_that_fails_again_and_again_holds_up_none() -> None:
+    world = with_wrapper(codeflare(config_map("bad")))
+    world.api.refuse["configmaps"] = over_quota()
+    world.place()
+    world.settle(20)
+    world.api.put("appwrappers", codeflare(job("other"), name="good"))
+    world.settle(1)
+    world.place("good")
+    world.settle(1)
+    assert ("jobs", "other") in world.api.created
+
+
+def test_waiting_app_wrappers_are_written_seldom() -> None:
+    world = with_wrapper(codeflare(job()))
+    before = world.api.statuses
+    for position in range(300):
+        world.gang("Waiting", placed=False, reason="InsufficientResources", message=f"{position}")
+        world.settle(1)
+    assert world.api.statuses - before <= 11
+    world.settle(60)
+    assert world.status["message"] == "299"
+
+
+def test_those_of_other_controllers_are_left_alone() -> None:
+    world = with_wrapper(codeflare(job(), managedBy="kueue.x-k8s.io/multikueue"))
+    world.place()
+    world.settle(60)
+    assert (world.status, world.api.created) == ({}, [])
+
+
+def test_those_without_a_creator_are_left_alone() -> None:
+    wrapper = codeflare(job())
+    wrapper["metadata"]["annotations"] = {}
+    world = with_wrapper(wrapper)
+    world.place()
+    world.settle(60)
+    assert (world.status, world.api.created) == ({}, [])
+
+
+def test_a_bad_spec_is_said_and_nothing_is_created() -> None:
+    world = with_wrapper(codeflare({"apiVersion": "v1", "kind": "ConfigMap"}))
+    world.place()
+    world.settle(60)
+    assert world.api.created == []
+    assert world.status["reason"] == "Misconfigured"
+    assert "template.metadata.name" in world.status["message"]
+
+
+def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = over_quota()
+    world.place()
+    world.settle(2)
+    edited = codeflare(config_map(), config_map("more"))
+    meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 2}
+    world.api.change("appwrappers", "aw", spec=edited["spec"], metadata=meta)
+    world.settle(20)
+    assert world.phase == "Running"
+    assert {each["name"] for each in world.status["componentStatus"]} == {
+        "settings",
+        "more",
+        "work",
+    }

@@ -1,0 +1,49 @@
+"""What of an AppWrapper's spec is kept: which items it has, and the terms it runs on.
+
+Templates are not kept: they are read again when an item is created. Thousands may wait.
+"""
+
+from dataclasses import dataclass
+
+from kube.objects.app_wrapper import SchedulingSpec
+from kube.wrapped.retries import Patience
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """An object of the AppWrapper's namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """Name it as people do."""
+        return f"{self.kind} {self.name}"
+
+
+_NO_TERMS = SchedulingSpec()
+_USUAL = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The items in order, and the terms. With a `fault` there is nothing that could be created.
+
+    `scheduling` has the terms of MCAD's generation (`is_mcad`), `patience` those of CodeFlare's.
+    `pods` is how many all items are to have.
+    """
+
+    items: tuple[Reference, ...] = ()
+    fault: str = ""
+    suspended: bool = False
+    is_mcad: bool = False
+    pods: int = 0
+    priority: int = 0
+    scheduling: SchedulingSpec = _NO_TERMS
+    patience: Patience = _USUAL
+
+    @property
+    def minimum(self) -> int:
+        """How many pods are to run or to have succeeded; 0: no matter how many."""
+        return self.scheduling.min_available or 0

@@ -1,0 +1,384 @@
+"""Decides the next step of one AppWrapper. Pure: what is known goes in, one step comes out.
+
+    "", Suspended ──placed──▶ Resuming ──all created──▶ Running ──completed──▶ Succeeded
+          ▲                      │  │                    │  │  │
+          │                      │  └──────stopped───────┼▶ Suspending ──all gone──▶ Suspended
+          └──all gone, paused── Resetting ◀──again───────┘  └──for good──▶ Failed
+
+A phase is written before anything is done in it, and each step is decided anew from what is written
+and what is there. So any of them may be the last of a leader: the next goes on from it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from kube.codec.fields import moment_of
+from kube.wrapped.completion import Completion
+from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
+from kube.wrapped.retries import may_retry
+from scheduling.model.verdict import Reason as GangReason
+from wrapper.contents import Contents, Reference
+from wrapper.messages import GangSignal, Moment, Wrapper
+from wrapper.view import PodCounts, Progress
+
+FIRST_READ = 1.0
+"""Seconds after a change of its pods until the items are read."""
+
+MCAD_PAUSE = 20.0
+"""Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
+
+
+class Phase(StrEnum):
+    """Phases of AppWrapper; the first is that of one that was never seen."""
+
+    NEW = ""
+    SUSPENDED = "Suspended"
+    RESUMING = "Resuming"
+    RUNNING = "Running"
+    SUSPENDING = "Suspending"
+    RESETTING = "Resetting"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Reason(StrEnum):
+    """Why an AppWrapper is in its phase, where the coordinator does not say why."""
+
+    MISCONFIGURED = "Misconfigured"
+    SUSPENDED = "Suspended"
+    PLACED = "Placed"
+    ITEM_CREATION_FAILURE = "ItemCreationFailure"
+    ITEMS_CREATED = "ItemsCreated"
+    ITEM_MISSING = "ItemMissing"
+    ITEM_FAILED = "ItemFailed"
+    MIN_PODS_NOT_RUNNING = "MinPodsNotRunning"
+    DEADLINE_EXCEEDED = "DispatchDeadlineExceeded"
+    COMPLETED = "Completed"
+    STOPPED = "Stopped"
+    ITEMS_DELETED = "ItemsDeleted"
+
+
+WAITING_PHASE = "Waiting"
+SUSPENDING_PHASE = "Suspending"
+"""Phases of the held start of a Gang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that is known of one AppWrapper at one moment."""
+
+    wrapper: Wrapper
+    progress: Progress
+    signal: GangSignal | None
+    pods: PodCounts
+    moment: Moment
+
+    @property
+    def contents(self) -> Contents:
+        """Its items and terms."""
+        return self.wrapper.contents
+
+    @property
+    def lasted(self) -> float:
+        """For how many seconds the phase has lasted."""
+        return self.moment.wall - moment_of(self.wrapper.status.phase_since)
+
+    @property
+    def restarts(self) -> int:
+        """How often in a row it was started in vain."""
+        status = self.wrapper.status
+        return status.number_of_requeueings if self.contents.is_mcad else status.resetting_count
+
+    @property
+    def left(self) -> tuple[Reference, ...]:
+        """Items that are written down and not known to be gone, the last first."""
+        gone = self.progress.gone
+        return tuple(each for each in reversed(recorded(self.wrapper)) if each not in gone)
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Become:
+    """Enter a phase. With `again` the start was in vain, and counts."""
+
+    phase: Phase
+    reason: str
+    message: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write down which items there are to be (or, where `gone`, that there are none)."""
+
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create the items that do not exist yet."""
+
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete items, and find out which are gone."""
+
+    items: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Read how the items are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do nothing until something happens, or until that moment (monotonic seconds)."""
+
+    until: float | None = None
+
+
+Step: TypeAlias = Become | Record | Create | Delete | Inspect | Rest
+
+
+def next_step(look: Look) -> Step:
+    """Return what to do next. Of an AppWrapper that is deleted the garbage collector takes care."""
+    if look.wrapper.metadata.deletion_timestamp:
+        return Rest()
+    decide = _DECIDE.get(look.wrapper.status.phase)
+    return decide(look) if decide is not None else Rest()
+
+
+def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
+    """Say whether the coordinator has placed this very AppWrapper, and waits for its pods.
+
+    One without pods needs no place, and the Gang says so.
+    """
+    if signal is None or signal.of != wrapper.metadata.uid or signal.held != WAITING_PHASE:
+        return False
+    return signal.placed or signal.reason == GangReason.NOT_REQUIRED
+
+
+def recorded(wrapper: Wrapper) -> tuple[Reference, ...]:
+    """List the items that may exist, as they are written down."""
+    return tuple(
+        Reference(each.api_version, each.kind, each.name)
+        for each in wrapper.status.component_status
+        if not any(c.type == DEPLOYED and c.status == "False" for c in each.conditions)
+    )
+
+
+DEPLOYED = "ResourcesDeployed"
+
+
+def _wait(look: Look, seconds: float) -> Rest:
+    return Rest(look.moment.now + max(seconds, 0.0))
+
+
+# --- while it is queued -----------------------------------------------------------------------
+
+
+def _queued(look: Look) -> Step:
+    contents = look.contents
+    if contents.fault or contents.suspended or look.pods.strangers:
+        return Rest()
+    if not may_start(look.wrapper, look.signal):
+        return Rest()
+    return Become(Phase.RESUMING, Reason.PLACED, "the gang has its place; the items are created")
+
+
+# --- while its items exist --------------------------------------------------------------------
+
+
+def _resuming(look: Look) -> Step:
+    found = _stopped(look) or _not_creatable(look)
+    if found is not None:
+        return found
+    if not set(look.contents.items) <= set(recorded(look.wrapper)):
+        return Record()
+    progress = look.progress
+    left = tuple(at for at in range(len(look.contents.items)) if at not in progress.created)
+    if not left:
+        return Become(Phase.RUNNING, Reason.ITEMS_CREATED, _created(look))
+    if look.moment.now < progress.pause.not_before:
+        return Rest(progress.pause.not_before)
+    return Create(left)
+
+
+def _not_creatable(look: Look) -> Become | None:
+    """Say that an item cannot be created, for good or for too long."""
+    progress = look.progress
+    if look.contents.fault:
+        return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, look.contents.fault)
+    if progress.trouble and progress.lasts:
+        return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, progress.trouble)
+    if progress.trouble and look.moment.now >= _given_up_at(look):
+        return _again(look, Reason.ITEM_CREATION_FAILURE, progress.trouble)
+    return None
+
+
+def _given_up_at(look: Look) -> float:
+    """Return until when is tried to create an item that cannot be created but might."""
+    return look.progress.trouble_since + look.contents.patience.admission
+
+
+def _created(look: Look) -> str:
+    count = len(look.contents.items)
+    return f"all {count} items are created" if count != 1 else "its item is created"
+
+
+def _running(look: Look) -> Step:
+    found = _stopped(look) or _over_time(look) or _ended(look) or _too_few(look)
+    if found is not None:
+        return found
+    next_read = look.progress.pause.not_before
+    if look.moment.now >= next_read:
+        return Inspect()
+    deadline = min(_limit_at(look), _requeue_at(look)) - look.moment.wall
+    return Rest(min(next_read, look.moment.now + deadline))
+
+
+def _stopped(look: Look) -> Become | None:
+    """Say why it is stopped, by a person or by the coordinator."""
+    signal = look.signal
+    if look.contents.suspended:
+        return Become(Phase.SUSPENDING, Reason.SUSPENDED, "spec.suspend is true")
+    if signal is None or signal.of != look.wrapper.metadata.uid:
+        return None
+    if signal.held != SUSPENDING_PHASE:
+        return None
+    reason = signal.reason or Reason.STOPPED
+    return Become(Phase.SUSPENDING, reason, signal.message or "the gang gave its place back")
+
+
+def _over_time(look: Look) -> Become | None:
+    if look.moment.wall < _limit_at(look):
+        return None
+    asked = look.contents.scheduling.dispatch_duration
+    seconds = asked.limit if asked is not None else 0
+    said = f"Dispatch deadline exceeded. allowed to run for {seconds} seconds"
+    return Become(Phase.FAILED, Reason.DEADLINE_EXCEEDED, said)
+
+
+def _ended(look: Look) -> Become | None:
+    """Say that it completed, or that an item is lost or failed."""
+    match look.progress.completion:
+        case Completion.SUCCEEDED:
+            return Become(Phase.SUCCEEDED, Reason.COMPLETED, "all items that end have completed")
+        case Completion.FAILED:
+            return _again(look, Reason.ITEM_FAILED, "an item says that it failed")
+    if look.progress.missing:
+        said = f"{look.progress.missing} was deleted while the AppWrapper ran"
+        return Become(Phase.FAILED, Reason.ITEM_MISSING, f"{said}; it is not created again")
+    return None
+
+
+def _too_few(look: Look) -> Become | None:
+    """Say that fewer pods run than must, for longer than is allowed; as MCAD says it."""
+    pods = look.pods
+    if look.moment.wall < _requeue_at(look):
+        return None
+    said = (
+        f"Insufficient number of Running and Completed pods, minimum={look.contents.minimum}, "
+        f"running={pods.running}, completed={pods.succeeded}."
+    )
+    return _again(look, Reason.MIN_PODS_NOT_RUNNING, said)
+
+
+def _again(look: Look, reason: Reason, message: str) -> Become:
+    """Take all back and queue it again; after the last time it has failed."""
+    starts = look.restarts + 1
+    if not _is_last(look):
+        return Become(Phase.RESETTING, reason, message, again=True)
+    said = f"{message} (given up after {starts} start{'s' if starts != 1 else ''})"
+    return Become(Phase.FAILED, reason, said)
+
+
+def _is_last(look: Look) -> bool:
+    contents = look.contents
+    if contents.is_mcad:
+        return is_last(contents.scheduling.requeuing, look.restarts)
+    return not may_retry(contents.patience, look.restarts)
+
+
+def _limit_at(look: Look) -> float:
+    """Return until when it may run, from its first start on, in seconds since 1970."""
+    first = moment_of(look.wrapper.status.first_dispatched) or look.moment.wall
+    return dispatched_until(look.contents.scheduling.dispatch_duration, first)
+
+
+def _requeue_at(look: Look) -> float:
+    """Return when it is queued again for its few pods; infinity where they suffice."""
+    scheduling, status = look.contents.scheduling, look.wrapper.status
+    if not has_too_few(scheduling, look.pods.running, look.pods.succeeded):
+        return math.inf
+    since = moment_of(status.phase_since)
+    return requeue_at(scheduling, status.requeueing_time_in_seconds, since)
+
+
+# --- while its items are taken back -----------------------------------------------------------
+
+
+def _suspending(look: Look) -> Step:
+    status = look.wrapper.status
+    return _cleared(look) or Become(Phase.SUSPENDED, status.reason, status.message)
+
+
+def _resetting(look: Look) -> Step:
+    found = _cleared(look)
+    if found is not None:
+        return found
+    if recorded(look.wrapper):
+        return Record(gone=True)
+    pause = MCAD_PAUSE if look.contents.is_mcad else look.contents.patience.pause
+    if look.lasted < pause and not look.contents.suspended:
+        return _wait(look, pause - look.lasted)
+    status = look.wrapper.status
+    return Become(Phase.SUSPENDED, status.reason, status.message)
+
+
+def _failed(look: Look) -> Step:
+    return _over(look, look.contents.patience.failed_ttl)
+
+
+def _succeeded(look: Look) -> Step:
+    """Leave all as it is: it goes with the AppWrapper; of CodeFlare's generation after a week."""
+    return _over(look, math.inf if look.contents.is_mcad else look.contents.patience.success_ttl)
+
+
+def _over(look: Look, kept: float) -> Step:
+    """Delete the items of an AppWrapper that is over, after a time."""
+    if not recorded(look.wrapper):
+        return Rest()
+    if look.lasted < kept:
+        return _wait(look, kept - look.lasted) if kept < math.inf else Rest()
+    return _cleared(look) or Record(gone=True)
+
+
+def _cleared(look: Look) -> Step | None:
+    """Delete what is left; None where neither an item nor a pod of the AppWrapper is left."""
+    if not recorded(look.wrapper):
+        return None
+    now, pause = look.moment.now, look.progress.pause
+    if look.left:
+        return Delete(look.left) if now >= pause.not_before else Rest(pause.not_before)
+    return Rest() if look.pods.total else None
+
+
+_DECIDE: Mapping[str, Callable[[Look], Step]] = {
+    Phase.NEW: _queued,
+    Phase.SUSPENDED: _queued,
+    Phase.RESUMING: _resuming,
+    Phase.RUNNING: _running,
+    Phase.SUSPENDING: _suspending,
+    Phase.RESETTING: _resetting,
+    Phase.FAILED: _failed,
+    Phase.SUCCEEDED: _succeeded,
+}

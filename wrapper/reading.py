@@ -1,0 +1,108 @@
+"""Reduces what is watched to what the state machine needs."""
+
+import msgspec
+
+from kube.objects import names
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.base import ObjectMeta, Part, Slim
+from kube.objects.ray import ABSENT
+from kube.wrapped.faults import message_of
+from kube.wrapped.items import Generation, Wrapped, read
+from kube.wrapped.retries import patience
+from wrapper.contents import Contents, Reference
+from wrapper.messages import GangSignal, WrappedPod, Wrapper
+
+OURS = (None, "", names.MANAGED_BY)
+
+
+def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
+    """Reduce an AppWrapper; None where it is another controller's, or was not reviewed by ours."""
+    if names.CREATED_BY not in found.metadata.annotations:
+        return None
+    wrapped = read(found)
+    if wrapped.spec.managed_by not in OURS:
+        return None
+    return Wrapper(found.metadata, api_version, found.status, contents_of(wrapped, found.metadata))
+
+
+def contents_of(wrapped: Wrapped, meta: ObjectMeta) -> Contents:
+    """Keep the items by name, and the terms."""
+    terms, _unread = patience(meta.annotations)  # what cannot be read stays at its default
+    return Contents(
+        items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
+        fault=message_of(wrapped.faults),
+        suspended=wrapped.spec.suspend is True,
+        is_mcad=wrapped.generation is Generation.MCAD,
+        pods=sum(each.count for item in wrapped.items for each in item.pod_sets),
+        priority=wrapped.spec.priority or 0,
+        scheduling=wrapped.scheduling,
+        patience=terms,
+    )
+
+
+# --- Gangs and pods -----------------------------------------------------------------------------
+
+
+class _Held(Slim, frozen=True):
+    phase: str = ""
+
+
+class _GangSpec(Slim, frozen=True):
+    ray_cluster_uid: str = ""
+
+
+class _GangStatus(Slim, frozen=True):
+    reason: str = ""
+    message: str = ""
+    held: _Held | None = None
+    placement: msgspec.Raw = ABSENT
+
+
+class WrappedGang(Slim, frozen=True):
+    """A Gang, as far as it is read here."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _GangSpec = _GangSpec()
+    status: _GangStatus = _GangStatus()
+
+
+def signal_of(gang: WrappedGang) -> GangSignal | None:
+    """Reduce a Gang; None where it is not an AppWrapper's."""
+    meta, status = gang.metadata, gang.status
+    if not meta.name.startswith(names.APP_WRAPPER_GANG):
+        return None
+    return GangSignal(
+        metadata=meta,
+        of=gang.spec.ray_cluster_uid,
+        wrapper=meta.name.removeprefix(names.APP_WRAPPER_GANG),
+        placed=bytes(status.placement) not in (b"", b"null"),
+        held=status.held.phase if status.held is not None else "",
+        reason=status.reason,
+        message=status.message,
+    )
+
+
+class _PodStatus(Part, frozen=True):
+    phase: str = ""
+
+
+class CountedPod(Slim, frozen=True):
+    """A pod, as far as it is counted."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: _PodStatus = _PodStatus()
+
+
+def pod_of(pod: CountedPod) -> WrappedPod:
+    """Reduce a pod of an AppWrapper; its labels and annotations are not kept."""
+    meta = pod.metadata
+    kept = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        deletion_timestamp=meta.deletion_timestamp,
+    )
+    labels, phase = meta.labels, pod.status.phase
+    of, name = labels.get(names.APP_WRAPPER_UID, ""), labels.get(names.APP_WRAPPER, "")
+    return WrappedPod(kept, name, of, phase)

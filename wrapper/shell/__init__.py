@@ -1,0 +1,1 @@
+"""All of the wrapper that talks to the API server, and the clock."""

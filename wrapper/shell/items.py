@@ -1,0 +1,195 @@
+"""Creates, deletes and reads the objects that an AppWrapper wraps.
+
+An object is found again by its name and belongs to the AppWrapper whose uid is in its controller
+reference. So to create it twice creates it once, and one of the same name is never taken for it.
+"""
+
+import json
+from collections.abc import Iterable
+
+import msgspec
+
+from kube.api.access import is_allowed, to_create
+from kube.api.client import Client
+from kube.api.errors import ApiError, Conflict, NotFound
+from kube.api.kinds import Kind, Kinds, Served
+from kube.api.reviewed import reviewed_since
+from kube.codec.fields import moment_of
+from kube.objects import names
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.base import ObjectMeta, OwnerReference, Slim
+from kube.objects.user import User, read_user
+from kube.wrapped.completion import Completion, completion
+from kube.wrapped.creation import created_object
+from kube.wrapped.items import Item, Wrapped, read
+from kube.wrapped.paths import Json, at
+from wrapper.contents import Reference
+from wrapper.messages import Refusal
+
+FOREGROUND = "Foreground"
+"""The object stays until what it made is gone: only then is there room for others."""
+
+BAD_REQUEST = 400
+
+
+class _Object(Slim, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Items:
+    """The objects of AppWrappers, on one API server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._kinds = Kinds(client)
+
+    # --- creating -----------------------------------------------------------------------------
+
+    async def may_create(self, found: AppWrapper) -> Refusal | None:
+        """Say why nothing is created for an AppWrapper, whatever its items are."""
+        since = await reviewed_since(self._client)
+        if since is None:
+            said = "Muster's admission of AppWrappers is not installed"
+            return Refusal(0, f"{said}: their creators are not known", lasts=False)
+        if moment_of(found.metadata.creation_timestamp) < since.timestamp():
+            said = "the AppWrapper was created before Muster's admission of AppWrappers was"
+            return Refusal(0, f"{said}; create it anew", lasts=True)
+        if _creator(found) is None:
+            said = f"annotation {names.CREATED_BY} does not name a user"
+            return Refusal(0, f"{said}; create the AppWrapper anew", lasts=True)
+        return None
+
+    async def create(self, found: AppWrapper, wrapped: Wrapped, index: int) -> Refusal | None:
+        """Create an item for the creator of its AppWrapper; None where it exists by then."""
+        item = wrapped.items[index]
+        served = await self._served(item.api_version, item.kind)
+        refusal = _unserved(served, item) or await self._not_allowed(found, item, served)
+        if refusal:
+            return Refusal(index, f"{item.where}: {refusal}", lasts=True)
+        assert served is not None
+        meta = found.metadata
+        body = created_object(item, meta, found.api_version, wrapped.generation)
+        path = served.resource.path(meta.namespace)
+        try:
+            await self._client.create(path, body)
+        except Conflict as error:
+            return await self._taken(found, item, index, served, error)
+        except ApiError as error:
+            lasts = error.status in (BAD_REQUEST, 422)
+            said = f"{item.where}: {error.message or error}"
+            return Refusal(index, said, lasts)
+        return None
+
+    async def _served(self, api_version: str, kind: str) -> Served | None:
+        return await self._kinds.find(Kind(api_version, kind))
+
+    async def _not_allowed(self, found: AppWrapper, item: Item, served: Served | None) -> str:
+        """Say what the creator of the AppWrapper must not do; empty where all is allowed."""
+        user, namespace = _creator(found), found.metadata.namespace
+        assert served is not None
+        assert user is not None
+        template = msgspec.Raw(json.dumps(item.found).encode())
+        for access in to_create(served, namespace, template):
+            if not await is_allowed(self._client, user, access):
+                return f"user {user.username}, the creator, may not {access}"
+        return ""
+
+    async def _taken(
+        self, found: AppWrapper, item: Item, index: int, served: Served, error: Conflict
+    ) -> Refusal | None:
+        """Find out whose the object is that has the item's name."""
+        try:
+            there = await self._metadata(served, found.metadata.namespace, item.name)
+        except NotFound:
+            return Refusal(index, f"{item.where}: {error.message}", lasts=False)
+        owner = _owner(there)
+        if owner.uid == found.metadata.uid and not there.deletion_timestamp:
+            return None
+        named = f"{item.where}: {item.kind} {item.name}"
+        earlier = owner.kind == names.APP_WRAPPER_KIND and owner.name == found.metadata.name
+        if there.deletion_timestamp or earlier:
+            return Refusal(index, f"{named} of before is still being deleted", lasts=False)
+        said = f"{named} exists and does not belong to the AppWrapper"
+        return Refusal(index, f"{said}; allowed: a name that is free", lasts=True)
+
+    # --- deleting and reading -----------------------------------------------------------------
+
+    async def delete(self, namespace: str, uid: str, item: Reference) -> bool:
+        """Delete an object of the AppWrapper of that uid; say whether there is none any more."""
+        served = await self._served(item.api_version, item.kind)
+        if served is None:
+            return True
+        try:
+            there = await self._metadata(served, namespace, item.name)
+            if _owner(there).uid != uid:
+                return True
+            if not there.deletion_timestamp:
+                path = served.resource.path(namespace, item.name)
+                await self._client.delete(path, uid=there.uid, propagation=FOREGROUND)
+        except NotFound:
+            return True
+        except Conflict:
+            return False
+        return False
+
+    async def read(self, found: AppWrapper, pods_left: int) -> tuple[Completion, str]:
+        """Return how far all items have come, and the name of one that is missing."""
+        wrapped, statuses, missing = read(found), {}, ""
+        for item in wrapped.items:
+            status = await self._status(found, item)
+            statuses[item.key] = status
+            if status is None and not missing:
+                missing = f"{item.kind} {item.name}"
+        return completion(wrapped, statuses, pods_left=pods_left), missing
+
+    async def _status(self, found: AppWrapper, item: Item) -> Json | None:
+        """Return the status of an item, empty where it has none; None where the item is gone."""
+        served = await self._served(item.api_version, item.kind)
+        there = None if served is None else await self._object(found, item, served)
+        if there is None:
+            return _ENDED if _goes_by_itself(item) else None
+        status = msgspec.json.decode(there.status)
+        return status if isinstance(status, dict) else {}
+
+    async def _object(self, found: AppWrapper, item: Item, served: Served) -> _Object | None:
+        """Read an item, unless it is gone, another's by now, or about to go without a status."""
+        path = served.resource.path(found.metadata.namespace, item.name)
+        try:
+            there = await self._client.get(path, as_=_Object)
+        except NotFound:
+            return None
+        if _owner(there.metadata).uid != found.metadata.uid or there.metadata.deletion_timestamp:
+            return None
+        return there
+
+    async def _metadata(self, served: Served, namespace: str, name: str) -> ObjectMeta:
+        path = served.resource.path(namespace, name)
+        found = await self._client.get(path, as_=_Object, metadata_only=True)
+        return found.metadata
+
+
+_ENDED: Json = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def _goes_by_itself(item: Item) -> bool:
+    """Say whether an object is deleted once it has finished, with none of its status left."""
+    return item.kind == "Job" and at(item.found, ("spec", "ttlSecondsAfterFinished")) is not None
+
+
+def _unserved(served: Served | None, item: Item) -> str:
+    if served is None:
+        return f"the API server knows no kind {item.kind} of {item.api_version}"
+    if not served.resource.namespaced:
+        return f"objects of kind {item.kind} are in no namespace"
+    return ""
+
+
+def _creator(found: AppWrapper) -> User | None:
+    return read_user(found.metadata.annotations.get(names.CREATED_BY, ""))
+
+
+def _owner(meta: ObjectMeta) -> OwnerReference:
+    """Return what controls an object; an empty reference where nothing does."""
+    found: Iterable[OwnerReference] = (o for o in meta.owner_references if o.controller)
+    return next(iter(found), OwnerReference())

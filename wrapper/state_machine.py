@@ -1,0 +1,318 @@
+"""Keeps what is known of all AppWrappers, and has each of them take its next step.
+
+Pure: events and the moment go in, actions come out. An AppWrapper is looked at when something of it
+changed or its moment has come, never on a round over all; and it has one action under way at most,
+so that one that fails again and again holds up none.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from kube.objects.app_wrapper import AppWrapperStatus
+from wrapper import status
+from wrapper.lifecycle import (
+    FIRST_READ,
+    Become,
+    Create,
+    Delete,
+    Inspect,
+    Look,
+    Phase,
+    Record,
+    Rest,
+    Step,
+    next_step,
+)
+from wrapper.messages import (
+    Action,
+    Created,
+    CreateItems,
+    Deleted,
+    DeleteItems,
+    Ended,
+    Event,
+    GangGone,
+    GangSeen,
+    GangSignal,
+    Moment,
+    NotWritten,
+    PodGone,
+    PodSeen,
+    Read,
+    ReadItems,
+    Result,
+    TellUser,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+    WrappedPod,
+    Wrapper,
+    WrapperGone,
+    WrapperKey,
+    WrapperSeen,
+    WriteStatus,
+    Written,
+)
+from wrapper.view import PodCounts, View, counted
+
+Place = tuple[str, str]
+"""Namespace and name of an AppWrapper; its Gang and its pods do not tell its API group."""
+
+WARNS = (Phase.FAILED, Phase.RESETTING, Phase.SUSPENDING)
+QUIET = (Phase.RESUMING, Phase.SUSPENDED)
+"""Phases whose beginning is no Event: the Gang's own tell it."""
+
+
+class WrapperState:
+    """The state of one replica. Only a leader gets actions."""
+
+    def __init__(self) -> None:
+        self.views: dict[WrapperKey, View] = {}
+        self.leads = False
+        self._gangs: dict[Place, GangSignal] = {}
+        self._pods: dict[Place, dict[str, WrappedPod]] = {}
+        self._keys: dict[Place, set[WrapperKey]] = {}
+        self._wakes: list[tuple[float, WrapperKey]] = []
+        self._wake_of: dict[WrapperKey, float] = {}
+        self._tickets = 0
+
+    @property
+    def next_wake(self) -> float | None:
+        """When time itself is an event: monotonic seconds, None for never."""
+        return self._wakes[0][0] if self._wakes else None
+
+    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
+        """Take in what happened, and return what is to be done."""
+        concerned: dict[WrapperKey, None] = {}
+        for event in events:
+            concerned.update(dict.fromkeys(self._take(event, moment)))
+        if not self.leads:
+            return []
+        return [each for key in concerned for each in self._advance(key, moment)]
+
+    # --- taking in ----------------------------------------------------------------------------
+
+    def _take(self, event: Event, moment: Moment) -> Iterable[WrapperKey]:
+        """Take one event in; returns the AppWrappers that are to be looked at."""
+        found: Iterable[WrapperKey]
+        match event:
+            case WrapperSeen(wrapper):
+                found = self._see(wrapper)
+            case WrapperGone(key, uid):
+                found = self._forget(key, uid)
+            case GangSeen(signal):
+                found = self._gang_seen(signal)
+            case GangGone(signal):
+                found = self._gang_gone(signal)
+            case PodSeen(pod):
+                found = self._pod_seen(pod, moment)
+            case PodGone(pod):
+                found = self._pod_gone(pod, moment)
+            case Ended(key, ticket, result):
+                found = self._ended(key, ticket, result, moment)
+            case TimePassed():
+                found = list(self._due(moment.now))
+            case TermStarted() | TermEnded():
+                found = self._turn(event)
+        return found
+
+    def _turn(self, event: TermStarted | TermEnded) -> Iterable[WrapperKey]:
+        """Begin or end a term; what an earlier one had under way is not known."""
+        self.leads = isinstance(event, TermStarted)
+        self._wakes, self._wake_of = [], {}
+        for view in self.views.values():
+            view.forget_term()
+        return list(self.views) if self.leads else ()
+
+    def _see(self, wrapper: Wrapper) -> Iterable[WrapperKey]:
+        key = wrapper.key
+        view = self.views.get(key)
+        if view is None or view.wrapper.metadata.uid != wrapper.metadata.uid:
+            self.views[key] = View(wrapper)
+            self._keys.setdefault((key.namespace, key.name), set()).add(key)
+        else:
+            view.see(wrapper)
+        return (key,)
+
+    def _forget(self, key: WrapperKey, uid: str) -> Iterable[WrapperKey]:
+        view = self.views.get(key)
+        if view is not None and view.wrapper.metadata.uid == uid:
+            del self.views[key]
+            place = key.namespace, key.name
+            self._keys[place].discard(key)
+            if not self._keys[place]:
+                del self._keys[place]
+        return ()
+
+    def _gang_seen(self, signal: GangSignal) -> Iterable[WrapperKey]:
+        self._gangs[signal.metadata.namespace, signal.wrapper] = signal
+        return self._at(signal.metadata.namespace, signal.wrapper)
+
+    def _gang_gone(self, signal: GangSignal) -> Iterable[WrapperKey]:
+        place = signal.metadata.namespace, signal.wrapper
+        known = self._gangs.get(place)
+        if known is not None and known.metadata.uid == signal.metadata.uid:
+            del self._gangs[place]
+        return self._at(*place)
+
+    def _pod_seen(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
+        place = pod.metadata.namespace, pod.wrapper
+        pods = self._pods.setdefault(place, {})
+        before = pods.get(pod.metadata.uid)
+        pods[pod.metadata.uid] = pod
+        if before is not None and _same(before, pod):
+            return ()
+        return self._stirred(place, moment)
+
+    def _pod_gone(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
+        place = pod.metadata.namespace, pod.wrapper
+        pods = self._pods.get(place, {})
+        pods.pop(pod.metadata.uid, None)
+        if not pods:
+            self._pods.pop(place, None)
+        return self._stirred(place, moment)
+
+    def _stirred(self, place: Place, moment: Moment) -> Iterable[WrapperKey]:
+        """A pod changed: how its items are may have changed with it."""
+        for key in self._at(*place):
+            view = self.views[key]
+            if view.wrapper.status.phase != Phase.RESUMING:
+                soon = moment.now + FIRST_READ
+                view.progress.pause.tries = 0
+                view.progress.pause.not_before = min(view.progress.pause.not_before, soon)
+        return self._at(*place)
+
+    def _at(self, namespace: str, name: str) -> Iterable[WrapperKey]:
+        return tuple(self._keys.get((namespace, name), ()))
+
+    def _due(self, now: float) -> Iterator[WrapperKey]:
+        while self._wakes and self._wakes[0][0] <= now:
+            at, key = heapq.heappop(self._wakes)
+            if self._wake_of.get(key) == at:
+                del self._wake_of[key]
+                yield key
+
+    def _ended(
+        self, key: WrapperKey, ticket: int, result: Result, moment: Moment
+    ) -> Iterable[WrapperKey]:
+        view = self.views.get(key)
+        if view is None or view.ticket != ticket:
+            return ()
+        view.ticket = 0
+        _took(view, result, moment.now)
+        return (key,)
+
+    # --- acting -------------------------------------------------------------------------------
+
+    def _advance(self, key: WrapperKey, moment: Moment) -> Iterator[Action]:
+        view = self.views.get(key)
+        if view is None or view.ticket:
+            return
+        if moment.now < view.write_pause.not_before:
+            self._wake(key, view.write_pause.not_before)
+            return
+        look = self._look(view, moment)
+        step = next_step(look)
+        if isinstance(step, Rest):
+            yield from self._inform(view, look, step)
+            return
+        self._tickets += 1
+        view.ticket = self._tickets
+        yield from _actions(view, look, step)
+
+    def _look(self, view: View, moment: Moment) -> Look:
+        place = view.key.namespace, view.key.name
+        pods = self._pods.get(place)
+        return Look(
+            wrapper=view.wrapper,
+            progress=view.progress,
+            signal=self._gangs.get(place),
+            pods=counted(pods.values(), view.wrapper.metadata.uid) if pods else PodCounts(),
+            moment=moment,
+        )
+
+    def _inform(self, view: View, look: Look, rest: Rest) -> Iterator[Action]:
+        """Write what a user should know, if it is time for that, and rest."""
+        if rest.until is not None:
+            self._wake(view.key, rest.until)
+        if look.wrapper.metadata.deletion_timestamp:
+            return
+        after = status.told(look)
+        if after == look.wrapper.status:
+            return
+        at = self._informed_next(view, after)
+        if at > look.moment.now:
+            self._wake(view.key, at)
+            return
+        yield self._written(view, look, after)
+
+    def _informed_next(self, view: View, after: AppWrapperStatus) -> float:
+        """Return when it is time to inform; why it waits is told at once the first time."""
+        is_first = bool(after.reason) and not view.wrapper.status.reason
+        if view.informed_at is None or is_first:
+            return 0.0
+        return view.informed_at + status.informing_spaced(
+            len(self.views), view.wrapper.status.phase
+        )
+
+    def _written(self, view: View, look: Look, after: AppWrapperStatus) -> Action:
+        self._tickets += 1
+        view.ticket = self._tickets
+        view.informed_at = look.moment.now
+        return WriteStatus(view.key, view.ticket, view.wrapper, after, informs=True)
+
+    def _wake(self, key: WrapperKey, at: float) -> None:
+        known = self._wake_of.get(key)
+        if known is None or at < known:
+            self._wake_of[key] = at
+            heapq.heappush(self._wakes, (at, key))
+
+
+def _took(view: View, result: Result, now: float) -> None:
+    """Take in how an action ended."""
+    match result:
+        case Written(wrapper):
+            view.write_pause.end()
+            view.read(wrapper)
+        case NotWritten(_, wrapper):
+            view.write_pause.lengthen(now)
+            if wrapper is not None:
+                view.read(wrapper)
+        case Created():
+            view.progress.created_some(result, now)
+        case Deleted():
+            view.progress.deleted_some(result, now)
+        case Read():
+            view.progress.read_all(result, now)
+
+
+def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
+    """Say how a step is carried out."""
+    key, ticket, wrapper = view.key, view.ticket, view.wrapper
+    match step:
+        case Become(phase=phase):
+            after, starts = status.entered(look, step), phase is Phase.RESUMING
+            yield WriteStatus(key, ticket, wrapper, after, starts)
+            yield from _events(view, step)
+        case Record():
+            yield WriteStatus(key, ticket, wrapper, status.noted(look, step))
+        case Create(items):
+            yield CreateItems(key, ticket, wrapper, items)
+        case Delete(items):
+            yield DeleteItems(key, ticket, wrapper, items)
+        case Inspect():
+            left = look.pods.pending + look.pods.running
+            yield ReadItems(key, ticket, wrapper, left)
+
+
+def _events(view: View, step: Become) -> Iterator[Action]:
+    if step.phase in QUIET or view.told == (step.reason, step.message):
+        return
+    view.told = step.reason, step.message
+    warning = step.phase in WARNS
+    yield TellUser(view.key, view.wrapper, step.reason, step.message, warning)
+
+
+def _same(before: WrappedPod, after: WrappedPod) -> bool:
+    going = bool(before.metadata.deletion_timestamp) == bool(after.metadata.deletion_timestamp)
+    return going and before.phase == after.phase

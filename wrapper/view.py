@@ -1,0 +1,157 @@
+"""What one leader remembers of one AppWrapper, beside what is written in its status.
+
+All of it can be lost: whoever leads next finds it out again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kube.wrapped.completion import Completion
+from wrapper.contents import Reference
+from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
+
+FIRST_RETRY, LAST_RETRY = 0.5, 30.0
+MOST_DOUBLINGS = 8
+
+
+@dataclass(slots=True)
+class Pause:
+    """Grows from one try to the next."""
+
+    tries: int = 0
+    not_before: float = 0.0
+
+    def lengthen(self, now: float) -> None:
+        """Wait longer than the last time."""
+        wait = FIRST_RETRY * 2.0 ** min(self.tries, MOST_DOUBLINGS)
+        self.tries, self.not_before = self.tries + 1, now + min(wait, LAST_RETRY)
+
+    def end(self) -> None:
+        """Start over."""
+        self.tries, self.not_before = 0, 0.0
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a phase has come. `trouble` says what stops it since `trouble_since`."""
+
+    created: set[int] = field(default_factory=set)
+    gone: set[Reference] = field(default_factory=set)
+    completion: Completion = Completion.RUNNING
+    missing: str = ""
+    pause: Pause = field(default_factory=Pause)
+    trouble: str = ""
+    trouble_since: float = 0.0
+    lasts: bool = False
+
+    def created_some(self, result: Created, now: float) -> None:
+        """Take in which items exist, and what stopped the next."""
+        self.created |= result.items
+        refusal = result.refusal
+        if result.items:
+            self.trouble = ""
+        if refusal is None and not result.error:
+            self.pause.end()
+            return
+        self.lasts = refusal is not None and refusal.lasts
+        self._stopped(refusal.message if refusal is not None else result.error, now)
+
+    def deleted_some(self, result: Deleted, now: float) -> None:
+        """Take in which items are gone; the others take their time."""
+        self.gone |= result.items
+        if result.items:
+            self.pause.end()
+        self.pause.lengthen(now)
+
+    def read_all(self, result: Read, now: float) -> None:
+        """Take in how the items are, if they could be read."""
+        if not result.error:
+            self.completion, self.missing = result.completion, result.missing
+        self.pause.lengthen(now)
+
+    def _stopped(self, message: str, now: float) -> None:
+        if not self.trouble:
+            self.trouble_since = now
+        self.trouble = message
+        self.pause.lengthen(now)
+
+
+@dataclass(slots=True)
+class View:
+    """One AppWrapper.
+
+    `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its user
+    was last informed, `told` the last Event. A write that failed is tried again after
+    `write_pause`.
+    """
+
+    wrapper: Wrapper
+    ticket: int = 0
+    progress: Progress = field(default_factory=Progress)
+    write_pause: Pause = field(default_factory=Pause)
+    informed_at: float | None = None
+    told: tuple[str, str] = ("", "")
+
+    @property
+    def key(self) -> WrapperKey:
+        """Where the AppWrapper is."""
+        return self.wrapper.key
+
+    def see(self, wrapper: Wrapper) -> None:
+        """Take in what a watch told, unless it is older than what is known."""
+        if not _is_older(wrapper, self.wrapper):
+            self.read(wrapper)
+
+    def read(self, wrapper: Wrapper) -> None:
+        """Take in what the API server answered; it is newer than all that was known."""
+        if _stage(wrapper) != _stage(self.wrapper):
+            self.progress = Progress()
+        self.wrapper = wrapper
+
+    def forget_term(self) -> None:
+        """Drop what only the leader needs."""
+        self.ticket, self.progress, self.write_pause = 0, Progress(), Pause()
+
+
+def _stage(wrapper: Wrapper) -> tuple[str, int]:
+    return wrapper.status.phase, wrapper.status.transition_count
+
+
+def _is_older(told: Wrapper, known: Wrapper) -> bool:
+    """Say whether a watch is behind: spec and phase are counted, and no count ever falls."""
+    spec = told.metadata.generation < known.metadata.generation
+    return spec or told.status.transition_count < known.status.transition_count
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending."""
+
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    strangers: int = 0
+
+    @property
+    def total(self) -> int:
+        """All that exist."""
+        return self.pending + self.running + self.succeeded + self.failed
+
+
+def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
+    """Count the pods of an AppWrapper, among all that have its name in their label."""
+    counts: dict[str, int] = {}
+    strangers = 0
+    for pod in pods:
+        if pod.of == uid:
+            counts[pod.phase] = counts.get(pod.phase, 0) + 1
+        else:
+            strangers += bool(pod.metadata.deletion_timestamp)
+    return PodCounts(
+        pending=counts.get("Pending", 0) + counts.get("", 0) + counts.get("Unknown", 0),
+        running=counts.get("Running", 0),
+        succeeded=counts.get("Succeeded", 0),
+        failed=counts.get("Failed", 0),
+        strangers=strangers,
+    )

@@ -1,0 +1,105 @@
+"""Says how far an AppWrapper is in the terms of `kube.wrapped.told`, which words it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kube.codec.fields import moment_of
+from kube.objects.app_wrapper import AppWrapperStatus
+from kube.wrapped import told
+from kube.wrapped.completion import Completion
+from kube.wrapped.items import Generation
+from kube.wrapped.states import status_of
+from kube.wrapped.told import PodCounts, Told
+from scheduling.model.verdict import Reason as GangReason
+from wrapper.lifecycle import Look, Phase, Reason, may_start
+
+_QUOTA = frozenset((GangReason.QUOTA_EXCEEDED, GangReason.QUEUE_BLOCKED, GangReason.QUEUE_INACTIVE))
+_ROOM = frozenset(
+    (
+        GangReason.INSUFFICIENT_RESOURCES,
+        GangReason.NEVER_FITS,
+        GangReason.NO_FEASIBLE_NODE,
+        GangReason.PREEMPTING,
+        GangReason.UNSUPPORTED,
+        GangReason.UNDECIDED,
+        GangReason.NAMESPACE_LIMIT,
+    )
+)
+
+_FAILED: Mapping[str, told.Step] = {
+    Reason.DEADLINE_EXCEEDED: told.Step.OVERDUE,
+    Reason.ITEM_CREATION_FAILURE: told.Step.NOT_CREATED,
+    Reason.MIN_PODS_NOT_RUNNING: told.Step.GIVEN_UP,
+}
+_STEPS: Mapping[str, told.Step] = {
+    Phase.RESUMING: told.Step.DISPATCHED,
+    Phase.SUSPENDING: told.Step.STOPPING,
+    Phase.SUCCEEDED: told.Step.SUCCEEDED,
+}
+
+
+def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
+    """Return a status with the words of its generation beside ours."""
+    contents = look.contents
+    generation = Generation.MCAD if contents.is_mcad else Generation.CODEFLARE
+    pods = look.pods
+    said = Told(
+        step=_step(look, after),
+        phase=told.Phase(after.phase),
+        moment=look.moment.wall,
+        reason=after.reason,
+        message=after.message,
+        detail=_detail(look, after),
+        pods=PodCounts(contents.pods, pods.pending, pods.running, pods.succeeded, pods.failed),
+        min_available=contents.minimum,
+        priority=float(contents.priority),
+        first_seen=moment_of(after.first_seen),
+        first_dispatched=moment_of(after.first_dispatched),
+        requeued_seconds=after.requeueing_time_in_seconds,
+        requeued=after.number_of_requeueings,
+        resets=after.resetting_count,
+    )
+    found = status_of(generation, said, after)
+    # These two count for either generation, and exactly as they were written first.
+    return msgspec.structs.replace(
+        found,
+        transition_count=after.transition_count,
+        first_seen=after.first_seen,
+        first_dispatched=after.first_dispatched,
+    )
+
+
+def _step(look: Look, after: AppWrapperStatus) -> told.Step:
+    match after.phase:
+        case Phase.SUSPENDED:
+            return _queued(look, after)
+        case Phase.RUNNING:
+            if look.progress.completion is Completion.HOLD:
+                return told.Step.HOLDING
+            return told.Step.RUNNING if look.pods.running else told.Step.DISPATCHED
+        case Phase.RESETTING:
+            few = after.reason == Reason.MIN_PODS_NOT_RUNNING
+            return told.Step.TOO_FEW if few else told.Step.STOPPING
+        case Phase.FAILED:
+            return _FAILED.get(after.reason, told.Step.BROKEN)
+        case _:
+            return _STEPS[after.phase]
+
+
+def _queued(look: Look, after: AppWrapperStatus) -> told.Step:
+    if look.contents.suspended:
+        return told.Step.SUSPENDED
+    if may_start(look.wrapper, look.signal):
+        return told.Step.FIRST
+    if after.reason in _QUOTA:
+        return told.Step.NO_QUOTA
+    return told.Step.NO_ROOM if after.reason in _ROOM else told.Step.QUEUED
+
+
+def _detail(look: Look, after: AppWrapperStatus) -> str:
+    """Complete what MCAD says of a failure: its text, or the limit in seconds."""
+    if after.reason != Reason.DEADLINE_EXCEEDED:
+        return after.message
+    asked = look.contents.scheduling.dispatch_duration
+    return str(asked.limit if asked is not None else 0)
