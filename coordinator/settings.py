@@ -1,11 +1,9 @@
 """The settings of the coordinator: environment variables with the prefix MUSTER_COORDINATOR_."""
 
 import re
-import socket
-import uuid
 from pathlib import Path
 
-from pydantic import Field, Json, field_validator, model_validator
+from pydantic import Field, Json, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from coordinator.gang.nominations import Guard
@@ -13,7 +11,7 @@ from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
 from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
 from kube.objects import names
-from runtime.program import ProgramSettings
+from runtime.leader_settings import LeaderSettings
 
 PREFIX = "MUSTER_COORDINATOR_"
 LONGEST = 30 * 24 * 3600.0
@@ -24,12 +22,7 @@ _CLASS = re.compile(
 )
 
 
-def _default_identity() -> str:
-    # Of this process alone: a Lease that bears our name is taken without waiting.
-    return f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-
-
-class Settings(ProgramSettings):
+class Settings(LeaderSettings):
     """The settings, validated together at the start."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
@@ -39,18 +32,6 @@ class Settings(ProgramSettings):
 
     namespace: str = names.DEFAULT_NAMESPACE
     """Namespace of the Lease."""
-
-    identity: str = Field(default_factory=_default_identity, min_length=1)
-    """Name of this replica in the Lease; unique among the replicas."""
-
-    lease_duration: float = Field(default=15.0, gt=0, le=3600)
-    """Seconds after which a silent leader may be replaced; client-go's number."""
-
-    renew_deadline: float = Field(default=10.0, gt=0, le=3600)
-    """Seconds after which a leader that cannot renew stops, before it can be replaced."""
-
-    retry_period: float = Field(default=2.0, gt=0, le=3600)
-    """Seconds between attempts at the Lease."""
 
     debounce: float = Field(default=0.01, ge=0, le=5)
     """Seconds between the first reason for a cycle and the cycle, and between two looks at what
@@ -131,12 +112,3 @@ class Settings(ProgramSettings):
             if bad is not None:
                 raise ValueError(f"{namespace}: {bad!r} is not valid; allowed: names of classes")
         return classes
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Settings":
-        if not self.retry_period < self.renew_deadline < self.lease_duration:
-            raise ValueError(
-                f"retry_period {self.retry_period} < renew_deadline {self.renew_deadline} < "
-                f"lease_duration {self.lease_duration} must hold, or two replicas could lead"
-            )
-        return self

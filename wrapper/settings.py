@@ -1,15 +1,13 @@
 """The settings of the wrapper: environment variables with the prefix MUSTER_WRAPPER_."""
 
-import socket
-import uuid
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import Field, Json, field_validator, model_validator
+from pydantic import Field, Json, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from kube.objects import names
-from runtime.program import ProgramSettings
+from runtime.leader_settings import LeaderSettings
 
 PREFIX = "MUSTER_WRAPPER_"
 
@@ -17,12 +15,7 @@ Api: TypeAlias = Literal["workload.codeflare.dev/v1beta2", "mcad.ibm.com/v1beta1
 """Where AppWrappers are watched; the first also has those that were written as v1beta1."""
 
 
-def _default_identity() -> str:
-    # Of this process alone: a Lease that bears our name is taken without waiting.
-    return f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-
-
-class Settings(ProgramSettings):
+class Settings(LeaderSettings):
     """The settings, validated together at the start."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
@@ -33,22 +26,10 @@ class Settings(ProgramSettings):
     namespace: str = names.DEFAULT_NAMESPACE
     """Namespace of the Lease."""
 
-    identity: str = Field(default_factory=_default_identity, min_length=1)
-    """Name of this replica in the Lease; unique among the replicas."""
-
     apis: Json[tuple[Api, ...]] = Field(
         default=("workload.codeflare.dev/v1beta2", "mcad.ibm.com/v1beta1"), validate_default=False
     )
     """Which AppWrappers there may be, as JSON; one that is not served is asked for again."""
-
-    lease_duration: float = Field(default=15.0, gt=0, le=3600)
-    """Seconds after which a silent leader may be replaced; client-go's number."""
-
-    renew_deadline: float = Field(default=10.0, gt=0, le=3600)
-    """Seconds after which a leader that cannot renew stops, before it can be replaced."""
-
-    retry_period: float = Field(default=2.0, gt=0, le=3600)
-    """Seconds between attempts at the Lease."""
 
     concurrency: int = Field(default=16, ge=1, le=500)
     """AppWrappers for which something is under way at once, one request each."""
@@ -69,12 +50,3 @@ class Settings(ProgramSettings):
             fault = "empty" if not apis else "named twice"
             raise ValueError(f"{fault}; allowed: one or more of them, each once")
         return apis
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Settings":
-        if not self.retry_period < self.renew_deadline < self.lease_duration:
-            raise ValueError(
-                f"retry_period {self.retry_period} < renew_deadline {self.renew_deadline} < "
-                f"lease_duration {self.lease_duration} must hold, or two replicas could lead"
-            )
-        return self

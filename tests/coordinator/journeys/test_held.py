@@ -37,7 +37,7 @@ from tests.coordinator.deeds import opt
 from tests.coordinator.held import cluster_of, had_pods, held, held_gang, is_suspended
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.stopping import choose_whole, condition
-from tests.coordinator.world import World, key
+from tests.coordinator.world import Replica, World, key
 
 
 def phase_of(world: World, name: str = "a") -> str:
@@ -548,20 +548,26 @@ def test_one_that_others_resumed_and_suspended_is_theirs_also_for_a_new_leader()
     assert world.status("a")["reason"] == "Suspended"
 
 
-def test_a_suspension_that_arrives_late_does_not_end_a_gang_that_runs() -> None:
+def about_to_suspend() -> tuple[World, Replica]:
+    """A gang whose pods came too large: its leader, the first of two, has its suspension to do."""
     world = World(node("n1", cpu=6), replicas=2)
     with_injected(world, 1)
     world.create(held_gang("a", 3))
     first = world.replicas[0]
     for _ in range(60):
         if any(isinstance(each, SuspendRayCluster) for each in first.todo):
-            break
+            return world, first
         world.api.now += 1.0
         world.controllers()
         first.hear_all()
         first.tick()
         first.cycle()
         first.act_all_but(SuspendRayCluster)
+    raise AssertionError("its suspension was not asked for within a minute")
+
+
+def test_a_suspension_that_arrives_late_does_not_end_a_gang_that_runs() -> None:
+    world, first = about_to_suspend()
     first.act(outcome=Outcome.HELD)
     first.restart()
     world.elect(1)
@@ -878,19 +884,7 @@ def test_where_its_phase_is_lost_once_it_was_resumed_it_is_not_suspended_again()
 
 def test_a_suspension_that_was_only_decided_is_dropped_where_its_pods_run_by_now() -> None:
     """The coordinator was away, and the gates were taken off by hand."""
-    world = World(node("n1", cpu=6), replicas=2)
-    with_injected(world, 1)
-    world.create(held_gang("a", 3))
-    first = world.replicas[0]
-    for _ in range(60):
-        if any(isinstance(each, SuspendRayCluster) for each in first.todo):
-            break
-        world.api.now += 1.0
-        world.controllers()
-        first.hear_all()
-        first.tick()
-        first.cycle()
-        first.act_all_but(SuspendRayCluster)
+    world, first = about_to_suspend()
     assert phase_of(world) == "Suspending"
     first.restart()
     world.create(node("n2", cpu=6))
