@@ -7,6 +7,7 @@ from cli.lazy_group import LazyGroup
 
 COMMANDS = {
     "completion": ("cli.commands.completion", "Print the completion script of a shell."),
+    "dashboard": ("cli.commands.dashboard", "Serve a page with queues, gangs and nodes."),
     "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
 }
