@@ -21,6 +21,10 @@ MOST_AHEAD = 5
 """How many of the gangs ahead are named."""
 
 
+_STAY = ("Namespace", "DaemonSet")
+"""Holders that do not end: pods without a controller, and those that come with their node."""
+
+
 class HolderReport(msgspec.Struct, frozen=True, rename="camel"):
     """Who holds how much of a resource; `reserved` is the part for pods that are not there yet."""
 
@@ -137,7 +141,7 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         message=status.message,
         means=explained.means if explained else "",
         remedy=explained.remedy if explained else "",
-        helps=tuple(_helps(gang, shortages)),
+        helps=tuple(_helps(shortages)),
         pod_sets=tuple(_pod_set(each, shortages.get(each.name)) for each in status.pod_sets),
         nodes=_nodes(gang),
         conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),
@@ -206,10 +210,11 @@ def _short(said: GangShortage, judged: Shortage | None) -> ShortReport:
     )
 
 
-def _helps(gang: Gang, shortages: Mapping[str, Shortage]) -> Iterator[str]:
+def _helps(shortages: Mapping[str, Shortage]) -> Iterator[str]:
     """Yield what would make room, as far as it can be told from one resource alone."""
     for name, each in shortages.items():
-        best = max(each.holders, key=lambda one: one.frees, default=None)
+        ends = (one for one in each.holders if one.holder.kind not in _STAY)
+        best = max(ends, key=lambda one: one.frees, default=None)
         if best is None or not best.frees:
             continue
         pods = "pod" if best.frees == 1 else "pods"
