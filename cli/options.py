@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -116,7 +116,7 @@ def run(
         sys.exit(INTERRUPTED)
 
 
-def end(ending: Ending) -> Any:
+def end(ending: Ending) -> NoReturn:
     """End the program with one line on standard error."""
     click.echo(f"Error: {' '.join(str(ending).split())}", err=True)
     sys.exit(ending.code)
