@@ -28,7 +28,7 @@ _SHORTAGE = {
 
 
 def world() -> FakeReader:
-    """Four nodes with GPUs, one of them cordoned; a gang that runs, one that starts, two that wait."""
+    """Four nodes with GPUs, one of them cordoned; one gang runs, one starts, two wait."""
     nodes = [node(f"gpu-{at}", labels=H100) for at in range(3)]
     workers = [("gpu-0", 1), ("gpu-0", 2), ("gpu-1", 3)]
     mine = [pod(f"tune-w-{at}", "", 8, of="tune", gated=True, selector=H100) for at in range(1, 4)]
@@ -74,8 +74,8 @@ def _waiting(shortage: Json, message: str) -> Json:
         "reason": "InsufficientResources",
         "message": message,
         "podSets": [
-            {**head, "reason": "InsufficientResources", "message": "it would fit"},
-            {**workers, "reason": "InsufficientResources", "message": "1 of 3 pods would fit"},
+            {**head, "reason": "InsufficientResources", "message": "1 of 1 fit"},
+            {**workers, "reason": "InsufficientResources", "message": "1 of 3 fit"},
         ],
     }
 
