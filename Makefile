@@ -98,7 +98,7 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 lint: venv ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --num-workers=2 .
+	$(BIN)/mypy .
 	$(BIN)/lint-imports --no-logo
 
 .PHONY: format
