@@ -155,7 +155,7 @@ class ApiReader:
         try:
             return await self._client.get(resource.path(namespace or None, name), as_=as_)
         except NotFound as error:
-            if error.reason and error.message.endswith("not found") and name in error.message:
+            if error.reason:  # one without a reason is of the path, which is not served
                 return None
             raise _cannot_read(error, resource, namespace) from error
         except KubeError as error:

@@ -23,7 +23,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder, gang_holder
 from scheduling.model.placement import Placement
 from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.node_table import NodeTable
+from scheduling.state.node_table import node_snapshot_of
 
 
 class Use(NamedTuple):
@@ -51,16 +51,30 @@ def room_of(found: Snapshot) -> Room | None:
         return None
     pods = [observe(each) for each in found.pods]
     uses = (*_bound(pods), *_promised(found.gangs, pods))
-    table = NodeTable()
-    for each in found.nodes:
-        table.put_node(node_codec.node(each))
-    reserved: Counter[tuple[str, str]] = Counter()
+    reserved = _sums(each for each in uses if each.reserved)
+    return Room(_nodes(found, _sums(uses)), _by_cell(reserved), uses)
+
+
+def _nodes(found: Snapshot, used: Mapping[str, Mapping[str, int]]) -> NodeSnapshot:
+    return node_snapshot_of(map(node_codec.node, found.nodes), used)
+
+
+def _sums(uses: Iterable[Use]) -> dict[str, dict[str, int]]:
+    """Add up what is used, by node and resource."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for use in uses:
-        amounts = [(resource, amount * use.pods) for resource, amount in use.requests]
-        table.use(use.node, amounts, +1)
-        if use.reserved:
-            reserved.update({(use.node, resource): amount for resource, amount in amounts})
-    return Room(table.snapshot(), reserved, uses)
+        sums = found[use.node]
+        for resource, amount in use.requests:
+            sums[resource] = sums.get(resource, 0) + amount * use.pods
+    return found
+
+
+def _by_cell(sums: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+    return {
+        (node, resource): amount
+        for node, amounts in sums.items()
+        for resource, amount in amounts.items()
+    }
 
 
 def key_of(gang: Gang) -> GangKey:

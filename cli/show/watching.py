@@ -1,6 +1,7 @@
 """Shows a report again and again, in place on a terminal."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NoReturn, TypeVar
@@ -34,6 +35,7 @@ async def watched(
                 said = _printed(screen, table(await read()))
             except CannotRead as fault:
                 said = f"{printable(str(fault))}\n"
+            gc.collect()  # it is off while a command runs, and this one does not end
 
 
 def _printed(screen: Console, table: Callable[[Console], None]) -> str:
