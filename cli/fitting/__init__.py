@@ -1,0 +1,1 @@
+"""Would these Ray clusters fit now? A coordinator's state machine answers, on a picture."""

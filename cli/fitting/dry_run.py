@@ -1,0 +1,200 @@
+"""Asks a coordinator's state machine: it leads on a picture, and what it asks for is not written.
+
+So there is no second logic: the gangs that wait, the order of the queues, reservations, quota and
+the verdict are what a coordinator would come to that began to lead now. What is asked about takes
+part as a gang whose pods have all come, gated: those that are foreseen of its templates.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cli.fitting.answers import (
+    Fits,
+    Most,
+    Verdict,
+    by_pod_set,
+    not_created,
+    over_resource_quota,
+    unforeseeable,
+)
+from cli.fitting.asked import Asked, as_created, as_gang, beside
+from cli.fitting.counts import most_that_fit, replicas_asked, with_replicas
+from coordinator.gang.demand import NotReady
+from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
+    ClusterGone,
+    ClusterSeen,
+    CycleDue,
+    Event,
+    GangGone,
+    GangSeen,
+    PodGone,
+    PodSeen,
+    Teller,
+    TermStarted,
+)
+from coordinator.reconcile.status import explain
+from coordinator.state_machine import CoordinatorState
+from kube.foreseen.gang import foreseen_gang
+from kube.objects.base import ObjectMeta, OwnerReference
+from kube.objects.gang import Gang
+from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey, PendingGang
+
+CYCLES = 3
+"""That are run at most until all are answered: a cycle may leave a question to the next one."""
+
+MOST_GROUPS = 8
+"""Worker groups of one object that are searched for how many replicas would fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What takes part for one object, so that it can be taken back."""
+
+    key: GangKey
+    uid: str
+    events: tuple[Event, ...]
+    back: tuple[Event, ...]
+
+
+class DryRun:
+    """A picture of the cluster with somebody in charge; each question leaves it as it was."""
+
+    def __init__(self, state: CoordinatorState, moment: Moment) -> None:
+        self._state, self._moment = state, moment
+        self._questions = 0
+        recorded = (gang.status.epoch or 0 for gang in state.cache.gangs.values())
+        state.handle([TermStarted(1 + max(recorded, default=0), clean=True)], moment)
+
+    def placed(self, asked: Asked) -> Asked:
+        """Return what is asked about as it would stand in the cluster."""
+        key = GangKey(asked.namespace, asked.name)
+        mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
+        return beside(mine) if key in self._state.cache.clusters else mine
+
+    def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
+        """Answer for objects that are created together; those that fit keep their room."""
+        found = [self._foreseen(each.cluster) for each in asked]
+        parts = [each for each in found if isinstance(each, _Part)]
+        self._decide(parts)
+        return [self._verdict(each) if isinstance(each, _Part) else each for each in found]
+
+    def most(self, asked: Asked) -> tuple[Most, ...]:
+        """Search for each worker group how many of its replicas would fit, the rest as asked."""
+        groups = replicas_asked(asked.cluster).items()
+        return tuple(
+            Most(group, count, self._most_of(asked.cluster, group, count))
+            if number < MOST_GROUPS
+            else Most(group, count, None, searched=False)
+            for number, (group, count) in enumerate(groups)
+        )
+
+    def _most_of(self, cluster: RayCluster, group: str, count: int) -> int | None:
+        return most_that_fit(
+            count, lambda fewer: self._would_fit(with_replicas(cluster, group, fewer))
+        )
+
+    def _would_fit(self, cluster: RayCluster) -> bool:
+        part = self._foreseen(cluster)
+        if not isinstance(part, _Part):
+            return part.fits is Fits.YES
+        self._decide([part])
+        verdict = self._verdict(part)
+        self._state.handle(part.back, self._moment)
+        return verdict.fits is Fits.YES
+
+    def withdraw(self, asked: Asked) -> None:
+        """Take back what waits for an object that was refused, for another question about it."""
+        key = GangKey(asked.namespace, asked.cluster.metadata.name)
+        view = self._state.views.get(key)
+        if view is not None:
+            members = self._state.cache.members(key, view.cluster_uid)
+            names = [(pod.name, pod.uid) for pod in members]
+            self._state.handle(_back(key, view.cluster_uid, names), self._moment)
+
+    # ---- one gang
+
+    def _foreseen(self, cluster: RayCluster) -> _Part | Verdict:
+        """Work out the pods of a RayCluster, or say why there are none."""
+        cache, namespace = self._state.cache, cluster.metadata.namespace
+        admission = cache.admission.admission(namespace, cache.priority_classes)
+        foresight = foresight_of(foreseen_gang(cluster, admission), self._state.profiles)
+        if foresight.unforeseeable:
+            return unforeseeable(foresight.unforeseeable)
+        if foresight.refused:
+            return not_created(foresight.refused)
+        refused = self._quota_refusal(foresight, cluster)
+        return over_resource_quota(refused) if refused else self._part(cluster, foresight)
+
+    def _quota_refusal(self, foresight: Foresight, cluster: RayCluster) -> str:
+        assert foresight.found is not None
+        cache, meta = self._state.cache, cluster.metadata
+        others, claimed = cache.foreseen.claimed_beside(GangKey(meta.namespace, meta.name))
+        quotas = cache.admission.quotas(meta.namespace)
+        return quota_refusal(foresight.found, others, claimed, quotas)
+
+    def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
+        meta = cluster.metadata
+        key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
+        events = (
+            ClusterSeen(created),
+            GangSeen(_record(meta)),
+            *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in foresight.pods),
+        )
+        names = [(pod.name, pod.uid) for pod in foresight.pods]
+        return _Part(key, meta.uid, events, _back(key, meta.uid, names))
+
+    def _decide(self, parts: Sequence[_Part]) -> None:
+        events = [event for part in parts for event in part.events]
+        self._state.handle([*events, CycleDue()], self._moment)
+        for _ in range(CYCLES - 1):
+            if all(self._is_answered(part.key) for part in parts):
+                return
+            self._state.handle([CycleDue()], self._moment)
+
+    def _is_answered(self, key: GangKey) -> bool:
+        view = self._state.views[key]
+        asks = isinstance(view.queueing.asked, PendingGang)
+        answered = view.queueing.refusal is not None or view.reservation.placement is not None
+        return answered or not asks
+
+    def _verdict(self, part: _Part) -> Verdict:
+        view = self._state.views[part.key]
+        asked = view.queueing.asked
+        not_ready = asked if isinstance(asked, NotReady) else None
+        said, placement = explain(view, not_ready), view.reservation.placement
+        return Verdict(
+            Fits.NO if placement is None else Fits.YES,
+            said.reason,
+            said.message,
+            _queue_of(view),
+            view.queueing.position if placement is None else 0,
+            None if placement is None else by_pod_set(placement),
+            asks=placement is None and isinstance(asked, PendingGang),
+        )
+
+
+def _queue_of(view: GangView) -> str:
+    return view.understood.terms.queue if view.understood.terms is not None else ""
+
+
+def _record(meta: ObjectMeta) -> Gang:
+    """Make the Gang that the coordinator would create: a cycle asks no gang without a record."""
+    owner = OwnerReference(kind="RayCluster", name=meta.name, uid=meta.uid)
+    mine = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=f"{meta.uid}-gang",
+        resource_version="1",
+        owner_references=(owner,),
+    )
+    return Gang(metadata=mine)
+
+
+def _back(key: GangKey, uid: str, pods: Iterable[tuple[str, str]]) -> tuple[Event, ...]:
+    """List what undoes that an object took part."""
+    gone = (PodGone(key.namespace, name, of, Teller.RAY_POD_WATCH) for name, of in pods)
+    return (*gone, GangGone(key, ""), ClusterGone(key, uid))
