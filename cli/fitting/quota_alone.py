@@ -1,0 +1,61 @@
+"""Judges a gang by the quota of its queue alone, for callers that may not read nodes and pods.
+
+What queues hold is read off their status. Whether there is room stays open, so that the answer is
+no, or not known.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from cli.fitting.answers import Fits, Verdict
+from coordinator.queues.registry import QueueRegistry
+from kube.codec.fields import InvalidObject, read_amounts
+from scheduling.diagnosis.quota_refusals import over_quota
+from scheduling.model.amounts import Amounts
+from scheduling.model.gang import PendingGang
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import requests_of
+
+
+def within_quota(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:
+    """Return a verdict on the quota; `found` has the queue."""
+    tree = queues.tree
+    at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
+    used = _used(tree, queues)
+    available = tree.available(used)
+    if (tree.limited[at] & (demand > available[at])).any():
+        refusal = over_quota(tree, asked.queue, demand, used[at], available[at])
+        return replace(
+            found, fits=Fits.NO, reason=refusal.reason, message=refusal.message, asks=True
+        )
+    said = f"queue {asked.queue} has {_left(queues, asked.queue)}quota for it"
+    return replace(found, fits=Fits.UNKNOWN, reason="", message=said, asks=False)
+
+
+def _left(queues: QueueRegistry, name: str) -> str:
+    return "" if queues.has_quota(name) else "no limit, so it has "
+
+
+def _used(tree: QuotaTree, queues: QueueRegistry) -> Amounts:
+    """Return what the queues use (queues x resources), as their status says it."""
+    rows = [tree.requests(_usage(queues, name)) for name in tree.names]
+    return np.array(rows, dtype=np.int64).reshape(len(tree.names), len(tree.resources))
+
+
+def _usage(queues: QueueRegistry, name: str) -> Mapping[str, int]:
+    found = queues.objects.get(name)
+    try:
+        return read_amounts(found.status.usage, "status.usage") if found is not None else {}
+    except InvalidObject:
+        return {}
+
+
+def unreadable_usage(queues: QueueRegistry) -> Iterator[str]:
+    """Name the queues whose usage cannot be read, and so counts as nothing."""
+    for name, found in queues.objects.items():
+        try:
+            read_amounts(found.status.usage, "status.usage")
+        except InvalidObject as fault:
+            yield f"GangQueue {name}: {fault}"
