@@ -2,16 +2,39 @@
 
 import click
 
+from cli.endings import TABLE
 from cli.lazy_group import LazyGroup
 
 COMMANDS = {
+    "completion": ("cli.commands.completion", "Print the completion script of a shell."),
+    "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
 }
 
+_EPILOG = f"""\
+\b
+Exit code:
+{TABLE}
+\b
+Examples:
+  muster status --watch
+  muster why team/train
+  muster queue research
+  kubectl muster nodes
+"""
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def main() -> None:
-    """Gang admission for Ray on Kubernetes, from the command line."""
+    """Gang admission for Ray on Kubernetes, from the command line.
+
+    Every command reads the API server with the rights of its caller, and changes nothing.
+    """
 
 
 if __name__ == "__main__":
