@@ -40,6 +40,13 @@ class Asked:
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
+    @property
+    def mounts_claims(self) -> bool:
+        """Whether a pod may mount a volume of a claim."""
+        spec = self.cluster.spec
+        templates = (spec.head_group_spec, *(each.template for each in spec.worker_group_specs))
+        return any(b"persistentVolumeClaim" in bytes(each) for each in templates)
+
 
 def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], list[str]]:
     """Return what is asked about, and remarks on what is not; raises Fault where nothing is."""

@@ -8,7 +8,12 @@ part as a gang whose pods have all come, gated: those that are foreseen of its t
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cli.fitting.answers import (
+from msgspec.structs import replace
+
+from cli.fitting.asked import Asked, as_created, as_gang, beside
+from cli.fitting.counts import most_that_fit, replicas_asked, with_replicas
+from cli.fitting.quota_alone import within_quota
+from cli.report.fit import (
     Fits,
     Most,
     Verdict,
@@ -17,8 +22,6 @@ from cli.fitting.answers import (
     over_resource_quota,
     unforeseeable,
 )
-from cli.fitting.asked import Asked, as_created, as_gang, beside
-from cli.fitting.counts import most_that_fit, replicas_asked, with_replicas
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
 from coordinator.gang.view import GangView
@@ -61,11 +64,13 @@ class _Part:
 
 
 class DryRun:
-    """A picture of the cluster with somebody in charge; each question leaves it as it was."""
+    """A picture of the cluster with a leader; each question leaves it as it was.
 
-    def __init__(self, state: CoordinatorState, moment: Moment) -> None:
-        self._state, self._moment = state, moment
-        self._questions = 0
+    Where it is `roomless`, nodes and pods could not be read: gangs are judged by quota alone.
+    """
+
+    def __init__(self, state: CoordinatorState, moment: Moment, *, roomless: bool = False) -> None:
+        self._state, self._moment, self._roomless = state, moment, roomless
         recorded = (gang.status.epoch or 0 for gang in state.cache.gangs.values())
         state.handle([TermStarted(1 + max(recorded, default=0), clean=True)], moment)
 
@@ -80,7 +85,11 @@ class DryRun:
         found = [self._foreseen(each.cluster) for each in asked]
         parts = [each for each in found if isinstance(each, _Part)]
         self._decide(parts)
-        return [self._verdict(each) if isinstance(each, _Part) else each for each in found]
+        verdicts = [self._verdict(each) if isinstance(each, _Part) else each for each in found]
+        for part in parts:
+            if self._state.views[part.key].reservation.placement is None:
+                self._state.handle(part.back, self._moment)
+        return verdicts
 
     def most(self, asked: Asked) -> tuple[Most, ...]:
         """Search for each worker group how many of its replicas would fit, the rest as asked."""
@@ -94,26 +103,17 @@ class DryRun:
 
     def _most_of(self, cluster: RayCluster, group: str, count: int) -> int | None:
         return most_that_fit(
-            count, lambda fewer: self._would_fit(with_replicas(cluster, group, fewer))
+            count, lambda fewer: self._may_fit(with_replicas(cluster, group, fewer))
         )
 
-    def _would_fit(self, cluster: RayCluster) -> bool:
+    def _may_fit(self, cluster: RayCluster) -> bool:
         part = self._foreseen(cluster)
         if not isinstance(part, _Part):
-            return part.fits is Fits.YES
+            return part.fits is not Fits.NO
         self._decide([part])
         verdict = self._verdict(part)
         self._state.handle(part.back, self._moment)
-        return verdict.fits is Fits.YES
-
-    def withdraw(self, asked: Asked) -> None:
-        """Take back what waits for an object that was refused, for another question about it."""
-        key = GangKey(asked.namespace, asked.cluster.metadata.name)
-        view = self._state.views.get(key)
-        if view is not None:
-            members = self._state.cache.members(key, view.cluster_uid)
-            names = [(pod.name, pod.uid) for pod in members]
-            self._state.handle(_back(key, view.cluster_uid, names), self._moment)
+        return verdict.fits is not Fits.NO
 
     # ---- one gang
 
@@ -148,12 +148,12 @@ class DryRun:
         return _Part(key, meta.uid, events, _back(key, meta.uid, names))
 
     def _decide(self, parts: Sequence[_Part]) -> None:
-        events = [event for part in parts for event in part.events]
-        self._state.handle([*events, CycleDue()], self._moment)
-        for _ in range(CYCLES - 1):
+        """Run cycles until all are answered; without room there is nothing to decide on."""
+        self._state.handle([event for part in parts for event in part.events], self._moment)
+        for _ in range(0 if self._roomless else CYCLES):
+            self._state.handle([CycleDue()], self._moment)
             if all(self._is_answered(part.key) for part in parts):
                 return
-            self._state.handle([CycleDue()], self._moment)
 
     def _is_answered(self, key: GangKey) -> bool:
         view = self._state.views[key]
@@ -163,18 +163,16 @@ class DryRun:
 
     def _verdict(self, part: _Part) -> Verdict:
         view = self._state.views[part.key]
-        asked = view.queueing.asked
-        not_ready = asked if isinstance(asked, NotReady) else None
-        said, placement = explain(view, not_ready), view.reservation.placement
-        return Verdict(
-            Fits.NO if placement is None else Fits.YES,
-            said.reason,
-            said.message,
-            _queue_of(view),
-            view.queueing.position if placement is None else 0,
-            None if placement is None else by_pod_set(placement),
-            asks=placement is None and isinstance(asked, PendingGang),
-        )
+        asked, placement = view.queueing.asked, view.reservation.placement
+        said = explain(view, asked if isinstance(asked, NotReady) else None)
+        verdict = Verdict(Fits.NO, said.reason, said.message, _queue_of(view))
+        if placement is not None:
+            return replace(verdict, fits=Fits.YES, placement=by_pod_set(placement))
+        if not isinstance(asked, PendingGang):
+            return verdict
+        if self._roomless:
+            return within_quota(verdict, asked, self._state.queues)
+        return replace(verdict, position=view.queueing.position, count_matters=True)
 
 
 def _queue_of(view: GangView) -> str:

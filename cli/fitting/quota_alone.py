@@ -4,12 +4,12 @@ What queues hold is read off their status. Whether there is room stays open, so 
 no, or not known.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
+from msgspec.structs import replace
 
-from cli.fitting.answers import Fits, Verdict
+from cli.report.fit import Fits, Verdict
 from coordinator.queues.registry import QueueRegistry
 from kube.codec.fields import InvalidObject, read_amounts
 from scheduling.diagnosis.quota_refusals import over_quota
@@ -28,14 +28,11 @@ def within_quota(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> V
     if (tree.limited[at] & (demand > available[at])).any():
         refusal = over_quota(tree, asked.queue, demand, used[at], available[at])
         return replace(
-            found, fits=Fits.NO, reason=refusal.reason, message=refusal.message, asks=True
+            found, fits=Fits.NO, reason=refusal.reason, message=refusal.message, count_matters=True
         )
-    said = f"queue {asked.queue} has {_left(queues, asked.queue)}quota for it"
-    return replace(found, fits=Fits.UNKNOWN, reason="", message=said, asks=False)
-
-
-def _left(queues: QueueRegistry, name: str) -> str:
-    return "" if queues.has_quota(name) else "no limit, so it has "
+    has = "no quota" if not queues.has_quota(asked.queue) else "quota for it"
+    said = f"queue {asked.queue} has {has}; whether there is room on the nodes is not judged"
+    return replace(found, fits=Fits.UNKNOWN, reason="", message=said)
 
 
 def _used(tree: QuotaTree, queues: QueueRegistry) -> Amounts:
@@ -50,12 +47,3 @@ def _usage(queues: QueueRegistry, name: str) -> Mapping[str, int]:
         return read_amounts(found.status.usage, "status.usage") if found is not None else {}
     except InvalidObject:
         return {}
-
-
-def unreadable_usage(queues: QueueRegistry) -> Iterator[str]:
-    """Name the queues whose usage cannot be read, and so counts as nothing."""
-    for name, found in queues.objects.items():
-        try:
-            read_amounts(found.status.usage, "status.usage")
-        except InvalidObject as fault:
-            yield f"GangQueue {name}: {fault}"
