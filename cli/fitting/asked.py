@@ -119,7 +119,8 @@ def _part(source: Source, body: Mapping[str, Any], path: Sequence[str]) -> Mappi
             said = "absent" if found is None else type(found).__name__
             where = ".".join(path)
             raise Fault(f"{source.place}: {source.kind}: {where}: {said}; allowed: an object")
-    return found
+    part: Mapping[str, Any] = found
+    return part
 
 
 def _decoded(source: Source, body: Mapping[str, Any]) -> RayCluster:

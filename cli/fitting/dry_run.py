@@ -42,7 +42,7 @@ from coordinator.reconcile.status import explain
 from coordinator.state_machine import CoordinatorState
 from kube.foreseen.gang import foreseen_gang
 from kube.objects.base import ObjectMeta, OwnerReference
-from kube.objects.gang import Gang
+from kube.objects.gang import Gang, GangMeta
 from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey, PendingGang
 
@@ -139,7 +139,7 @@ class DryRun:
     def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
         meta = cluster.metadata
         key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
-        events = (
+        events: tuple[Event, ...] = (
             ClusterSeen(created),
             GangSeen(_record(meta)),
             *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in foresight.pods),
@@ -182,7 +182,7 @@ def _queue_of(view: GangView) -> str:
 def _record(meta: ObjectMeta) -> Gang:
     """Make the Gang that the coordinator would create: a cycle asks no gang without a record."""
     owner = OwnerReference(kind="RayCluster", name=meta.name, uid=meta.uid)
-    mine = ObjectMeta(
+    mine = GangMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=f"{meta.uid}-gang",

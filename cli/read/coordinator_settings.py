@@ -67,6 +67,8 @@ async def read_settings(reader: Reader) -> tuple[Settings, str]:
 
 
 def _said(found: Deployment) -> dict[str, str]:
-    variables = (each for container in found.spec.template.spec.containers for each in container.env)
+    variables = (
+        each for container in found.spec.template.spec.containers for each in container.env
+    )
     said = {each.name.removeprefix(PREFIX).lower(): each.value for each in variables}
     return {name: value for name, value in said.items() if name in DECIDING and value is not None}

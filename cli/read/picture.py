@@ -86,9 +86,7 @@ class Picture:
         )
 
 
-async def read_picture(
-    reader: Reader, profiles: Profiles, namespaces: Sequence[str]
-) -> Picture:
+async def read_picture(reader: Reader, profiles: Profiles, namespaces: Sequence[str]) -> Picture:
     """Read all but volumes; raises CannotRead where not even the queues can be read."""
     kinds = (*_room(profiles), *_rest())
     found = await asyncio.gather(*(_read(reader, each) for each in kinds))
@@ -132,9 +130,7 @@ def _room(profiles: Profiles) -> Iterable[Listed]:
     )
     yield Listed(resources.GANGS, Gang, GangSeen, is_room=True)
     yield Listed(resources.RAY_CLUSTERS, RayCluster, _cluster, is_room=True)
-    yield Listed(
-        resources.APP_WRAPPERS, AppWrapper, _app_wrapper, is_room=True, may_be_absent=True
-    )
+    yield Listed(resources.APP_WRAPPERS, AppWrapper, _app_wrapper, is_room=True, may_be_absent=True)
 
 
 def _rest() -> Iterable[Listed]:
@@ -248,9 +244,7 @@ def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
 _NARROWED = frozenset({"namespaces", *(each.plural for each in _RULES.values())})
 
 
-async def _narrowed(
-    reader: Reader, kinds: Iterable[Listed], namespaces: Sequence[str]
-) -> Picture:
+async def _narrowed(reader: Reader, kinds: Iterable[Listed], namespaces: Sequence[str]) -> Picture:
     """Read in the namespaces that are asked about what may not be read in all."""
     return _joined(
         await asyncio.gather(

@@ -17,6 +17,7 @@ from tests.coordinator.world import World
 
 T = TypeVar("T")
 CLUSTER_WIDE = ""
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 _SETS = re.compile(r"(?P<key>\S+) (?P<operator>in|notin) \((?P<values>[^)]*)\)")
 
 
@@ -44,6 +45,7 @@ class MemoryReader:
         label_selector: str = "",
         field_selector: str = "",
     ) -> tuple[T, ...]:
+        assert field_selector in ("", NOT_ENDED), "a selector that this reader does not know"
         self._judge(resource, namespace)
         found = (each for each in self._objects(resource.plural) if _is_in(each, namespace))
         return tuple(_as(each, as_) for each in found if _matches(each, label_selector))

@@ -4,6 +4,7 @@ import copy
 
 import msgspec
 import pytest
+import yaml
 
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from kube.objects import names
@@ -155,9 +156,7 @@ def test_a_resource_quota_is_held_against_all_pods_together() -> None:
 
 
 def test_what_shows_in_pods_alone_is_not_known() -> None:
-    result = fit(
-        reader_of(World(node("a"))), ray_cluster("train", group("w", 1, nodeName="a"))
-    )
+    result = fit(reader_of(World(node("a"))), ray_cluster("train", group("w", 1, nodeName="a")))
     assert answers(result)[0]["fits"] == "Unknown"
     assert result.exit_code == NOT_READ
 
@@ -216,9 +215,15 @@ def test_without_the_queues_nothing_is_answered() -> None:
         ({"spec": None}, "RayCluster: spec: absent; allowed: an object"),
         ({"spec": []}, "RayCluster: spec: list; allowed: an object"),
         ({"spec": {"workerGroupSpecs": []}}, "RayCluster: spec.headGroupSpec: absent"),
-        ({"spec": {"headGroupSpec": {}, "workerGroupSpecs": [{"replicas": "x"}]}}, "cannot be read"),
+        (
+            {"spec": {"headGroupSpec": {}, "workerGroupSpecs": [{"replicas": "x"}]}},
+            "cannot be read",
+        ),
         ({"kind": "Deployment"}, "there is no object to judge"),
-        ({"kind": "RayJob", "spec": {"clusterSelector": {"a": "b"}, "rayClusterSpec": {}}}, "makes no"),
+        (
+            {"kind": "RayJob", "spec": {"clusterSelector": {"a": "b"}, "rayClusterSpec": {}}},
+            "makes no",
+        ),
     ],
 )
 def test_bad_input_is_said_in_one_line(change: Json, said: str) -> None:
@@ -241,7 +246,8 @@ def test_other_objects_are_left_out_with_a_note() -> None:
 def test_the_table_names_the_nodes() -> None:
     world = World(*(node(f"n{at}", cpu=2) for at in range(8)))
     plain, wide = (
-        fit(reader_of(world), gang_of("train", 12), output=form).stdout for form in ("table", "wide")
+        fit(reader_of(world), gang_of("train", 12), output=form).stdout
+        for form in ("table", "wide")
     )
     assert plain.splitlines()[0] == "RayCluster team/train: fits now (queue default)"
     assert "more" in plain
@@ -257,8 +263,6 @@ def test_the_table_says_why_not_and_how_many_would() -> None:
 
 
 def test_yaml_and_json_say_the_same() -> None:
-    import yaml
-
     world = World(node("a"))
     as_yaml = fit(reader_of(world), gang_of("train", 1), output="yaml").stdout
     as_json = fit(reader_of(world), gang_of("train", 1)).stdout
