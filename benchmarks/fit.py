@@ -32,7 +32,7 @@ from testbed.processes import Process, Watchdog
 from testbed.waiting import wait_until
 
 NODES, PODS = 5_000, 20_000
-WORKERS = {"fits": 100, "does not fit": 10_000}
+WORKERS = {"fits": 100, "does not fit": 6_000}
 SECONDS_AIM = 3.0
 FLOOR = "benchmarks.fit_floor"
 _START_SECONDS = 60.0
@@ -81,7 +81,7 @@ def _cpu() -> float:
 
 
 def _written(directory: Path, name: str, workers: int) -> Path:
-    requests = {"cpu": "8", "memory": "32Gi", GPU: "1"}
+    requests = {"cpu": "8", "memory": "32Gi", GPU: "8"}
     template = {"spec": {"containers": [{"name": "ray", "resources": {"limits": requests}}]}}
     group = {"groupName": "workers", "replicas": workers, "template": template}
     cluster = {

@@ -1,7 +1,8 @@
 """`python -m benchmarks.list_server CERTIFICATE KEY PORT NODES PODS`: lists as from an API server.
 
-It answers lists in pages, and watches that begin with all objects; no pod is one of Ray. POST /expire makes every
-watch of pods end in 410 as soon as its list was sent; GET /lists says how many were sent whole.
+It answers lists in pages, and watches that begin with all objects; no pod is one of Ray. POST
+/expire makes every watch of pods end in 410 as soon as its list was sent; GET /lists says how many
+were sent whole.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Asks about fewer replicas of a worker group, and searches for the most that fit."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
@@ -8,12 +9,13 @@ from kube.objects import names
 from kube.objects.ray import RayCluster, WorkerGroup
 from kube.ray.gang_terms import pod_sets_wanted
 from kube.ray.ray_cluster import resumed
+from scheduling.model.gang import Group, Member, PendingGang
 
 
-def replicas_asked(cluster: RayCluster) -> dict[str, int]:
-    """Return the worker groups that ask for pods, with their replicas."""
+def groups_asked(cluster: RayCluster) -> dict[str, tuple[int, int]]:
+    """Return the worker groups that ask for pods, with replicas and the pods of one replica."""
     wanted = pod_sets_wanted(resumed(cluster))[1:]
-    return {each.name: each.count // each.hosts for each in wanted if each.count}
+    return {each.name: (each.count // each.hosts, each.hosts) for each in wanted if each.count}
 
 
 def with_replicas(cluster: RayCluster, group: str, count: int) -> RayCluster:
@@ -40,6 +42,39 @@ def _minimums(parts: Iterable[str], group: str, count: int) -> Iterator[str]:
         name, _, number = part.partition("=")
         mine = name.strip() == group and number.strip().isdecimal()
         yield f"{group}={min(int(number), count)}" if mine else part
+
+
+def with_pods(asked: PendingGang, pod_set: str, pods: int) -> PendingGang:
+    """Return what a gang asks for with so many pods of a pod set, in whole replicas."""
+    minimum = tuple(_first_of(asked.minimum, pod_set, pods))
+    left = pods - sum(each.count for each in minimum if each.pod_set == pod_set)
+    surplus = []
+    for unit in asked.surplus:
+        mine = sum(each.count for each in unit if each.pod_set == pod_set)
+        if mine <= left:
+            surplus.append(unit)
+            left -= mine
+    members = tuple(_first_members(asked.members, pod_set, pods))
+    return dataclasses.replace(asked, minimum=minimum, surplus=tuple(surplus), members=members)
+
+
+def _first_of(groups: Iterable[Group], pod_set: str, pods: int) -> Iterator[Group]:
+    """Yield the groups of other pod sets, and of this one as many pods as there may be."""
+    for each in groups:
+        count = min(each.count, pods) if each.pod_set == pod_set else each.count
+        if each.pod_set == pod_set:
+            pods -= count
+        if count:
+            yield Group(each.pod_set, each.replica, each.shape, count)
+
+
+def _first_members(members: Iterable[Member], pod_set: str, pods: int) -> Iterator[Member]:
+    for each in members:
+        if each.pod_set != pod_set:
+            yield each
+        elif pods:
+            pods -= 1
+            yield each
 
 
 def most_that_fit(refused: int, fits: Callable[[int], bool]) -> int | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from cli.fitting.asked import Asked, as_created, as_gang, beside
-from cli.fitting.counts import most_that_fit, replicas_asked, with_replicas
-from cli.fitting.quota_alone import within_quota
+from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
+from cli.fitting.quota_alone import is_within_quota, within_quota
 from cli.report.fit import (
     Fits,
     Most,
@@ -39,6 +39,7 @@ from coordinator.messages.events import (
     TermStarted,
 )
 from coordinator.reconcile.status import explain
+from coordinator.state.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
 from kube.foreseen.gang import foreseen_gang
 from kube.objects.base import ObjectMeta, OwnerReference
@@ -64,7 +65,7 @@ class _Part:
 
 
 class DryRun:
-    """A picture of the cluster with a leader; each question leaves it as it was.
+    """A picture of the cluster with a leader.
 
     Where it is `roomless`, nodes and pods could not be read: gangs are judged by quota alone.
     """
@@ -85,35 +86,54 @@ class DryRun:
         found = [self._foreseen(each.cluster) for each in asked]
         parts = [each for each in found if isinstance(each, _Part)]
         self._decide(parts)
-        verdicts = [self._verdict(each) if isinstance(each, _Part) else each for each in found]
-        for part in parts:
-            if self._state.views[part.key].reservation.placement is None:
-                self._state.handle(part.back, self._moment)
-        return verdicts
+        return [self._verdict(each.key) if isinstance(each, _Part) else each for each in found]
 
     def most(self, asked: Asked) -> tuple[Most, ...]:
         """Search for each worker group how many of its replicas would fit, the rest as asked."""
-        groups = replicas_asked(asked.cluster).items()
-        return tuple(
-            Most(group, count, self._most_of(asked.cluster, group, count))
-            if number < MOST_GROUPS
-            else Most(group, count, None, searched=False)
-            for number, (group, count) in enumerate(groups)
+        groups = list(groups_asked(asked.cluster).items())
+        searched, others = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
+        return (
+            *(
+                Most(group, count, self._most_of(asked.cluster, group, count, hosts))
+                for group, (count, hosts) in searched
+            ),
+            *(Most(group, count, None, searched=False) for group, (count, _) in others),
         )
 
-    def _most_of(self, cluster: RayCluster, group: str, count: int) -> int | None:
-        return most_that_fit(
-            count, lambda fewer: self._may_fit(with_replicas(cluster, group, fewer))
+    def _most_of(self, cluster: RayCluster, group: str, count: int, hosts: int) -> int | None:
+        """Search where it waits; where its pods would not be created, among those that would be."""
+        meta = cluster.metadata
+        key = GangKey(meta.namespace, meta.name)
+        if key in self._state.views:
+            return self._most_placed(key, group, count, hosts)
+        created = most_that_fit(
+            count, lambda n: self._would_be_created(with_replicas(cluster, group, n))
         )
-
-    def _may_fit(self, cluster: RayCluster) -> bool:
-        part = self._foreseen(cluster)
-        if not isinstance(part, _Part):
-            return part.fits is not Fits.NO
+        if created is None:
+            return None
+        part = self._foreseen(with_replicas(cluster, group, created))
+        assert isinstance(part, _Part), "what would be created is foreseen"
         self._decide([part])
-        verdict = self._verdict(part)
+        no = self._verdict(key).fits is Fits.NO
+        most = self._most_placed(key, group, created, hosts) if no else created
         self._state.handle(part.back, self._moment)
-        return verdict.fits is not Fits.NO
+        return most
+
+    def _would_be_created(self, cluster: RayCluster) -> bool:
+        return isinstance(self._foreseen(cluster), _Part)
+
+    def _most_placed(self, key: GangKey, group: str, refused: int, hosts: int) -> int | None:
+        asked = self._state.views[key].queueing.asked
+        if not isinstance(asked, PendingGang):
+            return None
+        return most_that_fit(
+            refused, lambda n: self._would_be_placed(with_pods(asked, group, n * hosts))
+        )
+
+    def _would_be_placed(self, asked: PendingGang) -> bool:
+        if self._roomless:
+            return is_within_quota(asked, self._state.queues)
+        return would_admit(self._state, asked, self._moment)
 
     # ---- one gang
 
@@ -161,8 +181,8 @@ class DryRun:
         answered = view.queueing.refusal is not None or view.reservation.placement is not None
         return answered or not asks
 
-    def _verdict(self, part: _Part) -> Verdict:
-        view = self._state.views[part.key]
+    def _verdict(self, key: GangKey) -> Verdict:
+        view = self._state.views[key]
         asked, placement = view.queueing.asked, view.reservation.placement
         said = explain(view, asked if isinstance(asked, NotReady) else None)
         verdict = Verdict(Fits.NO, said.reason, said.message, _queue_of(view))

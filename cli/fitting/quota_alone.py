@@ -22,17 +22,24 @@ from scheduling.queueing.waiting import requests_of
 def within_quota(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:
     """Return a verdict on the quota; `found` has the queue."""
     tree = queues.tree
-    at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
-    used = _used(tree, queues)
-    available = tree.available(used)
-    if (tree.limited[at] & (demand > available[at])).any():
-        refusal = over_quota(tree, asked.queue, demand, used[at], available[at])
+    if not is_within_quota(asked, queues):
+        at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
+        used = _used(tree, queues)
+        refusal = over_quota(tree, asked.queue, demand, used[at], tree.available(used)[at])
         return replace(
             found, fits=Fits.NO, reason=refusal.reason, message=refusal.message, count_matters=True
         )
     has = "no quota" if not queues.has_quota(asked.queue) else "quota for it"
     said = f"queue {asked.queue} has {has}; whether there is room on the nodes is not judged"
     return replace(found, fits=Fits.UNKNOWN, reason="", message=said)
+
+
+def is_within_quota(asked: PendingGang, queues: QueueRegistry) -> bool:
+    """Say whether the queue may take what the minimum of a gang asks for."""
+    tree = queues.tree
+    at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
+    available = tree.available(_used(tree, queues))[at]
+    return not (tree.limited[at] & (demand > available)).any()
 
 
 def _used(tree: QuotaTree, queues: QueueRegistry) -> Amounts:

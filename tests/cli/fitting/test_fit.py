@@ -18,6 +18,7 @@ from tests.coordinator.builders import (
     group,
     node,
     ray_cluster,
+    template,
 )
 from tests.coordinator.world import World
 
@@ -98,6 +99,35 @@ def test_the_largest_count_fits_and_one_more_does_not(
     ]
     for count in () if most is None else (most, most + 1):
         assert answer(world, gang_of("train", count))["fits"] == ("Yes" if count == most else "No")
+
+
+@pytest.mark.parametrize(
+    ("shape", "most"),
+    [
+        ({"hosts": 2}, 3),
+        ({"least": 6}, 7),
+        ({"hosts": 2, "least": 5}, 3),
+    ],
+)
+def test_the_largest_count_is_that_of_replicas(shape: Json, most: int) -> None:
+    world = World(node("a", cpu=5), node("b", cpu=3))
+
+    def asked(count: int) -> Json:
+        least = {"least": min(shape["least"], count)} if "least" in shape else {}
+        elastic = {"enableInTreeAutoscaling": True} if least else {}
+        workers = group("w", count, hosts=shape.get("hosts", 1), cpu=1, **least)
+        head = template(cpu="500m")
+        return ray_cluster("train", workers, head=head, **elastic)
+
+    found = answer(world, asked(20))
+    if found["fits"] == "No":
+        assert found["largestThatFit"][0]["fit"] == most
+        assert answer(world, asked(most))["fits"] == "Yes"
+        assert answer(world, asked(most + 1))["fits"] == "No"
+    else:
+        assert "least" in shape and "hosts" not in shape
+        assert sum(each["pods"] for each in found["placement"]) == 1 + most
+        assert "wait" in found["message"]
 
 
 def test_each_group_is_searched_with_the_others_as_asked() -> None:
