@@ -114,10 +114,9 @@ def test_the_largest_count_is_that_of_replicas(shape: Json, most: int) -> None:
 
     def asked(count: int) -> Json:
         least = {"least": min(shape["least"], count)} if "least" in shape else {}
-        elastic = {"enableInTreeAutoscaling": True} if least else {}
         workers = group("w", count, hosts=shape.get("hosts", 1), cpu=1, **least)
         head = template(cpu="500m")
-        return ray_cluster("train", workers, head=head, **elastic)
+        return ray_cluster("train", workers, head=head, enableInTreeAutoscaling=bool(least))
 
     found = answer(world, asked(20))
     if found["fits"] == "No":
