@@ -10,6 +10,10 @@ COMMANDS = {
     "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
     "fit": ("cli.commands.fit", "Say whether Ray clusters of a file would start now."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
+    "nodes": ("cli.commands.nodes", "GPUs of nodes and pools, and how many pods still fit."),
+    "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
+    "status": ("cli.commands.status", "Gangs, queues and GPUs on one screen."),
+    "why": ("cli.commands.why", "Why a gang waits, what would help, what happened."),
 }
 
 _EPILOG = f"""\

@@ -6,10 +6,11 @@ can go wrong on the way ends in one line on standard error.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -108,15 +109,19 @@ def run(
         async with (context.obj or open_reader)(target) as reader:
             return await work(reader)
 
+    # The lists of a large cluster: the collector would walk all of them again and again.
+    gc.disable()
     try:
         return asyncio.run(opened())
     except Ending as ending:
         end(ending)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        gc.enable()
 
 
-def end(ending: Ending) -> Any:
+def end(ending: Ending) -> NoReturn:
     """End the program with one line on standard error."""
     click.echo(f"Error: {' '.join(str(ending).split())}", err=True)
     sys.exit(ending.code)

@@ -7,7 +7,7 @@ from typing import Any
 from cli.endings import CannotRead, NotAllowed
 from cli.read.reader import Reader
 from cli.report.objects import Event
-from cli.report.snapshot import GANGS, NODES, PODS, QUEUES, Snapshot, Unread
+from cli.report.snapshot import GANGS, Snapshot, Unread
 from kube.api import resources
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
@@ -42,14 +42,19 @@ async def read_snapshot(
     return Snapshot(**found, namespace=namespace, unread=tuple(unread))
 
 
-async def read_gangs_anywhere(reader: Reader, *kinds: str) -> Snapshot:
-    """Read the kinds, the gangs of all namespaces, or of the caller's where that is not allowed."""
+async def read_gangs_anywhere(reader: Reader, *kinds: str, fallback: str = "") -> Snapshot:
+    """Read the kinds, the gangs of all namespaces, or of one where that is not allowed.
+
+    That one is `fallback`, or the reader's own where it is empty.
+    """
     try:
         return await read_snapshot(reader, *kinds)
     except NotAllowed as refusal:
-        found = await read_snapshot(reader, *kinds, namespace=reader.namespace)
-        here = Unread(GANGS, f"{refusal}; those of namespace {reader.namespace} are shown")
-        return found.with_unread(here)
+        namespace = fallback or reader.namespace
+        found = await read_snapshot(reader, *kinds, namespace=namespace)
+        return found.with_unread(
+            Unread(GANGS, f"{refusal}; only gangs of namespace {namespace} count here")
+        )
 
 
 async def read_events(reader: Reader, namespace: str, kind: str, name: str) -> tuple[Event, ...]:
@@ -72,14 +77,3 @@ async def _list(reader: Reader, kind: str, namespace: str) -> tuple[Any, ...]:
         case "pods":
             return await reader.list(resources.PODS, Pod, field_selector=ON_NODES)
     raise AssertionError(f"no kind of a snapshot: {kind}")
-
-
-__all__ = [
-    "GANGS",
-    "NODES",
-    "PODS",
-    "QUEUES",
-    "read_events",
-    "read_gangs_anywhere",
-    "read_snapshot",
-]

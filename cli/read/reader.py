@@ -5,7 +5,7 @@ when they run.
 """
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -155,7 +155,7 @@ class ApiReader:
         try:
             return await self._client.get(resource.path(namespace or None, name), as_=as_)
         except NotFound as error:
-            if error.reason and error.message.endswith("not found") and name in error.message:
+            if error.reason:  # one without a reason is of the path, which is not served
                 return None
             raise _cannot_read(error, resource, namespace) from error
         except KubeError as error:
@@ -191,20 +191,21 @@ def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> Cannot
     kind = called(resource)
     where = f" in namespace {namespace}" if namespace else ""
     said = one_line(str(error))
-    match error:
-        case Forbidden():
-            return NotAllowed(f"not allowed to list {kind}{where or ' in all namespaces'}: {said}")
-        case NotFound():
-            return NotServed(_not_served(resource))
-        case Unauthorized():
-            return CannotRead(f"the credentials are wrong or have expired: log in again ({said})")
-        case Timeout():
-            return CannotRead(f"no answer for {kind}{where} in time: --request-timeout ({said})")
-        case Unreachable():
-            return CannotRead(f"the API server cannot be reached: {said}")
-        case Garbled():
-            return CannotRead(f"{kind}{where} cannot be decoded: {said[:300]}")
-    return CannotRead(f"{kind}{where} cannot be read: {said}")
+    listed = f"{kind}{where or ' in all namespaces'}"
+    said_of: Mapping[type[KubeError], tuple[type[CannotRead], str]] = {
+        Forbidden: (NotAllowed, f"not allowed to read {listed}: {said}"),
+        NotFound: (NotServed, _not_served(resource)),
+        Unauthorized: (
+            CannotRead,
+            f"the credentials are wrong or have expired, log in again: {said}",
+        ),
+        Timeout: (CannotRead, f"no answer for {kind}{where} within --request-timeout: {said}"),
+        Unreachable: (CannotRead, f"the API server cannot be reached: {said}"),
+        Garbled: (CannotRead, f"{kind}{where} cannot be decoded: {said[:300]}"),
+    }
+    default = (CannotRead, f"{kind}{where} cannot be read: {said}")
+    ending, message = said_of.get(type(error), default)
+    return ending(message)
 
 
 def _not_served(resource: Resource) -> str:

@@ -11,8 +11,6 @@ import click
 import msgspec
 from rich.console import Console
 
-from cli.report.snapshot import Unread
-
 PIPED_WIDTH = 400
 """Columns where the output is no terminal: rows are for other programs, and are not broken."""
 
@@ -43,10 +41,10 @@ def show(report: msgspec.Struct, output: str, table: Callable[[Console], None]) 
             table(console())
 
 
-def note(unread: Iterable[Unread]) -> None:
+def note(unread: Iterable[str]) -> None:
     """Say on standard error what the answer is made without."""
     for each in unread:
-        click.echo(f"Note: {printable(each.message)}", err=True)
+        click.echo(f"Note: {printable(each)}", err=True)
 
 
 def printable(text: str) -> str:
