@@ -7,6 +7,10 @@ from cli.lazy_group import LazyGroup
 
 COMMANDS = {
     "completion": ("cli.commands.completion", "Print the completion script of a shell."),
+    "doctor": (
+        "cli.commands.doctor",
+        "Whether all is there that Muster needs, and what is in its way.",
+    ),
     "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
     "fit": ("cli.commands.fit", "Say whether Ray clusters of a file would start now."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
