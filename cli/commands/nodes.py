@@ -42,7 +42,7 @@ def command(
 
     FIT n is how many more pods of n GPUs fit, each size counted alone, with the CPU and memory
     that pods of the cluster typically take beside a GPU. It needs the right to list nodes and
-    pods: see the ClusterRole muster-cli-viewer.
+    pods: see the ClusterRole muster-viewer.
     """
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
     from cli.report.nodes import nodes_report  # noqa: PLC0415

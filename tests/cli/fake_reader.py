@@ -42,7 +42,7 @@ class FakeReader:
     async def list(
         self,
         resource: Resource,
-        as_: type[Any],
+        as_: type[Any],  # noqa: ARG002 - the signature of a reader
         *,
         namespace: str = "",
         label_selector: str = "",
