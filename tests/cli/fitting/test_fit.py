@@ -1,14 +1,21 @@
 """`muster fit` answers what the coordinator would decide, and changes nothing."""
 
+import asyncio
 import copy
+from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from click.testing import CliRunner
 
+from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from kube.objects import names
 from tests.cli.fitting.reader import answer, answers, fit, reader_of
+from tests.coordinator.api import PLURALS
 from tests.coordinator.builders import (
     GPU,
     TEAM,
@@ -297,3 +304,35 @@ def test_yaml_and_json_say_the_same() -> None:
     as_json = fit(reader_of(world), gang_of("train", 1)).stdout
     assert yaml.safe_load(as_yaml) == msgspec.json.decode(as_json)
     assert GPU not in as_json
+
+
+async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
+    """Through the real client: every request is a GET, with an answer that fits and one not."""
+    world, methods = World(node("a", cpu=4)), list[str]()
+
+    async def answered(request: web.Request) -> web.Response:
+        methods.append(request.method)
+        plural = request.path.rpartition("/")[2]
+        if plural not in PLURALS.values():
+            said = {"kind": "Status", "reason": "NotFound", "code": 404}
+            return web.json_response(said, status=404)
+        return web.json_response({"items": list(world.api.all(plural))})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answered)
+    asked = tmp_path / "asked.json"
+    async with TestServer(app, host="127.0.0.1") as server:
+        config = {
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}],
+            "current-context": "here",
+        }
+        path = tmp_path / "config"
+        path.write_bytes(msgspec.json.encode(config))
+        for workers, code in ((3, FINE), (4, NO)):
+            asked.write_bytes(msgspec.json.encode(gang_of("train", workers)))
+            command = ["fit", "-f", str(asked), "--kubeconfig", str(path)]
+            done = await asyncio.to_thread(CliRunner().invoke, main, command)
+            assert done.exit_code == code, done.output
+    assert set(methods) == {"GET"}
