@@ -1,4 +1,4 @@
-"""`muster doctor`: is everything there that Muster needs, and nothing in its way?"""
+"""`muster doctor`: whether all is there that Muster needs, and what is in its way."""
 
 from __future__ import annotations
 

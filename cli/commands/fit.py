@@ -1,4 +1,4 @@
-"""`muster fit -f FILE`: would these Ray clusters start now, in their queues?"""
+"""`muster fit -f FILE`: whether Ray clusters would start now, in their queues."""
 
 from __future__ import annotations
 

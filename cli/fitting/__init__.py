@@ -1,1 +1,1 @@
-"""Would these Ray clusters fit now? A coordinator's state machine answers, on a picture."""
+"""Whether Ray clusters would fit now: a coordinator's state machine answers, on a picture."""

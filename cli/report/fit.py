@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from kube.objects.base import Slim
+from kube.ray.gang_terms import HEAD
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Reason
 
@@ -78,13 +79,13 @@ class FitReport(Slim, frozen=True):
 
 
 def by_pod_set(placement: Placement) -> tuple[PlacedPodSet, ...]:
-    """Return how many pods of each pod set go to each node."""
+    """Return how many pods of each pod set go to each node, the head first."""
     found: dict[str, Counter[str]] = {}
     for each in placement.assignments:
         found.setdefault(each.pod_set, Counter()).update(dict(each.nodes))
     return tuple(
         PlacedPodSet(name, nodes.total(), dict(sorted(nodes.items())))
-        for name, nodes in sorted(found.items())
+        for name, nodes in sorted(found.items(), key=lambda each: (each[0] != HEAD, each[0]))
     )
 
 

@@ -70,6 +70,6 @@ def _most(found: Most) -> str:
     if not found.searched:
         return f"{found.group}: not searched, for there are too many groups"
     if found.fit is None:
-        return f"{found.group}: with none of its {found.asked} replicas either"
+        return f"{found.group}: even with none of its {found.asked} replicas it would not fit"
     of = "replica" if found.asked == 1 else "replicas"
     return f"{found.group}: {found.fit} of {found.asked} {of} would fit, the rest as asked"

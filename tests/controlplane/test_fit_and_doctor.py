@@ -1,4 +1,4 @@
-"""`muster fit` says what the coordinator then decides, and `muster doctor` finds what is missing."""
+"""`muster fit` says what is then decided, and `muster doctor` finds what is missing."""
 
 import json
 from pathlib import Path
