@@ -46,5 +46,10 @@ def main() -> None:
     """
 
 
+def as_plugin() -> None:
+    """Run as `kubectl muster`, which is what help then calls it."""
+    main(prog_name="kubectl muster")
+
+
 if __name__ == "__main__":
     main(prog_name="python -m cli")

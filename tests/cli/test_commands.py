@@ -1,16 +1,20 @@
 """The commands with a reader of hand-made objects: output, exit codes, and what is not allowed."""
 
 import json
+import sys
+import tomllib
 
 import pytest
 import yaml
 
 from cli import endings
+from cli.__main__ import as_plugin
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
 from kube.objects.base import ObjectMeta
 from tests.cli.fake_reader import FakeReader, run
 from tests.cli.objects import GPU, gang, node, placement, pod, queue
+from tests.packaging.tree import ROOT
 
 MESSAGE = "0 of 2 workers fit: each needs 8 nvidia.com/gpu on one node"
 
@@ -177,6 +181,17 @@ def test_why_of_a_ray_cluster_that_is_no_gang_says_how_to_make_it_one() -> None:
     assert 'rayclusters plain is there and is no gang; set label muster.dev/gang: "true"' in (
         done.stderr
     )
+
+
+def test_as_a_plugin_of_kubectl_it_calls_itself_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl-muster"] == f"{as_plugin.__module__}:{as_plugin.__name__}"
+    monkeypatch.setattr(sys, "argv", ["kubectl-muster", "why", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        as_plugin()
+    assert capsys.readouterr().out.startswith("Usage: kubectl muster why [OPTIONS]")
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])

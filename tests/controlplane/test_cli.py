@@ -156,6 +156,13 @@ def _help(plot: Plot, used: Counter[str]) -> str:
     return f"if RayCluster {plot.name}/runs ended, {pods} of workers would have the {GPU} they need"
 
 
+def define(plot: Plot, manifest: str) -> None:
+    """Create the ClusterRoles of a manifest, where they are not there yet."""
+    for each in yaml.safe_load_all((ROOT / "manifests" / manifest).read_text()):
+        if not plot.cluster.api.exists(f"{ROLES}/clusterroles/{each['metadata']['name']}"):
+            plot.cluster.api.create(f"{ROLES}/clusterroles", each)
+
+
 def bind(plot: Plot, account: str, role: str, *, everywhere: bool = False) -> None:
     """Give an account of the plot a ClusterRole, in the plot's namespace or in all."""
     kind = "ClusterRoleBinding" if everywhere else "RoleBinding"
@@ -192,7 +199,10 @@ def test_rights_decide_what_is_shown_and_a_line_says_what_is_not(busy: Plot) -> 
         assert done.stderr.count("\n") == 1
 
     tenant = account(plot, "tenant")
-    bind(plot, "tenant", "view")
+    define(plot, "base/view-rbac.yaml")
+    # What `view` is made of: this control plane has nothing that adds roles up.
+    for role in ("muster-view", "system:aggregate-to-view"):
+        bind(plot, "tenant", role)
     plot.wait(lambda: run(tenant, "why", "room").exit_code == FINE, "the role to take effect")
     done = run(tenant, "why", "room")
     assert "InsufficientResources" in done.stdout
@@ -206,9 +216,7 @@ def test_rights_decide_what_is_shown_and_a_line_says_what_is_not(busy: Plot) -> 
     assert run(tenant, "why", "absent").exit_code == NO
 
     viewer = account(plot, "viewer")
-    for each in yaml.safe_load_all((ROOT / "manifests/viewer/rbac.yaml").read_text()):
-        if not plot.cluster.api.exists(f"{ROLES}/clusterroles/{each['metadata']['name']}"):
-            plot.cluster.api.create(f"{ROLES}/clusterroles", each)
+    define(plot, "viewer/rbac.yaml")
     bind(plot, "viewer", "muster-viewer", everywhere=True)
     plot.wait(lambda: not run(viewer, "nodes").stderr, "the role to take effect")
     for arguments in (["status"], ["queue"], ["nodes"], ["why", "room"]):
