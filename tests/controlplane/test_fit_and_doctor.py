@@ -25,12 +25,17 @@ def asked(plot: Plot, kubeconfig: Path, tmp_path: Path, *manifests: Json) -> tup
     return done.exit_code, json.loads(done.stdout)["objects"]
 
 
+def create_role(plot: Plot, path: str) -> None:
+    """Create the one ClusterRole of a manifest, if no other test has."""
+    (role,) = yaml.safe_load_all((ROOT / "manifests" / path).read_text())
+    if not plot.cluster.api.exists(f"{ROLES}/clusterroles/{role['metadata']['name']}"):
+        plot.cluster.api.create(f"{ROLES}/clusterroles", role)
+
+
 @pytest.fixture
 def reader(plot: Plot) -> Path:
     """The kubeconfig of an account with the role of `muster fit` and nothing else."""
-    (role,) = yaml.safe_load_all((ROOT / "manifests/fit/rbac.yaml").read_text())
-    if not plot.cluster.api.exists(f"{ROLES}/clusterroles/muster-fit"):
-        plot.cluster.api.create(f"{ROLES}/clusterroles", role)
+    create_role(plot, "fit/rbac.yaml")
     found = account(plot, "reader")
     bind(plot, "reader", "muster-fit", everywhere=True)
     plot.wait(lambda: run(found, "status").exit_code == FINE, "the role to take effect")
@@ -44,7 +49,8 @@ def test_fit_says_what_is_then_decided(plot: Plot, reader: Path, tmp_path: Path)
     labels = {names.QUEUE: plot.queue("q")}
     plot.create(gang("runs", group(replicas=2), labels=labels))
     plot.wait_running("runs", 3)
-    room = gang("room", group(replicas=7))
+    plot.add_queue("wide", quota={"cpu": 100})
+    room = gang("room", group(replicas=7), labels={names.QUEUE: plot.queue("wide")})
     quota = gang("quota", group(replicas=4), labels=labels)
     fits = gang("fits", group(replicas=3), labels=labels)
     job = ray_job("job", group(replicas=3), labels={names.OPT_IN: "true", **labels})
@@ -61,7 +67,7 @@ def test_fit_says_what_is_then_decided(plot: Plot, reader: Path, tmp_path: Path)
         name = each["metadata"]["name"]
         plot.create(each)
         plot.wait_phase(name, "Queued", refused[name]["reason"])
-        assert refused[name]["message"] == plot.status(name)["message"]
+        assert refused[name]["message"] == plot.status(name)["message"], name
         (most,) = refused[name]["largestThatFit"]
         assert most["fit"] == {"room": 4, "quota": 3}[name]
     plot.create(fits)
@@ -80,6 +86,7 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     plot.wait(lambda: plot.queue_status("q").get("usage", {}).get("cpu"), "the queue to count it")
     tenant = account(plot, "tenant")
     bind(plot, "tenant", "view")
+    create_role(plot, "base/view-rbac.yaml")
     bind(plot, "tenant", "muster-view", everywhere=True)
     plot.wait(lambda: run(tenant, "queue").exit_code == FINE, "the roles to take effect")
     code, (found,) = asked(plot, tenant, tmp_path, gang("more", group(replicas=3), labels=labels))
