@@ -139,7 +139,7 @@ WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
 
 def seen(**changed: Any) -> Examined:
     """A cluster that is well, but for what is given: objects as JSON, or what could not be read."""
-    found = {
+    found: dict[str, Any] = {
         name: changed[name]
         if isinstance(changed.get(name), Unread)
         else tuple(msgspec.convert(each, kind) for each in changed.get(name, objects))
