@@ -119,6 +119,6 @@ def test_the_doctor_finds_what_is_there_and_what_is_not(plot: Plot) -> None:
     assert states["kube-scheduler"] == "unknown"
     assert done.exit_code == NO
     nothing = run(account(plot, "nothing"), "doctor", "-o", "json")
-    states = {each["state"] for each in json.loads(nothing.stdout)["findings"]}
-    assert states <= {"unknown", "ok"}, nothing.stdout
+    said = {each["state"] for each in json.loads(nothing.stdout)["findings"]}
+    assert said <= {"unknown", "ok"}, nothing.stdout
     assert nothing.exit_code == FINE
