@@ -102,16 +102,18 @@ def _no_queue(found: Snapshot, name: str, reports: Iterable[str]) -> str:
 
 
 def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueReport:
-    active = next((each for each in queue.status.conditions if each.type == "Active"), None)
+    inactive = (e for e in queue.status.conditions if (e.type, e.status) == ("Active", "False"))
+    fault = next((each.message or each.reason for each in inactive), "")
     return QueueReport(
         name=queue.metadata.name,
         parent=queue.spec.parent,
         depth=0,
-        active=active is None or active.status == "True",
-        fault="" if active is None or active.status == "True" else active.message,
+        active=not fault,
+        fault=fault,
         pending=queue.status.pending,
         admitted=queue.status.admitted,
-        resources=tuple(_resources(queue, may_take)),
+        # One that is not active admits nothing, whatever its quota has left.
+        resources=tuple(_resources(queue, may_take if not fault else {})),
     )
 
 

@@ -32,6 +32,7 @@ def table(found: NodesReport, output: str) -> Callable[[Console], None]:
 
 def _node(node: NodeReport) -> list[Cell | str]:
     off = Cell(node.off or "-", "red" if node.off else "")
-    counts = (node.used, node.reserved, node.free, node.allocatable)
+    free = None if node.off else node.free
+    counts = (node.used, node.reserved, free, node.allocatable)
     drawn = bar(node.used, node.reserved, node.allocatable)
     return [node.name, node.pool, node.resource, drawn, *map(number, counts), off]

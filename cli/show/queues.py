@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from rich.console import Console
 
 from cli.report.queues import OneQueueReport, QueuesReport
@@ -32,7 +33,7 @@ def table(
 
 def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], None]:
     def printed(console: Console) -> None:
-        parts.queues(console, [found.queue], output)
+        parts.queues(console, [msgspec.structs.replace(found.queue, depth=0)], output)
         if found.rules:
             line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
         console.print()

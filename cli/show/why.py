@@ -10,6 +10,9 @@ from cli.report.why import HistoryReport, HolderReport, PodSetReport, ShortRepor
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import age, amount, clock, phase
 
+_GOOD = ("Running", "Admitted")
+"""Reasons of gangs of which nothing is to be explained."""
+
 _MOST_NODES = 10
 _MOST_HISTORY = 10
 
@@ -25,7 +28,7 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
                 _short(console, each, each.short)
         for said in found.helps:
             line(console, f"would help: {said}")
-        if found.remedy:
+        if found.remedy and found.reason not in _GOOD:
             line(console, f"to do: {found.remedy}")
         if found.nodes:
             _nodes(console, found, output)
@@ -41,7 +44,7 @@ def _head(console: Console, found: WhyReport, now: float) -> None:
     if found.reason:
         style = "yellow" if found.waits else phase(found.phase).style
         line(console, f"{found.reason}: {found.message}", style)
-    if found.means:
+    if found.means and found.reason not in _GOOD:
         line(console, f"means: {found.means}")
 
 

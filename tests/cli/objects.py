@@ -1,7 +1,7 @@
 """Hand-made objects for reports: as an API server sends them, decoded as the commands decode."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,12 @@ from kube.objects.queue import GangQueue
 
 GPU = "nvidia.com/gpu"
 Json = dict[str, Any]
+T = TypeVar("T")
+
+
+def read(body: Json, as_: type[T]) -> T:
+    """Decode an object as it comes."""
+    return msgspec.convert(body, as_)
 
 
 def node(name: str, gpus: int = 8, **fields: Any) -> Node:

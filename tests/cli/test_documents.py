@@ -1,13 +1,17 @@
-"""docs/cli.md: its commands exist with their options, and its exit codes are those of the code."""
+"""docs/cli.md: its commands exist, its outputs are theirs, its exit codes those of the code."""
 
 import re
 import shlex
+import time
 
 import click
 import pytest
 
 from cli import endings
 from cli.__main__ import main
+from kube.codec.fields import moment_of
+from tests.cli.fake_reader import run
+from tests.cli.shown_world import NOW, world
 from tests.packaging.tree import ROOT
 
 TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -20,6 +24,23 @@ COMMANDS = sorted(
         if line.startswith("muster ")
     }
 )
+
+
+OUTPUTS = re.findall(r"^```\n\$ muster (.*?)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "shown"), OUTPUTS, ids=[each for each, _ in OUTPUTS])
+def test_an_output_of_the_page_is_what_the_command_prints(
+    command: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: moment_of(NOW))
+    done = run(world(), *shlex.split(command))
+    assert done.exit_code == endings.FINE, done.stderr
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
+
+
+def test_the_page_shows_every_command_that_reads() -> None:
+    assert {command.split()[0] for command, _ in OUTPUTS} >= {"status", "queue", "why", "nodes"}
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -46,6 +46,7 @@ def test_queues_come_as_a_tree_with_what_each_may_still_take() -> None:
     assert gpus.may_take == "0"
     lab = found[-1]
     assert (lab.active, lab.fault) == (False, "spec.parent: no queue nowhere")
+    assert lab.resources[0].may_take is None
 
 
 def test_what_a_queue_may_take_is_its_quota_and_what_it_may_borrow() -> None:
