@@ -21,7 +21,7 @@ def console() -> Console:
     return Console(
         file=sys.stdout,
         force_terminal=terminal,
-        no_color=bool(os.environ.get("NO_COLOR")) or not terminal,
+        no_color=bool(os.environ.get("NO_COLOR")),
         width=None if terminal else PIPED_WIDTH,
         highlight=False,
         markup=False,

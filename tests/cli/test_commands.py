@@ -3,6 +3,7 @@
 import json
 import sys
 import tomllib
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from cli import endings
 from cli.__main__ import as_plugin
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
+from kube.api.client import Resource
 from kube.objects.base import ObjectMeta
 from tests.cli.fake_reader import FakeReader, run
 from tests.cli.objects import GPU, gang, node, placement, pod, queue
@@ -206,3 +208,31 @@ def test_help_has_examples_and_exit_codes() -> None:
         said = run(FakeReader({}), *arguments, "--help").output
         assert "Examples:" in said
         assert [line for line in endings.TABLE.splitlines() if line not in said] == []
+
+
+class Interrupted(FakeReader):
+    """One look that succeeds, one that fails, one more, and then Ctrl-C."""
+
+    looks = 0
+
+    async def list(self, resource: Resource, as_: type[Any], **where: Any) -> tuple[Any, ...]:
+        if resource.plural == "gangs":
+            self.looks += 1
+        if self.looks == 2:
+            raise CannotRead("the API server cannot be reached")
+        if self.looks == 4:
+            raise KeyboardInterrupt
+        return await super().list(resource, as_, **where)
+
+
+def test_a_watch_looks_again_also_after_a_fault_until_it_is_interrupted() -> None:
+    done = run(Interrupted(cluster()), "status", "--watch", "--interval", "0.5")
+    assert done.exit_code == endings.INTERRUPTED
+    assert done.stdout.count("2 gangs: 1 Queued, 1 Running") == 2
+    assert done.stdout.count("the API server cannot be reached") == 1
+
+
+def test_a_watch_that_cannot_begin_ends() -> None:
+    refusals = {("gangs", ""): CannotRead("the API server cannot be reached")}
+    done = run(FakeReader(cluster(), refusals), "status", "--watch")
+    assert (done.exit_code, done.stdout) == (endings.NOT_READ, "")

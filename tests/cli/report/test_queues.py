@@ -46,7 +46,6 @@ def test_queues_come_as_a_tree_with_what_each_may_still_take() -> None:
     assert gpus.may_take == "0"
     lab = found[-1]
     assert (lab.active, lab.fault) == (False, "spec.parent: no queue nowhere")
-    assert lab.resources[0].may_take is None
 
 
 def test_what_a_queue_may_take_is_its_quota_and_what_it_may_borrow() -> None:
@@ -110,3 +109,10 @@ def test_without_the_right_to_list_queues_those_of_gangs_are_known_by_name() -> 
 def test_parents_in_a_circle_are_shown_all_the_same() -> None:
     circle = (queue("a", parent="b"), queue("b", parent="a"))
     assert [each.name for each in queues_report(Snapshot(queues=circle)).queues] == ["a", "b"]
+
+
+def test_a_queue_that_is_not_active_may_take_nothing() -> None:
+    ending = [{"type": "Active", "status": "False", "message": "the GangQueue is being deleted"}]
+    (found,) = queues_report(Snapshot(queues=(queue("q", {GPU: 8}, conditions=ending),))).queues
+    (resource,) = found.resources
+    assert (found.active, resource.quota, resource.may_take) == (False, "8", None)
