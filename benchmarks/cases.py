@@ -9,6 +9,7 @@ from benchmarks import (
     backlog,
     burst,
     extender,
+    fit,
     freed,
     held,
     large,
@@ -80,6 +81,7 @@ CASES = {
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
+    "fit": Case("How long does `muster fit` take with a large cluster?", 5, fit.measure),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
     "whole-nodes": Case(

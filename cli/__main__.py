@@ -8,7 +8,12 @@ from cli.lazy_group import LazyGroup
 COMMANDS = {
     "completion": ("cli.commands.completion", "Print the completion script of a shell."),
     "dashboard": ("cli.commands.dashboard", "Serve a page with queues, gangs and nodes."),
+    "doctor": (
+        "cli.commands.doctor",
+        "Whether all is there that Muster needs, and what is in its way.",
+    ),
     "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
+    "fit": ("cli.commands.fit", "Say whether Ray clusters of a file would start now."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
     "nodes": ("cli.commands.nodes", "GPUs of nodes and pools, and how many pods still fit."),
     "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),

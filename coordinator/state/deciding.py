@@ -55,15 +55,7 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     have moved.
     """
     cycles = known.cycles
-    decisions, cycles.memory = next_cycle(
-        queues_of(known, moment),
-        known.cache.columns(),
-        _remembered(known, moment),
-        existing=existing_pods(known),
-        holders=Holders(known.cache.holders),
-        volumes=_volumes(known),
-        daemons=known.cache.daemons,
-    )
+    decisions, cycles.memory = ask_all(known, _remembered(known, moment), moment)
     cycles.ages.passed(cycles.memory.passed)
     propose(known, cycles.memory.preemptions, moment)
     _note_plans(known, cycles.memory.preemptions)
@@ -72,6 +64,21 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     if cycles.memory.asks_again_in < inf:
         known.agenda.refresh_by(moment.now + cycles.memory.asks_again_in)
     return decisions
+
+
+def ask_all(
+    known: Known, memory: Memory | None, moment: Moment
+) -> tuple[tuple[Decision, ...], Memory]:
+    """Ask the core about all gangs that wait in line; notes nothing of what it answers."""
+    return next_cycle(
+        queues_of(known, moment),
+        known.cache.columns(),
+        memory,
+        existing=existing_pods(known),
+        holders=Holders(known.cache.holders),
+        volumes=_volumes(known),
+        daemons=known.cache.daemons,
+    )
 
 
 def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:

@@ -115,8 +115,10 @@ def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[Obser
     KubeRay draws the names of replicas; those here stand for as many others.
     """
     for pod_set in found.pod_sets:
+        like = observe(pod_set.pod, profiles)
         for first in range(0, pod_set.count, pod_set.hosts):
-            like = observe(_of_replica(pod_set, first // pod_set.hosts), profiles)
+            if pod_set.hosts > 1:
+                like = observe(_of_replica(pod_set, first // pod_set.hosts), profiles)
             for index in range(first, first + pod_set.hosts):
                 yield _named(like, found, f"{pod_set.name}{_MARK}{index:05}")
 
@@ -196,10 +198,8 @@ def _keys(spec: TemplateSpec) -> Iterator[str]:
 
 
 def _of_replica(pod_set: ForeseenPodSet, replica: int) -> TemplatePod:
-    """Label a pod with a replica, where more than one pod make one."""
+    """Label a pod with its replica, which has more than one."""
     meta = pod_set.pod.metadata
-    if pod_set.hosts == 1:
-        return pod_set.pod
     labels = {**meta.labels, names.RAY_REPLICA_NAME: f"{pod_set.name}{_MARK}{replica:05}"}
     return structs.replace(pod_set.pod, metadata=structs.replace(meta, labels=labels))
 
