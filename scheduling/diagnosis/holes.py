@@ -82,9 +82,7 @@ def pools(nodes: NodeSnapshot, reserved: Reserved, asked: GpuPools) -> tuple[Poo
     return tuple(pool for each in found for pool in _pools(nodes, each, reserved, named))
 
 
-def _pools(
-    nodes: NodeSnapshot, resource: str, reserved: Reserved, named: _Named
-) -> Iterator[Pool]:
+def _pools(nodes: NodeSnapshot, resource: str, reserved: Reserved, named: _Named) -> Iterator[Pool]:
     row, beside = nodes.row[resource], _beside(nodes, resource)
     idle = np.maximum(nodes.free[row], 0)
     free = np.where(_takes_pods(nodes.traits), idle, 0)
