@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 GPU = "nvidia.com/gpu"
 SIZES = (1, 2, 4, 8)
-GANGS = 10
+GANGS = 50
 
 
 @pytest.fixture
