@@ -22,6 +22,7 @@ from benchmarks import (
     release,
     relist,
     reviews,
+    scrape,
     status_writes,
     sync,
     throughput,
@@ -104,5 +105,6 @@ CASES = {
         "What do nominations cost kube-scheduler on 5,000 nodes?", 3, nomination.measure_large
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
+    "scrape": Case("What does a scrape of the metrics cost?", 20, scrape.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

@@ -70,6 +70,7 @@ from kube.ray.ray_cluster import essential, is_wrapped
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.wrapped.watched import as_gang, watched
 from runtime.slicing import settle_heap
+from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import APP_WRAPPER_GANG
 from scheduling.model.volume import Fact
@@ -115,6 +116,7 @@ class Coordinator:
             waiting_limit=limit,
             profiles=self._profiles,
             guard=settings.guard,
+            gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
         )
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
