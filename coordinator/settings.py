@@ -70,8 +70,8 @@ class Settings(LeaderSettings):
     """What keeps others out of reserved room: Nomination, Extender or None."""
 
     app_wrappers: bool = False
-    """Whether AppWrappers are gangs; their definition (CRD) has to be installed, and the program
-    `wrapper` beside it."""
+    """Whether AppWrappers are gangs, of every API group that is served; the program `wrapper` has
+    to be installed."""
 
     app_wrapper_priorities: Json[list[str]] = Field(default=[], validate_default=False)
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:

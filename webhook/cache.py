@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -30,8 +31,10 @@ from webhook.review import GONE, AppWrapperKey, ClusterKey, Gone, Key, Marks, Na
 SILENCE_SECONDS: Final = 90.0
 
 
-WRAPPERS: Final[tuple[Resource, ...]] = (APP_WRAPPERS, MCAD_APP_WRAPPERS)
-"""Either may be missing."""
+WRAPPERS: Final[Mapping[str, Resource]] = {
+    each.group: each for each in (APP_WRAPPERS, MCAD_APP_WRAPPERS)
+}
+"""AppWrappers by API group; either may be missing."""
 
 _LONGEST: Final = 63  # as long as a label may be; an annotation may be of 256 KiB
 
@@ -103,7 +106,7 @@ class Cache:
         namespaces: Held,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
-        wrappers: Sequence[Held] = (),
+        wrappers: Mapping[str, Held] = MappingProxyType({}),
     ) -> None:
         self._clusters = clusters
         self._namespaces = namespaces
@@ -114,11 +117,12 @@ class Cache:
     @property
     def synced(self) -> bool:
         """Whether all caches have been complete."""
-        return all(each.synced for each in (self._clusters, self._namespaces, *self._wrappers))
+        held = (self._clusters, self._namespaces, *self._wrappers.values())
+        return all(each.synced for each in held)
 
     def find(self, key: Key) -> Marks | Gone | None:
         """Return the marks of an object that is held; its absence proves nothing."""
-        if isinstance(key, AppWrapperKey) and not self._wrappers:
+        if isinstance(key, AppWrapperKey) and key.group not in self._wrappers:
             return GONE  # without the setting there are none
         marked = self._held(key)
         if marked is None:
@@ -129,10 +133,11 @@ class Cache:
     def _held(self, key: Key) -> Marked | None:
         if isinstance(key, NamespaceKey):
             return self._current(self._namespaces, ("", key.name))
-        held = self._wrappers if isinstance(key, AppWrapperKey) else (self._clusters,)
-        found = (self._current(each, (key.namespace, key.name)) for each in held)
+        wraps = isinstance(key, AppWrapperKey)
+        held = self._wrappers[key.group] if wraps else self._clusters
+        found = self._current(held, (key.namespace, key.name))
         # Another uid: the reflector is behind, or the pod is. The API server knows which.
-        return next((each for each in found if each and each.metadata.uid == key.uid), None)
+        return found if found is not None and found.metadata.uid == key.uid else None
 
     def _current(self, held: Held, place: tuple[str, str]) -> Marked | None:
         told = held.told_until
@@ -190,18 +195,9 @@ class Reader:
                 return await self._read_one(NAMESPACES.path(name=name), "")
             case ClusterKey(namespace, name, uid):
                 return await self._read_one(RAY_CLUSTERS.path(namespace, name), uid)
-            case AppWrapperKey():
-                return await self._ask_wrapper(key)
-
-    async def _ask_wrapper(self, key: AppWrapperKey) -> Marks | Gone:
-        """Look for an AppWrapper in both API groups: a pod names it by its uid alone."""
-        for resource in WRAPPERS:
-            found = await self._read_one(
-                resource.path(key.namespace, key.name), key.uid, absent=True
-            )
-            if not isinstance(found, Gone):
-                return found
-        return GONE
+            case AppWrapperKey(namespace, name, uid, group):
+                path = WRAPPERS[group].path(namespace, name)
+                return await self._read_one(path, uid, absent=True)
 
     async def _read_one(self, path: str, uid: str, *, absent: bool = False) -> Marks | Gone:
         """Read an object; without its API there is none of it only where that may be `absent`."""

@@ -26,8 +26,7 @@ import orjson
 from kube.codec.pod_patches import JsonPatch, gate_patch
 from kube.objects.base import ObjectMeta
 from kube.objects.names import (
-    APP_WRAPPER,
-    APP_WRAPPER_UID,
+    CODEFLARE_GROUP,
     CREATED_BY,
     GATE,
     OPT_IN,
@@ -35,6 +34,7 @@ from kube.objects.names import (
     RAY_NODE_TYPES,
 )
 from kube.ray.ray_cluster import opt_in, owner_cluster
+from kube.ray.wrapped_by import wrapped_by
 
 T = TypeVar("T")
 
@@ -144,6 +144,7 @@ class AppWrapperKey:
     namespace: str
     name: str
     uid: str
+    group: str = CODEFLARE_GROUP
 
     def __str__(self) -> str:
         return f"AppWrapper {self.namespace}/{self.name}"
@@ -344,9 +345,10 @@ def _left_alone(spec: _Spec) -> bool:
 
 
 def _wrapper(namespace: str, pod: _Pod) -> AppWrapperKey | None:
-    labels = pod.metadata.labels
-    name, uid = labels.get(APP_WRAPPER, ""), labels.get(APP_WRAPPER_UID, "")
-    return AppWrapperKey(namespace, name, uid) if uid and NAME.fullmatch(name) else None
+    named = wrapped_by(pod.metadata.labels)
+    if named is None or not NAME.fullmatch(named.name):
+        return None
+    return AppWrapperKey(namespace, named.name, named.uid, named.group)
 
 
 def _ray_owner(namespace: str, pod: _Pod) -> ClusterKey | None:

@@ -59,7 +59,7 @@ class WrappedPod:
     """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper."""
 
     metadata: ObjectMeta
-    wrapper: str
+    wrapper: WrapperKey
     of: str
     phase: str
 
@@ -70,7 +70,7 @@ class GangSignal:
 
     metadata: ObjectMeta
     of: str
-    wrapper: str
+    wrapper: WrapperKey
     placed: bool
     held: str
     reason: str

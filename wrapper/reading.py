@@ -6,11 +6,12 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, Part, Slim
 from kube.objects.ray import ABSENT
+from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Generation, Wrapped, read
 from kube.wrapped.retries import patience
 from wrapper.contents import Contents, Reference
-from wrapper.messages import GangSignal, WrappedPod, Wrapper
+from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
 
 OURS = (None, "", names.MANAGED_BY)
 
@@ -69,12 +70,13 @@ class WrappedGang(Slim, frozen=True):
 def signal_of(gang: WrappedGang) -> GangSignal | None:
     """Reduce a Gang; None where it is not an AppWrapper's."""
     meta, status = gang.metadata, gang.status
-    if not meta.name.startswith(names.APP_WRAPPER_GANG):
+    wrapper = wrapper_of_gang(meta.name)
+    if wrapper is None:
         return None
     return GangSignal(
         metadata=meta,
         of=gang.spec.ray_cluster_uid,
-        wrapper=meta.name.removeprefix(names.APP_WRAPPER_GANG),
+        wrapper=WrapperKey(wrapper.group, meta.namespace, wrapper.name),
         placed=bytes(status.placement) not in (b"", b"null"),
         held=status.held.phase if status.held is not None else "",
         reason=status.reason,
@@ -93,9 +95,12 @@ class CountedPod(Slim, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-def pod_of(pod: CountedPod) -> WrappedPod:
-    """Reduce a pod of an AppWrapper; its labels and annotations are not kept."""
+def pod_of(pod: CountedPod) -> WrappedPod | None:
+    """Reduce a pod of an AppWrapper, without labels and annotations; None where it is of none."""
     meta = pod.metadata
+    named = wrapped_by(meta.labels)
+    if named is None:
+        return None
     kept = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
@@ -103,6 +108,5 @@ def pod_of(pod: CountedPod) -> WrappedPod:
         resource_version=meta.resource_version,
         deletion_timestamp=meta.deletion_timestamp,
     )
-    labels, phase = meta.labels, pod.status.phase
-    of, name = labels.get(names.APP_WRAPPER_UID, ""), labels.get(names.APP_WRAPPER, "")
-    return WrappedPod(kept, name, of, phase)
+    wrapper = WrapperKey(named.group, meta.namespace, named.name)
+    return WrappedPod(kept, wrapper, named.uid, pod.status.phase)

@@ -34,6 +34,7 @@ from kube.api.resources import (
     GANG_QUEUES,
     GANGS,
     LIMIT_RANGES,
+    MCAD_APP_WRAPPERS,
     NAMESPACES,
     NODES,
     PODS,
@@ -71,7 +72,7 @@ from kube.ray.ray_owner import essential_job, essential_service
 from kube.wrapped.watched import as_gang, watched
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import APP_WRAPPER_GANG
+from scheduling.model.holder import is_wrapper_gang
 from scheduling.model.volume import Fact
 
 log = structlog.get_logger()
@@ -229,13 +230,24 @@ class Coordinator:
 
         Pods that ended tell how many of a Job are still to come.
         """
-        sink = _sink(self.loop.feed, "appwrappers", _app_wrapper_event)
         event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
         pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
         return {
-            "appwrappers": Reflector(self._client, APP_WRAPPERS, AppWrapper, sink, project=watched),
+            "appwrappers": self._wrappers("appwrappers", APP_WRAPPERS),
+            "mcadappwrappers": self._wrappers("mcadappwrappers", MCAD_APP_WRAPPERS),
             "wrappedpods": self._pods("wrappedpods", event, pods),
         }
+
+    def _wrappers(self, watch: str, resource: Resource) -> Reflector[StandIn]:
+        """Watch the AppWrappers of one API group, which need not be served."""
+        return Reflector(
+            self._client,
+            resource,
+            AppWrapper,
+            _sink(self.loop.feed, watch, _app_wrapper_event),
+            project=watched,
+            selection=Selection(may_be_absent=True),
+        )
 
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
@@ -441,7 +453,7 @@ def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
 
 
 def _is_named_as_wrapped(cluster: RayCluster) -> bool:
-    return cluster.metadata.name.startswith(APP_WRAPPER_GANG)
+    return is_wrapper_gang(GangKey("", cluster.metadata.name))
 
 
 def _app_wrapper_event(told: WatchEvent[StandIn]) -> Event | None:

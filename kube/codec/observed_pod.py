@@ -33,7 +33,8 @@ from kube.objects.core import (
     PodStatus,
     ResourceRequirements,
 )
-from kube.ray.ray_cluster import is_wrapped, owner_cluster, pod_set_of, replica_of
+from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
+from kube.ray.wrapped_by import gang_name, wrapped_by
 from scheduling.model.amounts import PODS, Requests
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey
@@ -252,9 +253,9 @@ def _holder(metadata: ObjectMeta) -> Holder:
     Of a wrapped pod it is the AppWrapper, whatever made it.
     """
     owner = _controller(metadata)
-    if is_wrapped(metadata):
-        wrapper = metadata.labels[names.APP_WRAPPER][:_LONGEST_NAME]
-        return Holder("AppWrapper", metadata.namespace, wrapper)
+    wrapper = wrapped_by(metadata.labels)
+    if wrapper is not None:
+        return Holder("AppWrapper", metadata.namespace, wrapper.name[:_LONGEST_NAME])
     if owner is None or owner.kind == "Node":
         return Holder("Namespace", "", metadata.namespace)
     kind, name = owner.kind[:_LONGEST_NAME], owner.name[:_LONGEST_NAME]
@@ -324,9 +325,10 @@ class _Owner(NamedTuple):
 def _owner(metadata: ObjectMeta) -> _Owner | None:
     """Find the gang of a pod: of a RayCluster that is wrapped, the AppWrapper is the gang."""
     labels = metadata.labels
-    if is_wrapped(metadata):
-        gang = f"{names.APP_WRAPPER_GANG}{labels[names.APP_WRAPPER]}"
-        return _Owner(gang, labels[names.APP_WRAPPER_UID], labels.get(names.POD_SET, ""))
+    wrapper = wrapped_by(labels)
+    if wrapper is not None:
+        gang = gang_name(wrapper.group, wrapper.name)
+        return _Owner(gang, wrapper.uid, labels.get(names.POD_SET, ""))
     owner = owner_cluster(metadata)
     return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
 

@@ -32,7 +32,15 @@ ANNOTATIONS = frozenset(
 WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD))
 """Keys that Muster writes itself."""
 
-WRAPPED = frozenset((names.APP_WRAPPER, names.APP_WRAPPER_UID, names.POD_SET, names.CREATED_BY))
+WRAPPED = frozenset(
+    (
+        names.APP_WRAPPER,
+        names.APP_WRAPPER_UID,
+        names.APP_WRAPPER_GROUP,
+        names.POD_SET,
+        names.CREATED_BY,
+    )
+)
 """Keys of AppWrappers, and of what is made for them."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED

@@ -11,6 +11,7 @@ from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
 from kube.ray.known_keys import keys_of_use
 from kube.ray.pod_templates import with_templates, without_templates
+from kube.ray.wrapped_by import wrapped_by
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
@@ -93,12 +94,8 @@ def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
 
 
 def is_wrapped(metadata: ObjectMeta) -> bool:
-    """Say whether an AppWrapper made an object, whose gang its pods are then of.
-
-    Its uid is beside its name: a label that was copied without it means nothing.
-    """
-    labels = metadata.labels
-    return bool(labels.get(names.APP_WRAPPER) and labels.get(names.APP_WRAPPER_UID))
+    """Say whether an AppWrapper made an object, whose gang its pods are then of."""
+    return wrapped_by(metadata.labels) is not None
 
 
 def pod_set_of(labels: Labels) -> str:

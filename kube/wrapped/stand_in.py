@@ -26,6 +26,7 @@ from kube.ray.pod_templates import (
     with_templates,
     worker_template,
 )
+from kube.ray.wrapped_by import gang_name, group_of
 from kube.wrapped.creation import created_object, labels_of
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Item, Wrapped, WrappedPodSet
@@ -42,11 +43,6 @@ RESUMED = ("Resuming", "Running")
 """Phases in which the objects of an AppWrapper exist, or are being created."""
 
 NOTICES_KEPT = 10
-
-
-def gang_name(app_wrapper: str) -> str:
-    """Name the Gang of an AppWrapper."""
-    return f"{names.APP_WRAPPER_GANG}{app_wrapper}"
 
 
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
@@ -82,7 +78,7 @@ def _metadata(wrapper: AppWrapper) -> ObjectMeta:
     held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
     return replace(
         meta,
-        name=gang_name(meta.name),
+        name=gang_name(group_of(wrapper.api_version), meta.name),
         generation=meta.generation + wrapper.status.transition_count,
         labels=labels,
         annotations={**held, **meta.annotations, names.HELD: HELD},
@@ -94,7 +90,8 @@ def _groups(
 ) -> Iterator[WorkerGroup]:
     """Make a worker group of each pod set of an item, with the pod that its controller makes."""
     created = created_object(item, wrapper.metadata, wrapper.api_version, wrapped.generation)
-    labels, pods = labels_of(wrapper.metadata, wrapped.generation), _pods(item, created)
+    labels = labels_of(wrapper.metadata, wrapper.api_version, wrapped.generation)
+    pods = _pods(item, created)
     sizes = declared_sizes(item)
     notices += filter(None, (count_notice(item),))
     for pod_set, found, declared in zip(item.pod_sets, pods, sizes, strict=True):

@@ -10,8 +10,9 @@ from kube.objects.base import Labels, ObjectMeta
 from kube.objects.ray import RayClusterSpec, StandIn
 from kube.ray.held_start import HELD
 from kube.ray.ray_cluster import essential
+from kube.ray.wrapped_by import gang_name, group_of
 from kube.wrapped.items import Wrapped, read
-from kube.wrapped.stand_in import gang_name, stand_in
+from kube.wrapped.stand_in import stand_in
 
 LONGEST_TEXT = 600
 """Characters of what is kept of a message."""
@@ -54,7 +55,9 @@ def watched(wrapper: AppWrapper) -> StandIn:
 
 def as_gang(kept: StandIn) -> StandIn:
     """Return what stands in for the RayCluster of its gang, under the name of the gang."""
-    return replace(kept, metadata=replace(kept.metadata, name=gang_name(kept.metadata.name)))
+    meta = kept.metadata
+    name = gang_name(group_of(kept.api_version), meta.name)
+    return replace(kept, metadata=replace(meta, name=name))
 
 
 def _metadata(meta: ObjectMeta) -> ObjectMeta:

@@ -17,7 +17,7 @@ from kube.api.reviewed import HEARD, NAME
 from kube.objects import names
 from kube.wrapped.mcad_states import NO_ROOM
 from testbed.cluster import Cluster
-from testbed.muster import Muster, start_muster, with_app_wrappers
+from testbed.muster import APP_WRAPPER, Muster, start_muster, with_app_wrappers
 from testbed.nodes import NodeSpec, copies
 from testbed.options import Options
 from testbed.recorder import Recorder
@@ -276,3 +276,26 @@ def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
         if names.APP_WRAPPER in each["metadata"].get("labels", {})
     ]
     assert len(made) == len(maps)
+
+
+def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
+    plot: Plot, recorder: Recorder
+) -> None:
+    plot.add_node(2)
+    definition = str(APP_WRAPPER / "crds-mcad")
+    plot.cluster.kubectl("create", "-f", definition)  # while all programs do without it
+    plot.cluster.kubectl("wait", "--for=condition=Established", "-f", definition)
+    mcads = mcad_wrapper("twin", item(job("of-mcad", 1, 1)))
+    create(plot, {**mcads, "apiVersion": names.MCAD_V1BETA1})
+    create(plot, wrapper("twin", job("of-codeflare", 1, 1)))
+    wait_phase(plot, "twin", "Succeeded")
+
+    def both_ended() -> bool:
+        ends = {job["metadata"]["name"]: job["status"].get("succeeded") for job in plot.all("Job")}
+        return ends == {"of-codeflare": 1, "of-mcad": 1}
+
+    plot.wait(both_ended, "the Jobs of both to end")
+    gangs = (names.APP_WRAPPER_GANG, names.MCAD_GANG)
+    assert exist(plot, *(("Gang", f"{gang}twin") for gang in gangs)) == [f"{g}twin" for g in gangs]
+    seen = [each for each in recorder.events if each.namespace == plot.name]
+    assert {each.gates for each in seen if each.type == "ADDED"} == {(names.GATE,)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,15 @@ from pytest_aiohttp import AiohttpServer
 
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.objects.names import APP_WRAPPER, APP_WRAPPER_UID, CREATED_BY, GATE
+from kube.objects.names import (
+    APP_WRAPPER,
+    APP_WRAPPER_GROUP,
+    APP_WRAPPER_UID,
+    CODEFLARE_GROUP,
+    CREATED_BY,
+    GATE,
+    MCAD_GROUP,
+)
 from tests.webhook import apiserver
 from tests.webhook.samples import (
     CLUSTER,
@@ -46,6 +54,7 @@ from webhook.review import (
 )
 
 KEY = AppWrapperKey("demo", "aw", "w-1")
+MCADS = AppWrapperKey("demo", "aw", "w-1", MCAD_GROUP)
 NOTED = Marks({}, {CREATED_BY: ""})
 LABELS = {APP_WRAPPER: "aw", APP_WRAPPER_UID: "w-1"}
 
@@ -55,6 +64,10 @@ class Known:
 
     def __init__(self, wrapper: Marks | Gone | None, cluster: Marks | Gone | None = GONE) -> None:
         self._known = {KEY: wrapper, CLUSTER: cluster}
+
+    def but(self, known: Mapping[AppWrapperKey, Marks | Gone | None]) -> Known:
+        self._known.update(known)
+        return self
 
     def find(self, key: Key) -> Marks | Gone | None:
         other = None if isinstance(key, AppWrapperKey) else NOTHING
@@ -113,6 +126,7 @@ def test_an_appwrapper_that_is_not_known_is_asked_for_before_the_owner() -> None
         {APP_WRAPPER: "Not_a.Name"},
         {APP_WRAPPER: "../secrets"},
         {APP_WRAPPER: "a" * 300},
+        {APP_WRAPPER_GROUP: "example.com"},
     ],
 )
 def test_labels_that_name_no_appwrapper_are_no_labels(labels: dict[str, str]) -> None:
@@ -135,13 +149,21 @@ def held(uid: str, **metadata: Any) -> Holds:
 
 
 def cache(*wrappers: Holds) -> Cache:
-    return Cache(Holds(), Holds(), Metrics(), clock=lambda: 0.0, wrappers=wrappers)
+    by_group = dict(zip((CODEFLARE_GROUP, MCAD_GROUP), wrappers, strict=False))
+    return Cache(Holds(), Holds(), Metrics(), clock=lambda: 0.0, wrappers=by_group)
 
 
-def test_an_appwrapper_is_found_in_either_group_by_its_uid() -> None:
+def test_the_label_says_in_which_group_the_appwrapper_is() -> None:
+    named = pod(**{APP_WRAPPER_GROUP: MCAD_GROUP})
+    assert decided(named, Known(NOTED).but({MCADS: GONE})) is ALLOW
+    assert decided(named, Known(None).but({MCADS: None})) == Ask(MCADS)
+
+
+def test_an_appwrapper_is_found_in_its_group_by_its_uid() -> None:
     ours = held("w-1", annotations={CREATED_BY: "x" * 30_000})
-    assert cache(held("other"), ours).find(KEY) == NOTED
+    assert cache(Holds(), ours).find(MCADS) == NOTED
     assert cache(ours, Holds()).find(KEY) == NOTED
+    assert cache(Holds(), ours).find(KEY) is None
     assert cache(held("other"), held("later")).find(KEY) is None
     assert cache(held("w-1"), Holds()).find(KEY) == NOTHING
 
@@ -163,13 +185,11 @@ class Server:
     """Answers for AppWrappers of each group."""
 
     def __init__(self) -> None:
-        self.replies: dict[str, apiserver.Reply] = {
-            each.group: apiserver.unknown_path for each in WRAPPERS
-        }
+        self.replies: dict[str, apiserver.Reply] = dict.fromkeys(WRAPPERS, apiserver.unknown_path)
 
     def application(self) -> web.Application:
         application = web.Application()
-        for each in WRAPPERS:
+        for each in WRAPPERS.values():
             application.router.add_get(each.path("demo", "aw"), self._reply)
         return application
 
@@ -191,9 +211,9 @@ async def reader(server: Server, aiohttp_server: AiohttpServer) -> AsyncIterator
         await reader.close()
 
 
-async def found_by(reader: Reader) -> Found:
+async def found_by(reader: Reader, key: AppWrapperKey = KEY) -> Found:
     async with asyncio.timeout(60):
-        return await reader.read(KEY)
+        return await reader.read(key)
 
 
 def there(uid: str = "w-1") -> apiserver.Reply:
@@ -204,21 +224,22 @@ def there(uid: str = "w-1") -> apiserver.Reply:
     return reply
 
 
-@pytest.mark.parametrize("group", [each.group for each in WRAPPERS])
-async def test_an_appwrapper_is_read_from_the_group_that_has_it(
-    server: Server, reader: Reader, group: str
+@pytest.mark.parametrize("key", [KEY, MCADS], ids=str)
+async def test_an_appwrapper_is_read_from_its_group(
+    server: Server, reader: Reader, key: AppWrapperKey
 ) -> None:
-    server.replies[group] = there()
-    assert await found_by(reader) == NOTED
+    server.replies[key.group] = there()
+    assert await found_by(reader, key) == NOTED
+    other = KEY if key == MCADS else MCADS
+    assert await found_by(reader, other) is GONE
 
 
-async def test_one_that_is_in_no_group_is_gone(server: Server, reader: Reader) -> None:
+async def test_one_that_is_not_there_is_gone(server: Server, reader: Reader) -> None:
     assert await found_by(reader) is GONE
     server.replies = dict.fromkeys(server.replies, there("later"))
     assert await found_by(reader) is GONE
 
 
 async def test_what_cannot_be_read_is_unknown(server: Server, reader: Reader) -> None:
-    server.replies[WRAPPERS[0].group] = apiserver.status(403, "Forbidden")
-    server.replies[WRAPPERS[1].group] = there("later")
+    server.replies[CODEFLARE_GROUP] = apiserver.status(403, "Forbidden")
     assert isinstance(await found_by(reader), Unknown)

@@ -224,6 +224,7 @@ def _event(kind: str, key: tuple[str, str], obj: Json) -> Event | None:
             return GangSeen(signal) if seen else GangGone(signal)
         case "pods":
             pod = pod_of(msgspec.json.decode(body, type=CountedPod))
+            assert pod is not None
             return PodSeen(pod) if seen else PodGone(pod)
         case _:
             return None

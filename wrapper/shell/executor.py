@@ -16,8 +16,8 @@ import structlog
 from kube.api.client import Client, Resource
 from kube.api.errors import KubeError, NotFound, is_of_what_goes
 from kube.api.resources import GANGS
-from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
+from kube.ray.wrapped_by import gang_name
 from kube.wrapped.items import read
 from wrapper.lifecycle import Phase, may_start
 from wrapper.messages import (
@@ -172,8 +172,8 @@ class Executor:
         return may_start(wrapper, await self._signal(wrapper))
 
     async def _signal(self, wrapper: Wrapper) -> GangSignal | None:
-        meta = wrapper.metadata
-        path = GANGS.path(meta.namespace, f"{names.APP_WRAPPER_GANG}{meta.name}")
+        key = wrapper.key
+        path = GANGS.path(key.namespace, gang_name(key.group, key.name))
         try:
             return signal_of(await self._client.get(path, as_=WrappedGang))
         except NotFound:

@@ -154,6 +154,16 @@ def test_a_wrapped_ray_cluster_is_no_gang_of_its_own() -> None:
     assert len(sets) == 2
 
 
+def test_one_of_mcads_group_is_a_gang() -> None:
+    world = crowded({**app_wrapper("a", job("work", 3)), "apiVersion": names.MCAD_V1BETA1})
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == ["n1"] * 3
+    (gang,) = (each for each in world.api.all("gangs") if each["metadata"]["name"] != "b")
+    assert gang["metadata"]["name"] == "appwrapper-mcad.a"
+    assert gang["metadata"]["ownerReferences"][0]["apiVersion"] == names.MCAD_V1BETA1
+
+
 def test_an_app_wrapper_without_pods_is_created_at_once() -> None:
     world = World(node("n1"))
     world.create(app_wrapper("a", config_map("settings")))

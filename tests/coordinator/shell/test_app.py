@@ -1,12 +1,17 @@
 """The coordinator keeps of watched objects only what it needs."""
 
+import asyncio
 from typing import cast
 
 import msgspec
+import pytest
+from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from coordinator.settings import PREFIX, Settings
 from coordinator.shell.app import Coordinator
 from kube.api.client import Client
+from kube.api.credentials import open_access
 from kube.objects import core as core_objects
 from runtime.program import load_settings
 
@@ -29,3 +34,18 @@ def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
     assert made._reduce(told("u", "7")) is first
     assert made._reduce(told("u", "8")).resource_version == "8"
     assert made._reduce(told("another", "7")).uid == "another"
+
+
+@pytest.mark.parametrize("watch", ["appwrappers", "mcadappwrappers"])
+async def test_an_api_of_app_wrappers_that_is_not_served_keeps_no_gang_waiting(
+    aiohttp_server: AiohttpServer, watch: str
+) -> None:
+    running = await aiohttp_server(web.Application())  # it knows no path
+    async with Client(open_access(str(running.make_url("")))) as client:
+        made = Coordinator(Settings(app_wrappers=True), client)
+        reflector = made.reflectors[watch]
+        task = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(60):
+            await reflector.wait_synced()
+        assert not reflector.blind
+        task.cancel()
