@@ -10,6 +10,7 @@ from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Generation, Wrapped, read
 from kube.wrapped.retries import patience
+from kube.wrapped.stand_in import notices
 from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
 
@@ -23,15 +24,18 @@ def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
     wrapped = read(found)
     if wrapped.spec.managed_by not in OURS:
         return None
-    return Wrapper(found.metadata, api_version, found.status, contents_of(wrapped, found.metadata))
+    return Wrapper(found.metadata, api_version, found.status, contents_of(found, wrapped))
 
 
-def contents_of(wrapped: Wrapped, meta: ObjectMeta) -> Contents:
+def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, _unread = patience(meta.annotations)  # what cannot be read stays at its default
+    terms, _unread = patience(
+        found.metadata.annotations
+    )  # what cannot be read stays at its default
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
         fault=message_of(wrapped.faults),
+        notices=notices(found, wrapped),
         suspended=wrapped.spec.suspend is True,
         is_mcad=wrapped.generation is Generation.MCAD,
         pods=sum(each.count for item in wrapped.items for each in item.pod_sets),

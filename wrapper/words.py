@@ -8,6 +8,7 @@ from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
 from kube.wrapped import told
 from kube.wrapped.completion import Completion
+from kube.wrapped.conditions import with_notices
 from kube.wrapped.items import Generation
 from kube.wrapped.states import status_of
 from kube.wrapped.told import PodCounts, Told
@@ -61,12 +62,13 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         resets=after.resetting_count,
     )
     found = status_of(generation, said, after)
-    # These two count for either generation, and exactly as they were written first.
+    # Counts and times are those of either generation, exactly as they were written first.
     return msgspec.structs.replace(
         found,
         transition_count=after.transition_count,
         first_seen=after.first_seen,
         first_dispatched=after.first_dispatched,
+        conditions=with_notices(found.conditions, contents.notices, look.moment.wall),
     )
 
 

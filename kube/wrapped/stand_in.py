@@ -70,6 +70,13 @@ def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     )
 
 
+def notices(wrapper: AppWrapper, wrapped: Wrapped) -> tuple[str, ...]:
+    """Return what a user should know of an AppWrapper that hinders nothing."""
+    if not any(item.custom for item in wrapped.items):
+        return wrapped.notices[:NOTICES_KEPT]  # only declared sizes are held against templates
+    return stand_in(wrapper, wrapped).notices
+
+
 def _metadata(wrapper: AppWrapper) -> ObjectMeta:
     """Have the stand-in opted in and held: an AppWrapper is a gang, unless it says it is none."""
     meta = wrapper.metadata

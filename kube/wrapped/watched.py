@@ -42,6 +42,7 @@ def watched(wrapper: AppWrapper) -> StandIn:
         metadata=replace(_metadata(reduced.metadata), name=wrapper.metadata.name),
         spec=_with_known_pods(replace(reduced.spec, managed_by=others), wrapped, status.phase),
         refused=found.refused if reviewed else NOT_REVIEWED,
+        notices=(),  # the program `wrapper` tells them
         api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
         phase=status.phase,
         said=status.message[:LONGEST_TEXT],

@@ -362,3 +362,47 @@ def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> No
         "more",
         "work",
     }
+
+
+# --- what a user should know besides ----------------------------------------------------------
+
+
+def declaring(cpu: str) -> dict[str, object]:
+    """An AppWrapper of which the user says how large its pod is; it asks for one CPU."""
+    wrapper = mcad(job())
+    (entry,) = wrapper["spec"]["resources"]["GenericItems"]
+    entry["custompodresources"] = [{"replicas": 1, "requests": {"cpu": cpu}}]
+    return wrapper
+
+
+def noticed(world: World) -> dict[str, str]:
+    found: list[dict[str, str]] = world.status["conditions"]
+    return next((each for each in found if each["type"] == "muster.dev/HasNotices"), {})
+
+
+def test_sizes_that_differ_are_told_beside_mcads_words_until_they_are_the_same() -> None:
+    world = with_wrapper(declaring("3"))
+    assert noticed(world)["status"] == "True"
+    assert "declare 3000m of cpu for each pod of work" in noticed(world)["message"]
+    assert world.status["conditions"][-1]["type"] == "Queueing"
+    since = noticed(world)["lastTransitionTime"]
+    world.place()
+    world.settle(60)
+    assert (world.phase, noticed(world)["lastTransitionTime"]) == ("Running", since)
+
+    world.api.change("appwrappers", "aw", spec=declaring("1")["spec"])
+    world.settle(60)
+    assert (noticed(world)["status"], noticed(world)["reason"]) == ("False", "NothingNoticed")
+
+
+def test_without_anything_to_be_noticed_nothing_is_said() -> None:
+    assert noticed(with_wrapper(declaring("1"))) == {}
+
+
+def test_pods_that_come_one_after_another_are_told() -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}]}
+    spec = {"replicas": 3, "template": {"spec": pod}}
+    meta = {"name": "db"}
+    db = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec}
+    said = noticed(with_wrapper(codeflare(db)))["message"]
+    assert said.endswith("1 of the 3 pods of db can start at once: the others wait for them")
