@@ -156,6 +156,11 @@ def next_step(look: Look) -> Step:
     return decide(look) if decide is not None else Rest()
 
 
+def is_known(phase: str) -> bool:
+    """Say whether a phase is one of ours; another's controller may have written one of its own."""
+    return phase in _DECIDE
+
+
 def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
     """Say whether the coordinator has placed this very AppWrapper, and waits for its pods.
 

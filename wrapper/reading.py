@@ -6,9 +6,12 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, Part, Slim
 from kube.objects.ray import ABSENT
+from kube.ray.known_keys import WRITTEN
 from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Generation, Wrapped, read
+from kube.wrapped.remembered import Remembered
+from kube.wrapped.retries import PREFIX as RETRIES
 from kube.wrapped.retries import patience
 from kube.wrapped.stand_in import notices
 from wrapper.contents import Contents, Reference
@@ -17,14 +20,43 @@ from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
 OURS = (None, "", names.MANAGED_BY)
 
 
+class Reading:
+    """Reduces the AppWrappers of one version of their API, and reads each spec once."""
+
+    def __init__(self, api_version: str) -> None:
+        self._api_version = api_version
+        self._specs: Remembered[Contents | None] = Remembered()
+
+    def __call__(self, found: AppWrapper) -> Wrapper | None:
+        """Reduce one; None where it is another controller's, or was not reviewed by ours."""
+        meta = found.metadata
+        if names.CREATED_BY not in meta.annotations:
+            return None
+        contents = self._specs.of(meta.uid, _spec_of(found), lambda: _contents_of(found))
+        if contents is None:
+            return None
+        return Wrapper(meta, self._api_version, found.status, contents)
+
+
 def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
-    """Reduce an AppWrapper; None where it is another controller's, or was not reviewed by ours."""
-    if names.CREATED_BY not in found.metadata.annotations:
-        return None
+    """Reduce one AppWrapper that was not seen before."""
+    return Reading(api_version)(found)
+
+
+def _spec_of(found: AppWrapper) -> tuple[object, ...]:
+    """Return all that decides what is read of a spec; whoever may edit makes other events at will.
+
+    A finalizer, a label or an annotation of others leaves it as it is.
+    """
+    meta = found.metadata
+    retries = {key: said for key, said in meta.annotations.items() if key.startswith(RETRIES)}
+    forbidden = WRITTEN & {*meta.labels, *meta.annotations}
+    return meta.generation, meta.namespace, meta.name, found.api_version, retries, forbidden
+
+
+def _contents_of(found: AppWrapper) -> Contents | None:
     wrapped = read(found)
-    if wrapped.spec.managed_by not in OURS:
-        return None
-    return Wrapper(found.metadata, api_version, found.status, contents_of(found, wrapped))
+    return None if wrapped.spec.managed_by not in OURS else contents_of(found, wrapped)
 
 
 def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:

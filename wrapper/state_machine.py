@@ -21,6 +21,7 @@ from wrapper.lifecycle import (
     Record,
     Rest,
     Step,
+    is_known,
     next_step,
 )
 from wrapper.messages import (
@@ -221,7 +222,7 @@ class WrapperState:
         """Write what a user should know, if it is time for that, and rest."""
         if rest.until is not None:
             self._wake(view.key, rest.until)
-        if look.wrapper.metadata.deletion_timestamp:
+        if look.wrapper.metadata.deletion_timestamp or not is_known(look.wrapper.status.phase):
             return
         after = status.told(look)
         if after == look.wrapper.status:

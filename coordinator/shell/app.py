@@ -69,7 +69,7 @@ from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
 from kube.ray.ray_cluster import essential, is_wrapped
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import as_gang, watched
+from kube.wrapped.watched import AppWrapperReading, as_gang
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import is_wrapper_gang
@@ -245,7 +245,7 @@ class Coordinator:
             resource,
             AppWrapper,
             _sink(self.loop.feed, watch, _app_wrapper_event),
-            project=watched,
+            project=AppWrapperReading(),
             selection=Selection(may_be_absent=True),
         )
 

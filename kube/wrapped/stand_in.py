@@ -48,7 +48,7 @@ NOTICES_KEPT = 10
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     """Return the RayCluster that stands for an AppWrapper; what is wrong in it is `refused`."""
     suspend = wrapper.status.phase not in RESUMED
-    meta = _metadata(wrapper)
+    meta = metadata_of(wrapper)
     notices = list(wrapped.notices)
     groups: list[WorkerGroup] = []
     refused = message_of(wrapped.faults)
@@ -77,7 +77,7 @@ def notices(wrapper: AppWrapper, wrapped: Wrapped) -> tuple[str, ...]:
     return stand_in(wrapper, wrapped).notices
 
 
-def _metadata(wrapper: AppWrapper) -> ObjectMeta:
+def metadata_of(wrapper: AppWrapper) -> ObjectMeta:
     """Have the stand-in opted in and held: an AppWrapper is a gang, unless it says it is none."""
     meta = wrapper.metadata
     said = {names.OPT_IN} & {*meta.labels, *meta.annotations}

@@ -37,7 +37,8 @@ class FakeApi:
     """The objects, what was done, and what is refused.
 
     `die_at` counts requests: at that one the program is killed, before it is carried out or, where
-    `dies_late`, after. `refuse` has errors by kind, and `deny` what the creator may not create.
+    `dies_late`, after. `unserved` are resources that discovery leaves out. `refuse` has errors by
+    kind, and `deny` what the creator may not create.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class FakeApi:
         self.refuse: dict[str, KubeError] = {}
         self.deny: set[str] = set()
         self.reviewed = True
+        self.unserved: set[str] = set()
         self.created: list[Key] = []
         self.deleted: list[Key] = []
         self.phases: list[str] = []
@@ -86,7 +88,9 @@ class FakeApi:
 
     async def request(self, _method: str, path: str, **_: Any) -> bytes:
         """Discovery."""
-        return json.dumps({"kind": "APIGroupDiscoveryList", "items": list(_groups(path))}).encode()
+        return json.dumps(
+            {"kind": "APIGroupDiscoveryList", "items": list(_groups(path, self.unserved))}
+        ).encode()
 
     async def get(self, path: str, *, as_: Any = None, **_: Any) -> Any:
         self._count()
@@ -219,7 +223,7 @@ def _parsed(path: str) -> tuple[str, str, str]:
     return plural, name, subresource
 
 
-def _groups(path: str) -> Iterator[Json]:
+def _groups(path: str, unserved: set[str]) -> Iterator[Json]:
     for api_version, kinds in PLURALS.items():
         group, _, version = api_version.rpartition("/")
         if (path == "/api") != (group == ""):
@@ -232,6 +236,7 @@ def _groups(path: str) -> Iterator[Json]:
                 "verbs": ["create", "get", "delete"],
             }
             for kind, plural in kinds.items()
+            if plural not in unserved
         ]
         yield {
             "metadata": {"name": group},

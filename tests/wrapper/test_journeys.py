@@ -406,3 +406,44 @@ def test_pods_that_come_one_after_another_are_told() -> None:
     db = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec}
     said = noticed(with_wrapper(codeflare(db)))["message"]
     assert said.endswith("1 of the 3 pods of db can start at once: the others wait for them")
+
+
+@pytest.mark.parametrize("phase", ["Paused", "Terminating"])
+def test_a_phase_that_is_none_of_ours_is_left_alone_and_stops_no_other(phase: str) -> None:
+    world = with_wrapper(codeflare(job()))
+    world.api.change("appwrappers", "aw", status={**world.status, "phase": phase})
+    world.settle(60)
+    assert (world.phase, world.api.created) == (phase, [])
+    world.api.put("appwrappers", codeflare(config_map(), name="other"))
+    world.settle(5)
+    world.place("other")
+    world.settle(5)
+    assert world.api.created == [("configmaps", "settings")]
+
+
+def test_a_kind_that_is_not_served_for_a_while_is_not_taken_for_gone() -> None:
+    """An API server that starts serves some groups later than others."""
+    world = running(codeflare(config_map(), job()))
+    world.api.unserved.add("jobs")
+    world.lead()
+    world.settle(600)
+    assert world.phase == "Running"
+    world.stop()
+    world.settle(600)
+    assert world.phase == "Suspending"
+    assert ("jobs", "work") in world.api.objects
+    world.api.unserved.clear()
+    world.lead()  # reads the kinds anew, as each leader does after some seconds
+    world.settle(600)
+    assert world.phase == "Suspended"
+    assert ("jobs", "work") not in world.api.objects
+
+
+def test_an_item_of_no_namespace_that_is_written_down_keeps_no_other_from_going() -> None:
+    world = running(codeflare(job()))
+    strange = {"name": "n1", "kind": "Node", "apiVersion": "v1"}
+    noted = [*world.status["componentStatus"], strange]
+    world.api.change("appwrappers", "aw", status={**world.status, "componentStatus": noted})
+    world.stop()
+    world.settle(600)
+    assert (world.phase, world.items) == ("Suspended", [])

@@ -154,6 +154,26 @@ def test_a_wrapped_ray_cluster_is_no_gang_of_its_own() -> None:
     assert len(sets) == 2
 
 
+def test_workers_that_rays_autoscaler_adds_are_placed_as_they_fit() -> None:
+    world = World(node("n1", cpu=4))
+    elastic = {"minReplicas": 1, "maxReplicas": 9}
+    cluster = ray_cluster(
+        "train", group("workers", 1, **elastic), labels={}, enableInTreeAutoscaling=True
+    )
+    world.create(app_wrapper("a", cluster))
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == ["n1"] * 2
+
+    world.scale("train", 4)
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == ["n1"] * 4
+    assert sum(is_gated(each) for each in pods_of(world.api, "a")) == 1
+    assert condition(world, "appwrapper.a", "SurplusPlaced")["reason"] == "InsufficientResources"
+    world.create(node("n2", cpu=1))
+    world.settle(seconds=60)
+    assert sorted(nodes_of(world.api, "a")) == ["n1"] * 4 + ["n2"]
+
+
 def test_one_of_mcads_group_is_a_gang() -> None:
     world = crowded({**app_wrapper("a", job("work", 3)), "apiVersion": names.MCAD_V1BETA1})
     world.delete("rayclusters", "b")
