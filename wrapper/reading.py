@@ -29,9 +29,8 @@ def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
 
 def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, _unread = patience(
-        found.metadata.annotations
-    )  # what cannot be read stays at its default
+    # What cannot be read stays at its default.
+    terms, _unread = patience(found.metadata.annotations)  # the unread are among the notices
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
         fault=message_of(wrapped.faults),
