@@ -144,8 +144,7 @@ class Cache:
     def _held(self, key: Key) -> Marked | None:
         if isinstance(key, NamespaceKey):
             return self._current(self._namespaces, ("", key.name))
-        wraps = isinstance(key, AppWrapperKey)
-        held = self._wrappers[key.group] if wraps else self._clusters
+        held = self._clusters if isinstance(key, ClusterKey) else self._wrappers[key.group]
         found = self._current(held, (key.namespace, key.name))
         # Another uid: the reflector is behind, or the pod is. The API server knows which.
         return found if found is not None and found.metadata.uid == key.uid else None
