@@ -46,7 +46,7 @@ USED: dict[str, Rights] = {
         ("workload.codeflare.dev", "appwrappers/finalizers"): {"update"},
         ("mcad.ibm.com", "appwrappers/finalizers"): {"update"},
         ("muster.dev", "gangs"): {"get", "list", "watch"},
-        ("", "pods"): {"list", "watch"},
+        ("", "pods"): {"delete", "list", "watch"},
         ("", "events"): {"create", "patch"},
         ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"},

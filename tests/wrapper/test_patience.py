@@ -19,6 +19,12 @@ def started(**annotations: str) -> World:
     return world
 
 
+def unhealthy(world: World) -> str:
+    """CodeFlare's word for why it is started again."""
+    found = [each for each in world.status["conditions"] if each["type"] == "Unhealthy"]
+    return str(found[0]["reason"]) if found[0]["status"] == "True" else ""
+
+
 @pytest.mark.parametrize(("said", "grace"), [({}, 60), ({"failureGracePeriodDuration": "5m"}, 300)])
 def test_pods_that_stay_failed_have_it_started_again(said: dict[str, str], grace: int) -> None:
     world = started(**said)
@@ -29,6 +35,7 @@ def test_pods_that_stay_failed_have_it_started_again(said: dict[str, str], grace
     assert (world.phase, world.status["reason"]) == ("Resetting", "PodsFailed")
     assert world.status["message"] == "1 pod is failed"
     assert world.status["resettingCount"] == 1
+    assert unhealthy(world) == "FoundFailedPods"
 
 
 def test_pods_that_are_replaced_in_time_have_it_go_on() -> None:
@@ -73,6 +80,7 @@ def test_pods_that_are_never_ready_have_it_started_again(said: dict[str, str], g
     assert (world.phase, world.status["reason"]) == ("Resetting", "PodsNotReady")
     said_so = "of 1 pods that must run at once: 1 pending, 0 running, 0 succeeded"
     assert world.status["message"] == said_so
+    assert unhealthy(world) == "InsufficientPodsReady"
 
 
 def test_pods_that_never_come_have_it_started_again_earlier() -> None:
