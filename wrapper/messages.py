@@ -56,12 +56,16 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class WrappedPod:
-    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper."""
+    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
+
+    `exits` are the codes, other than 0, with which containers of a failed pod ended.
+    """
 
     metadata: ObjectMeta
     wrapper: WrapperKey
     of: str
     phase: str
+    exits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +249,16 @@ class CreateItems:
 
 @dataclass(frozen=True, slots=True)
 class DeleteItems:
-    """Delete these, as far as they are the AppWrapper's, and find out which are gone."""
+    """Delete these, as far as they are the AppWrapper's, and find out which are gone.
+
+    Then delete the `pods`, by name and uid, without waiting for their nodes.
+    """
 
     key: WrapperKey
     ticket: int
     wrapper: Wrapper
     items: tuple[Reference, ...]
+    pods: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Reduces what is watched to what the state machine needs."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
-from kube.objects.base import ObjectMeta, Part, Slim
+from kube.objects.base import ObjectMeta, OrNull, Part, Slim
 from kube.objects.ray import ABSENT
 from kube.ray.known_keys import WRITTEN
 from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
@@ -61,9 +63,8 @@ def _contents_of(found: AppWrapper) -> Contents | None:
 
 def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, _unread = patience(
-        found.metadata.annotations
-    )  # what cannot be read stays at its default
+    # What cannot be read stays at its default.
+    terms, _unread = patience(found.metadata.annotations)  # the unread are among the notices
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
         fault=message_of(wrapped.faults),
@@ -71,6 +72,7 @@ def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
         suspended=wrapped.spec.suspend is True,
         is_mcad=wrapped.generation is Generation.MCAD,
         pods=sum(each.count for item in wrapped.items for each in item.pod_sets),
+        needed=sum(each.minimum for item in wrapped.items for each in item.pod_sets),
         priority=wrapped.spec.priority or 0,
         scheduling=wrapped.scheduling,
         patience=terms,
@@ -120,8 +122,21 @@ def signal_of(gang: WrappedGang) -> GangSignal | None:
     )
 
 
+class _Terminated(Part, frozen=True):
+    exit_code: int = 0
+
+
+class _State(Part, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(Part, frozen=True):
+    state: _State = _State()
+
+
 class _PodStatus(Part, frozen=True):
     phase: str = ""
+    container_statuses: OrNull[tuple[_ContainerStatus, ...]] = ()
 
 
 class CountedPod(Slim, frozen=True):
@@ -145,4 +160,12 @@ def pod_of(pod: CountedPod) -> WrappedPod | None:
         deletion_timestamp=meta.deletion_timestamp,
     )
     wrapper = WrapperKey(named.group, meta.namespace, named.name)
-    return WrappedPod(kept, wrapper, named.uid, pod.status.phase)
+    return WrappedPod(kept, wrapper, named.uid, pod.status.phase, tuple(_exits(pod.status)))
+
+
+def _exits(status: _PodStatus) -> Iterator[int]:
+    """List the exit codes of a failed pod, but 0."""
+    for each in status.container_statuses if status.phase == "Failed" else ():
+        ended = each.state.terminated
+        if ended is not None and ended.exit_code:
+            yield ended.exit_code

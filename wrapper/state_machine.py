@@ -209,13 +209,16 @@ class WrapperState:
         yield from _actions(view, look, step)
 
     def _look(self, view: View, moment: Moment) -> Look:
-        pods = self._pods.get(view.key)
+        found = self._pods.get(view.key)
+        pods = counted(found.values(), view.wrapper.metadata.uid) if found else PodCounts()
+        view.progress.count(pods, view.wrapper.contents.needed, moment.now)
         return Look(
             wrapper=view.wrapper,
             progress=view.progress,
             signal=self._gangs.get(view.key),
-            pods=counted(pods.values(), view.wrapper.metadata.uid) if pods else PodCounts(),
+            pods=pods,
             moment=moment,
+            members=found or {},
         )
 
     def _inform(self, view: View, look: Look, rest: Rest) -> Iterator[Action]:
@@ -285,8 +288,8 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
             yield WriteStatus(key, ticket, wrapper, status.noted(look, step))
         case Create(items):
             yield CreateItems(key, ticket, wrapper, items)
-        case Delete(items):
-            yield DeleteItems(key, ticket, wrapper, items)
+        case Delete(items, pods):
+            yield DeleteItems(key, ticket, wrapper, items, pods)
         case Inspect():
             left = look.pods.pending + look.pods.running
             yield ReadItems(key, ticket, wrapper, left)
@@ -302,4 +305,4 @@ def _events(view: View, step: Become) -> Iterator[Action]:
 
 def _same(before: WrappedPod, after: WrappedPod) -> bool:
     going = bool(before.metadata.deletion_timestamp) == bool(after.metadata.deletion_timestamp)
-    return going and before.phase == after.phase
+    return going and (before.phase, before.exits) == (after.phase, after.exits)

@@ -33,7 +33,10 @@ class Pause:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a phase has come. `trouble` says what stops it since `trouble_since`."""
+    """How far a phase has come. `trouble` says what stops it since `trouble_since`.
+
+    `failed_since` is since when pods are failed; `were_ready` says that all ran at once already.
+    """
 
     created: set[int] = field(default_factory=set)
     gone: set[Reference] = field(default_factory=set)
@@ -42,6 +45,8 @@ class Progress:
     pause: Pause = field(default_factory=Pause)
     trouble: str = ""
     trouble_since: float = 0.0
+    failed_since: float | None = None
+    were_ready: bool = False
     lasts: bool = False
 
     def created_some(self, result: Created, now: float) -> None:
@@ -68,6 +73,14 @@ class Progress:
         if not result.error:
             self.completion, self.missing = result.completion, result.missing
         self.pause.lengthen(now)
+
+    def count(self, pods: "PodCounts", needed: int, now: float) -> None:
+        """Take in how the pods are."""
+        self.were_ready |= pods.running + pods.succeeded >= needed
+        if not pods.failed:
+            self.failed_since = None
+        elif self.failed_since is None:
+            self.failed_since = now
 
     def _stopped(self, message: str, now: float) -> None:
         if not self.trouble:
@@ -125,13 +138,17 @@ def _is_older(told: Wrapper, known: Wrapper) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending."""
+    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
+
+    `exits` are the codes with which containers of failed pods ended.
+    """
 
     pending: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
     strangers: int = 0
+    exits: frozenset[int] = frozenset()
 
     @property
     def total(self) -> int:
@@ -142,10 +159,12 @@ class PodCounts:
 def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
+    exits: set[int] = set()
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
+            exits.update(pod.exits)
         else:
             strangers += bool(pod.metadata.deletion_timestamp)
     return PodCounts(
@@ -154,4 +173,5 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         succeeded=counts.get("Succeeded", 0),
         failed=counts.get("Failed", 0),
         strangers=strangers,
+        exits=frozenset(exits),
     )

@@ -15,6 +15,7 @@ import pytest
 
 from kube.api.reviewed import HEARD, NAME
 from kube.objects import names
+from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
 from testbed.cluster import Cluster
 from testbed.muster import APP_WRAPPER, Muster, start_muster, with_app_wrappers
@@ -193,7 +194,8 @@ def test_the_second_ray_cluster_has_no_pod_until_the_first_is_deleted(
     create(plot, autoscaled(FIRST))
     plot.wait_ready(FIRST, 2)
     wait_condition(plot, FIRST, "Running", "Running")
-    kinds = [each["type"] for each in status(plot, FIRST)["conditions"]]
+    notice, *kinds = [each["type"] for each in status(plot, FIRST)["conditions"]]
+    assert notice == NOTICES  # the side-car of the head is not declared
     assert kinds[:3] == ["Init", "Queueing", "HeadOfLine"]
     assert kinds[-2:] == ["Dispatched", "Running"]
     assert sum(cpu(each) for each in plot.all("Pod") if "nodeName" in each["spec"]) == 6050
