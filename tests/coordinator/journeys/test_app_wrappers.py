@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.cluster import foreseen_gangs
 from coordinator.messages.actions import EvictPod, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from kube.objects import names
@@ -736,3 +737,21 @@ def test_a_ray_cluster_in_the_form_of_such_a_name_does_not_take_its_place() -> N
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1"] * 4
     assert gang_status(world)["phase"] == "Running"
+
+
+def test_those_that_a_person_suspended_take_no_part_of_what_may_be_foreseen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(foreseen_gangs, "MOST_PODS", 4)
+    world = World(node("n1", cpu=4))
+    world.create(app_wrapper("stopped", job("idle", 4), suspend=True))
+    world.settle(seconds=10)
+    assert gang_status(world, "stopped")["reason"] == "Suspended"
+    world.create(app_wrapper("a", job("work", 4)))
+    world.settle(seconds=30)
+    assert len(nodes_of(world.api, "a")) == 4
+    world.delete("appwrappers", "a")
+    world.settle(seconds=30)
+    suspend(world, False, "stopped")
+    world.settle(seconds=30)
+    assert len(nodes_of(world.api, "stopped")) == 4
