@@ -7,10 +7,13 @@ Each action is carried out for one AppWrapper, and each AppWrapper has at most o
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kube.objects.app_wrapper import AppWrapperStatus
+from kube.objects.app_wrapper import AppWrapperStatus, PodCondition
 from kube.objects.base import ObjectMeta
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Contents, Reference
+
+NO_TOTALS = Totals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class Wrapper:
 class WrappedPod:
     """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
 
-    `exits` are the codes, other than 0, with which containers of a failed pod ended.
+    `exits` are the codes, other than 0, with which containers of a failed pod ended, `totals` what
+    its containers request, `unschedulable` what kube-scheduler says where it cannot place it.
     """
 
     metadata: ObjectMeta
@@ -66,6 +70,8 @@ class WrappedPod:
     of: str
     phase: str
     exits: tuple[int, ...] = ()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PodCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects import names
-from kube.objects.app_wrapper import AppWrapper
-from kube.objects.base import ObjectMeta, OrNull, Part, Slim
+from kube.objects.app_wrapper import AppWrapper, PodCondition
+from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Slim
+from kube.objects.core import ResourceRequirements
 from kube.objects.ray import ABSENT
 from kube.ray.known_keys import WRITTEN
 from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
@@ -16,8 +18,14 @@ from kube.wrapped.remembered import Remembered
 from kube.wrapped.retries import PREFIX as RETRIES
 from kube.wrapped.retries import patience
 from kube.wrapped.stand_in import notices
+from kube.wrapped.told import Totals
+from scheduling.state.bounded_cache import Interned
 from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
+
+_TOTALED = ("cpu", "memory", "nvidia.com/gpu")
+TOTALS: Interned[Totals] = Interned(1 << 20)
+"""Pods of one template ask for the same."""
 
 OURS = (None, "", names.MANAGED_BY)
 
@@ -136,13 +144,23 @@ class _ContainerStatus(Part, frozen=True):
 
 class _PodStatus(Part, frozen=True):
     phase: str = ""
+    conditions: OrNull[tuple[PodCondition, ...]] = ()
     container_statuses: OrNull[tuple[_ContainerStatus, ...]] = ()
+
+
+class _Container(Part, frozen=True):
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class _PodSpec(Part, frozen=True):
+    containers: OrNull[tuple[_Container, ...]] = ()
 
 
 class CountedPod(Slim, frozen=True):
     """A pod, as far as it is counted."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
 
 
@@ -160,7 +178,38 @@ def pod_of(pod: CountedPod) -> WrappedPod | None:
         deletion_timestamp=meta.deletion_timestamp,
     )
     wrapper = WrapperKey(named.group, meta.namespace, named.name)
-    return WrappedPod(kept, wrapper, named.uid, pod.status.phase, tuple(_exits(pod.status)))
+    return WrappedPod(
+        kept,
+        wrapper,
+        named.uid,
+        pod.status.phase,
+        tuple(_exits(pod.status)),
+        _totals(pod.spec),
+        tuple(_unschedulable(pod.status)),
+    )
+
+
+def _totals(spec: _PodSpec) -> Totals:
+    """Add up what the containers request, as MCAD does: no init containers, no overhead."""
+    asked = [_amounts(each.resources.requests) for each in spec.containers]
+    cpu, memory, gpu = (sum(each.get(name, 0) for each in asked) for name in _TOTALED)
+    return TOTALS(Totals(cpu, memory, gpu))
+
+
+def _amounts(requests: Quantities) -> ByResource:
+    """Read what is totaled; nothing of a container of which an amount cannot be read."""
+    totaled = {name: requests[name] for name in _TOTALED if name in requests}
+    try:
+        return read_amounts(totaled, "requests")
+    except InvalidObject:
+        return {}
+
+
+def _unschedulable(status: _PodStatus) -> Iterator[PodCondition]:
+    """List what kube-scheduler says of a pod that it cannot place; gated ones it leaves out."""
+    for each in status.conditions if status.phase == "Pending" else ():
+        if (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable"):
+            yield each
 
 
 def _exits(status: _PodStatus) -> Iterator[int]:

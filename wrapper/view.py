@@ -3,12 +3,14 @@
 All of it can be lost: whoever leads next finds it out again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kube.objects.app_wrapper import PendingPod
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Reference
-from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
+from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
 
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
@@ -140,7 +142,8 @@ def _is_older(told: Wrapper, known: Wrapper) -> bool:
 class PodCounts:
     """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
 
-    `exits` are the codes with which containers of failed pods ended.
+    `exits` are the codes with which containers of failed pods ended. `totals` is what those request
+    that run or have succeeded; `unschedulable` are those that kube-scheduler cannot place.
     """
 
     pending: int = 0
@@ -149,6 +152,8 @@ class PodCounts:
     failed: int = 0
     strangers: int = 0
     exits: frozenset[int] = frozenset()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PendingPod, ...] = ()
 
     @property
     def total(self) -> int:
@@ -160,11 +165,13 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
     exits: set[int] = set()
+    own: list[WrappedPod] = []
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
             exits.update(pod.exits)
+            own.append(pod)
         else:
             strangers += bool(pod.metadata.deletion_timestamp)
     return PodCounts(
@@ -174,4 +181,21 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         failed=counts.get("Failed", 0),
         strangers=strangers,
         exits=frozenset(exits),
+        totals=_totals(own),
+        unschedulable=tuple(sorted(_unschedulable(own), key=lambda each: each.pod_name)),
     )
+
+
+def _totals(pods: Iterable[WrappedPod]) -> Totals:
+    counted = [pod.totals for pod in pods if pod.phase in ("Running", "Succeeded")]
+    return Totals(
+        sum(each.cpu for each in counted),
+        sum(each.memory for each in counted),
+        sum(each.gpu for each in counted),
+    )
+
+
+def _unschedulable(pods: Iterable[WrappedPod]) -> Iterator[PendingPod]:
+    for pod in pods:
+        if pod.unschedulable:
+            yield PendingPod(pod.metadata.name, pod.unschedulable)

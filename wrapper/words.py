@@ -60,6 +60,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         message=after.message,
         detail=_detail(look, after),
         pods=PodCounts(contents.pods, pods.pending, pods.running, pods.succeeded, pods.failed),
+        totals=pods.totals,
         min_available=contents.minimum,
         priority=float(contents.priority),
         first_seen=moment_of(after.first_seen),
@@ -67,6 +68,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         requeued_seconds=after.requeueing_time_in_seconds,
         requeued=after.number_of_requeueings,
         resets=after.resetting_count,
+        pending_pods=pods.unschedulable,
     )
     found = status_of(generation, said, after)
     # Counts and times are those of either generation, exactly as they were written first.

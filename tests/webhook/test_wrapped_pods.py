@@ -70,10 +70,10 @@ class Known:
     """What is known of one AppWrapper, and of the RayCluster of the samples."""
 
     def __init__(self, wrapper: Marks | Gone | None, cluster: Marks | Gone | None = GONE) -> None:
-        self._known = {KEY: wrapper, CLUSTER: cluster}
+        self._known: dict[Key, Marks | Gone | None] = {KEY: wrapper, CLUSTER: cluster}
 
-    def but(self, known: Mapping[AppWrapperKey, Marks | Gone | None]) -> Known:
-        self._known.update(known)
+    def but(self, known: Mapping[Key, Marks | Gone | None]) -> Known:
+        self._known |= known
         return self
 
     def find(self, key: Key) -> Marks | Gone | None:
