@@ -8,20 +8,22 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kube.api.reviewed import HEARD, NAME
 from kube.objects import names
 from kube.wrapped.mcad_states import NO_ROOM
 from testbed.cluster import Cluster
-from testbed.muster import Muster, start_muster, with_app_wrappers
+from testbed.muster import (
+    Muster,
+    start_with_app_wrappers,
+    wait_app_wrappers_trusted,
+    with_app_wrappers,
+)
 from testbed.nodes import NodeSpec, copies
 from testbed.options import Options
 from testbed.recorder import Recorder
-from testbed.waiting import wait_until
 from tests.controlplane.audit import Audit
 from tests.controlplane.plot import Plot, label
 from tests.controlplane.rayclusters import (
@@ -35,7 +37,6 @@ from tests.controlplane.rayclusters import (
     requests,
 )
 
-RULES = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
 WRAPPER = "AppWrapper"
 FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
 
@@ -47,10 +48,8 @@ def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
     audit = Audit(directory)
     options = with_app_wrappers(Options(apiserver_args=audit.apiserver_args))
     with Cluster.start(directory / "root", options) as cluster:
-        muster = start_muster(cluster, settings={"APP_WRAPPERS": "true"}, app_wrappers="All")
-        muster.start_wrapper()
-        made = datetime.fromisoformat(cluster.api.get(RULES)["metadata"]["creationTimestamp"])
-        wait_until(lambda: datetime.now(UTC) > made + HEARD, "the rules to be trusted")
+        muster = start_with_app_wrappers(cluster)
+        wait_app_wrappers_trusted(cluster)
         yield muster
         assert audit.forbidden() == []
     shutil.rmtree(directory)
