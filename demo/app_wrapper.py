@@ -43,18 +43,19 @@ def _app_wrapper(stage: Stage, name: str) -> Json:
 
 
 def _runs(stage: Stage, first: Gang) -> list[Claim]:
-    state, _ = _wait_told(stage, first, "Running")
+    state = stage.app_wrapper_status(first)["state"]
     used = _cpu_used(stage)
     parts = _parts(stage, first)
     text = f"with it {len(parts)} of {len(_PARTS)} other items were created"
+    runs = (state, used) == ("Running", _USED)
     return [
-        Claim(f"{first[1]} is {state}: {used}m of 8 CPUs are used", holds=used == _USED),
+        Claim(f"{first[1]} is {state}: {used}m of 8 CPUs are used", holds=runs),
         Claim(text, holds=len(parts) == len(_PARTS)),
     ]
 
 
 def _waits(stage: Stage, second: Gang) -> list[Claim]:
-    state, condition = _wait_told(stage, second, "Backoff")
+    state, condition = _wait_backoff(stage, second)
     reason, message = condition["reason"], condition["message"]
     parts = _parts(stage, second)
     return [
@@ -79,15 +80,15 @@ def _follows(stage: Stage, first: Gang, second: Gang) -> list[Claim]:
     ]
 
 
-def _wait_told(stage: Stage, gang: Gang, kind: str) -> tuple[str, Json]:
-    """Wait for a last condition in MCAD's words; returns the state with it."""
+def _wait_backoff(stage: Stage, gang: Gang) -> tuple[str, Json]:
+    """Wait until MCAD's words are those of an AppWrapper that was refused."""
 
     def told() -> tuple[str, Json] | None:
         status = stage.app_wrapper_status(gang)
         last = (status.get("conditions") or [{}])[-1]
-        return (status["state"], last) if last.get("type") == kind else None
+        return (status["state"], last) if last.get("type") == "Backoff" else None
 
-    return wait_until(told, f"{gang[1]} to be {kind}", seen=lambda: stage.app_wrapper_status(gang))
+    return wait_until(told, f"{gang[1]} to back off", seen=lambda: stage.app_wrapper_status(gang))
 
 
 def _parts(stage: Stage, gang: Gang) -> list[str]:
