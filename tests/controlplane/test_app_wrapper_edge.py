@@ -405,6 +405,11 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     said = place.refused(TENANT, wrapper(config_map(), unknown))
     assert "spec.components[1] (Unheard a)" in said
     assert "Unheard of example.com/v1" in said
+    nameless: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"app": "a"}}}
+    said = place.refused(TENANT, wrapper(nameless, {"metadata": {"name": "a"}}, {}))
+    assert "spec.components[0] (Pod): template.metadata.name" in said
+    assert "spec.components[1] (a): template.apiVersion" in said
+    assert "spec.components[2]: template.apiVersion" in said
 
 
 def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:
