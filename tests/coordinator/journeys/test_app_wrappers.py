@@ -627,6 +627,25 @@ def test_suspended_by_hand_in_any_phase_it_is_gone_and_comes_back(
     assert nodes_of(world.api, "a") == ["n1"] * 4
 
 
+@pytest.mark.parametrize(("now", "runs"), [(2, 2), (5, 0)])
+@pytest.mark.parametrize("name", PHASES)
+def test_edited_in_any_phase_it_runs_as_it_says_then_or_not_at_all(
+    name: str, now: int, runs: int
+) -> None:
+    """The webhook lets no such edit pass while the items exist: this one it did not see."""
+    world = brought_to(name)
+    spec = app_wrapper("a", job("work", now))["spec"]
+    world.api.change(wrapper_of(world.api, "a"), lambda obj: obj.update(spec=spec))
+    world.settle(seconds=60)
+    if Key("appwrappers", TEAM, "p") in world.api.objects:
+        world.delete("appwrappers", "p")
+    world.settle(seconds=600)
+    assert nodes_of(world.api, "a") == ["n1"] * runs
+    world.create(gang_of("b", 3 - runs))
+    world.settle(seconds=10)
+    assert world.bound("b") == {"n1": 4 - runs}
+
+
 @pytest.mark.parametrize("name", ["Resuming", "Running"])
 def test_a_node_that_is_lost_before_its_pods_run_has_it_placed_elsewhere(name: str) -> None:
     world = brought_to(name)
