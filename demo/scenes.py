@@ -150,16 +150,16 @@ def _all_run(stage: Stage, pods: Sequence[Gang]) -> bool:
 # ---- scene 3: twenty gangs of six pods that take a node each, on ten nodes
 
 
-def twenty_in_turn(stage: Stage) -> list[Claim]:
+def many_in_turn(stage: Stage, count: int = _GANGS) -> list[Claim]:
     """Play gangs of which no two fit together, each deleted as soon as it runs, but the last."""
     stage.set_up("scene-3", copies(NodeSpec("node", cpus=8), _NODES))
     began = time.monotonic()
-    gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage)]
+    gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage, count)]
     stage.display.say(f"{len(gangs)} gangs are created")
     gang_runs = _run_in_turn(stage, gangs)
     everyone = dict.fromkeys(gangs, _NODES_OF_EACH)
     return [
-        _all_ran(stage, gang_runs, gang_runs[-1].whole - began),
+        _all_ran(stage, gang_runs, count, gang_runs[-1].whole - began),
         _pace(gang_runs),
         stage.never_partial(everyone),
         stage.never_together(everyone),
@@ -175,9 +175,9 @@ class _GangRun:
     deleted: float
 
 
-def _crowd(stage: Stage) -> list[Json]:
+def _crowd(stage: Stage, count: int) -> list[Json]:
     samples = stage.cluster.samples
-    names = [f"gang-{number:02}" for number in range(1, _GANGS + 1)]
+    names = [f"gang-{number:02}" for number in range(1, count + 1)]
     clusters = [ray_cluster(samples, name, workers=_NODES_OF_EACH - 1) for name in names]
     return [as_gang(with_cpus(cluster, 8)) for cluster in clusters]
 
@@ -198,11 +198,11 @@ def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
     return stage.wait_until(lambda: _first_whole(stage, waiting, _NODES_OF_EACH), what)
 
 
-def _all_ran(stage: Stage, gang_runs: Sequence[_GangRun], seconds: float) -> Claim:
-    """Claim that each ran, with no pod more than it has: none had to be made twice."""
+def _all_ran(stage: Stage, gang_runs: Sequence[_GangRun], count: int, seconds: float) -> Claim:
+    """Claim that each of so many ran, with no pod more than it has: none had to be made twice."""
     pods = sum(stage.bound_before(run.gang, math.inf) for run in gang_runs)
     ran = f"{len(gang_runs)} gangs, {pods} pods, one gang after another, in {seconds:.1f} s"
-    return Claim(ran, holds=len(gang_runs) == _GANGS and pods == _GANGS * _NODES_OF_EACH)
+    return Claim(ran, holds=len(gang_runs) == count and pods == count * _NODES_OF_EACH)
 
 
 def _pace(gang_runs: Sequence[_GangRun]) -> Claim:
@@ -233,7 +233,7 @@ SCENES = (
         3,
         "Twenty gangs at once, each wanting 60 % of the room",
         "Six pods each, a node for every pod, ten nodes: look for two that run, or a part of one.",
-        twenty_in_turn,
+        many_in_turn,
     ),
     Scene(
         4,

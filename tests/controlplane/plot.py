@@ -47,6 +47,14 @@ _GROUPS = {
     "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 
+_WITH_PODS = (
+    "/apis/ray.io/v1/namespaces/{}/rayservices",
+    "/apis/ray.io/v1/namespaces/{}/rayjobs",
+    "/apis/ray.io/v1/namespaces/{}/rayclusters",
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/api/v1/namespaces/{}/pods",
+)
+
 _QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
 
 T = TypeVar("T")
@@ -378,6 +386,10 @@ def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
     cluster.create_namespace(plot.name)
     yield plot
     with cluster.api.session() as session:
+        # KubeRay makes pods anew for as long as their RayCluster is there, hundreds of them in a
+        # namespace that takes none; and a pod whose node has gone is there for a minute.
+        for path in _WITH_PODS:
+            session.call("DELETE", f"{path.format(plot.name)}?gracePeriodSeconds=0")
         session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
         for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES, QUEUES):
             session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")
