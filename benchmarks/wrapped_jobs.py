@@ -1,8 +1,8 @@
 """Measures how long 100 AppWrappers of one Job take, against the same Jobs on plain Kubernetes.
 
-As in the stress test of MCAD: four nodes, each Job of one pod that runs for 22 s, and the clock runs
-from the first create to the last Job that is Complete. First all pods fit at once, as there; then
-half of them do, so that the others wait for the room of those that end.
+As in the stress test of MCAD: four nodes, each Job of one pod that runs for 22 s, and the clock
+runs from the first create to the last Job that is Complete. First all pods fit at once, as there;
+then half of them do, so that the others wait for the room of those that end.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +32,7 @@ from benchmarks.burst import create_all, delete_all
 from benchmarks.etcd import count_under
 from benchmarks.gangs import NAMESPACE, PODS
 from benchmarks.measure import Outcome, Row, in_turn, means, of_field, ratio_within, stated
-from benchmarks.podwatch import PodWatch, Seen
+from benchmarks.podwatch import PodWatch
 from benchmarks.processes import CpuMeter, wait_quiet, without_driver
 from testbed.api import Api, Json
 from testbed.closing import Closing
@@ -73,40 +72,35 @@ class Ran:
         return sum(without_driver(self.cpu).values())
 
 
-@dataclass
-class _Told:
-    stages: dict[str, float] = field(default_factory=dict)
-
-
 class StageWatch(Closing):
     """Notes when each object of a collection first was in each of its stages."""
 
     def __init__(self, api: Api, path: str) -> None:
         self._changed = threading.Condition()
-        self._seen: dict[str, _Told] = {}
+        self._seen: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self._follower = Follower(api, path, self._take)
         self._follower.wait_synced()
 
     def times(self, stage: str) -> list[float]:
         """When the objects came to a stage, in order."""
         with self._changed:
-            found = [told.stages[stage] for told in self._seen.values() if stage in told.stages]
+            found = [times[stage] for times in self._seen.values() if stage in times]
         return sorted(found)
 
     def stages(self) -> set[str]:
         """All stages that were seen."""
         with self._changed:
-            return {stage for told in self._seen.values() for stage in told.stages}
+            return {stage for times in self._seen.values() for stage in times}
 
     def wait(self, stage: str, count: int, seconds: float) -> None:
         """Wait until so many objects came to a stage."""
 
         def reached() -> bool:
-            return sum(stage in told.stages for told in self._seen.values()) >= count
+            return sum(stage in times for times in self._seen.values()) >= count
 
         with self._changed:
             if not self._changed.wait_for(reached, seconds):
-                counts = Counter(stage for told in self._seen.values() for stage in told.stages)
+                counts = Counter(stage for times in self._seen.values() for stage in times)
                 what = f"{count} to be {stage}"
                 raise TestbedError(f"waited {seconds:.0f} s in vain for {what}: {dict(counts)}")
 
@@ -119,9 +113,9 @@ class StageWatch(Closing):
         if kind == DELETED:
             return
         with self._changed:
-            told = self._seen.setdefault(item["metadata"]["name"], _Told())
+            times = self._seen[item["metadata"]["name"]]
             for stage in stages_of(item):
-                told.stages.setdefault(stage, now)
+                times.setdefault(stage, now)
             self._changed.notify_all()
 
 
@@ -131,8 +125,6 @@ def stages_of(item: Json) -> Iterator[str]:
     status = item.get("status") or {}
     if status.get("phase"):
         yield status["phase"]
-    if "placement" in status and status["placement"]:
-        yield "placed"
     yield from (c["type"] for c in status.get("conditions") or () if c["status"] == "True")
 
 
@@ -181,50 +173,51 @@ def _run(on: WrapperPlane, kind: str, fits: str, number: int) -> Ran:
     return run(on, kind, fits, number)
 
 
-def run(
-    on: WrapperPlane, kind: str, fits: str, number: int, audit: AuditLog | None = None
-) -> Ran:
+def run(on: WrapperPlane, kind: str, fits: str, number: int, audit: AuditLog | None = None) -> Ran:
     """Create the objects at once and wait until all have completed; leave nothing."""
-    api = on.cluster.api
-    manifests, path = bodies(kind, fits, number), JOBS if kind == PLAIN else APP_WRAPPERS
-    with ExitStack() as stack:
-        watches = {
-            name: stack.enter_context(StageWatch(api, where))
-            for name, where in {"Job": JOBS, "AppWrapper": APP_WRAPPERS}.items()
-        }
-        pods = stack.enter_context(PodWatch(api, PODS))
-        wait_quiet(on.cluster)
-        if audit is not None:
-            audit.skip()
-        meter, began = CpuMeter(on.cluster), time.monotonic()
-        create_all(api, manifests, path)
-        created = time.monotonic() - began
-        watches["Job"].wait(_COMPLETE, COUNT, WAIT_SECONDS)
-        if kind == WRAPPED:
-            watches["AppWrapper"].wait(_ENDED, COUNT, WAIT_SECONDS)
-        used = meter.used()
-        if audit is not None:
-            audit.stop()
-        completed = watches["Job"].times(_COMPLETE)[-1] - began
-        ended = watches["AppWrapper"].times(_ENDED)
-        stages = {"all are created": created} | _stages(watches, pods.seen(), began)
+    api, path = on.cluster.api, JOBS if kind == PLAIN else APP_WRAPPERS
+    manifests = bodies(kind, fits, number)
+    with PodWatch(api, PODS) as pods:
+        with StageWatch(api, JOBS) as jobs, StageWatch(api, APP_WRAPPERS) as wrappers:
+            wait_quiet(on.cluster)
+            if audit is not None:
+                audit.skip()
+            found = _timed(on, path, manifests, Watches(jobs, wrappers, pods))
+            if audit is not None:
+                audit.stop()
         delete_all(api, path)
         pods.wait_gone(WAIT_SECONDS)
     wait_until(lambda: not count_under(on.cluster, _GANGS), "all Gangs to go")
-    return Ran(completed, ended[-1] - began if ended else completed, used, stages)
+    return found
 
 
-def _stages(
-    watches: Mapping[str, StageWatch], pods: Sequence[Seen], began: float
-) -> dict[str, float]:
+@dataclass(frozen=True)
+class Watches:
+    """What is followed while the clock runs."""
+
+    jobs: StageWatch
+    wrappers: StageWatch
+    pods: PodWatch
+
+
+def _timed(on: WrapperPlane, path: str, manifests: Sequence[bytes], watches: Watches) -> Ran:
+    meter, began = CpuMeter(on.cluster), time.monotonic()
+    create_all(on.cluster.api, manifests, path)
+    watches.jobs.wait(_COMPLETE, COUNT, WAIT_SECONDS)
+    if path == APP_WRAPPERS:
+        watches.wrappers.wait(_ENDED, COUNT, WAIT_SECONDS)
+    used = meter.used()
+    completed = watches.jobs.times(_COMPLETE)[-1]
+    over = max([completed, *watches.wrappers.times(_ENDED)])
+    return Ran(completed - began, over - began, used, _stages(watches, began))
+
+
+def _stages(watches: Watches, began: float) -> dict[str, float]:
     """When half of the objects, and all, had come to each stage."""
-    found = {
-        f"{name} {stage}": watch.times(stage)
-        for name, watch in watches.items()
-        for stage in watch.stages()
-    }
+    named = (("Job", watches.jobs), ("AppWrapper", watches.wrappers))
+    found = {f"{name} {s}": watch.times(s) for name, watch in named for s in watch.stages()}
     for stage in ("created", "released", "bound", "running"):
-        found[f"Pod {stage}"] = [getattr(pod, stage) for pod in pods]
+        found[f"Pod {stage}"] = [getattr(pod, stage) for pod in watches.pods.seen()]
     ordered = sorted(found.items(), key=lambda each: statistics.median(each[1]))
     return {
         f"{name}, {share}": round(at - began, 2)

@@ -23,8 +23,11 @@ FAST_STAGES = (
 )
 """Pods run at once, and those of Jobs end at once."""
 
-SLOW_JOB_STAGES = (*(s for s in FAST_STAGES if "complete" not in s), "pod/general/pod-complete.yaml")
-"""The same, but pods of Jobs end after the time that `lasting` notes on them; else after 1 to 5 s."""
+SLOW_JOB_STAGES = (
+    *(s for s in FAST_STAGES if "complete" not in s),
+    "pod/general/pod-complete.yaml",
+)
+"""The same, but pods of Jobs end after the time that `lasting` notes on them, or 1 to 5 s."""
 
 
 def lasting(seconds: float) -> dict[str, str]:

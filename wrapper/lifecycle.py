@@ -24,11 +24,11 @@ from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, Moment, Wrapper
 from wrapper.view import PodCounts, Progress
 
-FIRST_READ = 1.0
-"""Seconds after the end of one of its pods until the items are read."""
+FIRST_READ = 1.25
+"""Seconds after the end of one of its pods until the items are read: a Job says so 1 s after it."""
 
 QUIET_READ, QUIET_DOUBLINGS = 8.0, 4
-"""Seconds until items are read of which no pod has ended, and how far the pauses have grown then."""
+"""Seconds until items are read of which no pod has ended, and how far pauses have grown then."""
 
 MCAD_PAUSE = 20.0
 """Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
