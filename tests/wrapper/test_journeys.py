@@ -371,7 +371,7 @@ def test_items_are_read_seldom_until_a_pod_has_ended_and_then_soon() -> None:
     assert world.phase == "Running"
     world.gang("Resumed", placed=True)
     world.pods_become("Running")
-    world.settle(22)
+    world.settle(14)
     assert world.api.reads_of("jobs") <= 1
     world.pods_become("Succeeded")
     world.settle(1)
