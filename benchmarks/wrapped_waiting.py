@@ -182,6 +182,6 @@ def _has_decided(on: WrapperPlane, before: float) -> bool:
 
 def _so_far(on: WrapperPlane) -> tuple[float, float]:
     """How many cycles there were, and their seconds."""
-    lines = on.muster.metrics().splitlines()
+    lines = wait_until(on.muster.metrics, "the metrics of the coordinator").splitlines()
     found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("muster_cycle_seconds_"))
     return float(found["muster_cycle_seconds_count"]), float(found["muster_cycle_seconds_sum"])
