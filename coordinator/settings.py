@@ -79,8 +79,8 @@ class Settings(LeaderSettings):
     """Labels of nodes, as JSON; the first that a node has names its pool in metrics."""
 
     app_wrappers: bool = False
-    """Whether AppWrappers are gangs; their definition (CRD) has to be installed, and the program
-    `wrapper` beside it."""
+    """Whether AppWrappers are gangs, of every API group that is served; the program `wrapper` has
+    to be installed. The extender has a setting of this name too."""
 
     app_wrapper_priorities: Json[list[str]] = Field(default=[], validate_default=False)
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:

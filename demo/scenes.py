@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
-from demo.manifests import as_gang, gpu_filler, ray_cluster, with_cpus, with_worker_gpus
+from demo.manifests import as_gang, filler, ray_cluster, with_cpus, with_worker_gpus
 from demo.stage import Stage
 from testbed.api import Json
 from testbed.history import Gang
-from testbed.nodes import NodeSpec, copies
+from testbed.nodes import GPU, NodeSpec, copies
 
 _NUMBERS = re.compile(r"\d+ of \d+ .*fits?( beside .*)?: .*\d+ (is|are) free")
 _SCATTERED = re.compile(r"needs 8 nvidia\.com/gpu on one node; 8 are free, at most 4 on one node")
@@ -133,7 +134,7 @@ def _first_whole(stage: Stage, gangs: Iterable[Gang], size: int) -> Gang | None:
 def scattered_gpus(stage: Stage) -> list[Claim]:
     """Play a worker that needs all GPUs of a node while half of each of two nodes is taken."""
     stage.set_up("scene-2", copies(NodeSpec("gpu", cpus=96, memory="768Gi", gpus=8), 2))
-    fillers = [stage.create_pod(gpu_filler(f"filler-{n}", f"gpu-{n}", gpus=4)) for n in range(2)]
+    fillers = [stage.create_pod(filler(f"filler-{n}", f"gpu-{n}", {GPU: "4"})) for n in range(2)]
     stage.wait_until(lambda: _all_run(stage, fillers), "the fillers to take 4 GPUs of each node")
     cluster = ray_cluster(stage.cluster.samples, "train", workers=1)
     train = stage.create_ray_cluster(as_gang(with_worker_gpus(cluster, 8)))
@@ -245,5 +246,11 @@ SCENES = (
         "A gang that waits without a pod",
         "Five pods run on 8 CPUs; five more are held: see how many pods of those exist meanwhile.",
         waits_without_pods,
+    ),
+    Scene(
+        6,
+        "AppWrappers, as users of MCAD write them",
+        "Two on one node of 8 CPUs, of which the first takes 3.5: see what exists of the second.",
+        wrapped_pair,
     ),
 )

@@ -14,11 +14,13 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kube.api.reviewed import HEARD, NAME, RULES
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.options import Options
@@ -56,6 +58,7 @@ class Muster:
     coordinators: list[Process] = field(default_factory=list)
     coordinator_health: list[int] = field(default_factory=list)
     wrappers: list[Process] = field(default_factory=list)
+    wrapper_health: list[int] = field(default_factory=list)
 
     def start_coordinator(
         self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
@@ -97,27 +100,30 @@ class Muster:
         environment = _environment("MUSTER_WRAPPER_", chosen)
         process = self.cluster.spawn(name, [sys.executable, "-m", "wrapper"], environment)
         self.wrappers.append(process)
+        self.wrapper_health.append(port)
         _wait_ready(process, port)
         return process
 
     def wait_ready(self) -> None:
         """Wait until every program that runs is synced and serves."""
         _wait_ready(self.webhook, self.webhook_health)
-        for process, port in zip(self.coordinators, self.coordinator_health, strict=True):
+        replicas = (*self.coordinators, *self.wrappers)
+        ports = (*self.coordinator_health, *self.wrapper_health)
+        for process, port in zip(replicas, ports, strict=True):
             if process.running:
                 _wait_ready(process, port)
 
-    def leader(self) -> str:
-        """The identity of the coordinator that holds the Lease; empty while none does."""
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-coordinator"
+    def leader(self, program: str = "coordinator") -> str:
+        """The identity of the replica that holds the Lease; empty while none does."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-{program}"
         if not self.cluster.api.exists(path):
             return ""
         lease = self.cluster.api.get(path)
         return str(lease["spec"].get("holderIdentity") or "")
 
-    def wait_led(self) -> None:
-        """Wait until a coordinator leads."""
-        wait_until(lambda: bool(self.leader()), "a coordinator to lead")
+    def wait_led(self, program: str = "coordinator") -> None:
+        """Wait until a replica of the program leads."""
+        wait_until(lambda: bool(self.leader(program)), f"a {program} to lead")
 
     def metrics(self, number: int = 0) -> str:
         """The metrics page of one coordinator."""
@@ -149,6 +155,21 @@ def start_muster(
     if coordinators:
         muster.wait_led()
     return muster
+
+
+def start_with_app_wrappers(cluster: Cluster) -> Muster:
+    """Start all programs that AppWrappers take."""
+    muster = start_muster(cluster, settings={"APP_WRAPPERS": "true"}, app_wrappers="All")
+    muster.start_wrapper()
+    return muster
+
+
+def wait_app_wrappers_trusted(cluster: Cluster) -> None:
+    """Wait until AppWrappers that are created from now on are trusted."""
+    paths = (each.path(name=NAME) for each in RULES)
+    made = [cluster.api.get(path)["metadata"]["creationTimestamp"] for path in paths]
+    trusted = max(map(datetime.fromisoformat, made)) + HEARD
+    wait_until(lambda: datetime.now(UTC) > trusted, "the rules for AppWrappers to be trusted")
 
 
 @dataclass(frozen=True)

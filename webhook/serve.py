@@ -94,10 +94,10 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         reader,
         metrics.connections,
         (
-            *(one.run for one in (*watched, *wrappers)),
+            *(one.run for one in (*watched, *wrappers.values())),
             queues.run,
             renewal,
-            partial(_settle, (*watched, *wrappers)),
+            partial(_settle, (*watched, *wrappers.values())),
         ),
     )
 
@@ -133,14 +133,15 @@ def _reflectors(client: Client) -> tuple[Reflector[Marked], Reflector[Marked]]:
     )
 
 
-def _wrapper_reflectors(settings: Settings, client: Client) -> tuple[Reflector[Marked], ...]:
+def _wrapper_reflectors(settings: Settings, client: Client) -> dict[str, Reflector[Marked]]:
+    """Return the watches of AppWrappers by API group."""
     if settings.app_wrappers == "None":
-        return ()
+        return {}
     selection = Selection(metadata_only=True, may_be_absent=True)
-    return tuple(
-        Reflector(client, resource, Marked, _nobody_listens, selection=selection)
-        for resource in WRAPPERS
-    )
+    return {
+        group: Reflector(client, resource, Marked, _nobody_listens, selection=selection)
+        for group, resource in WRAPPERS.items()
+    }
 
 
 def _nobody_listens(_: object) -> None:

@@ -183,8 +183,8 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
         return _wrong_note("it stays as it was when the AppWrapper was created")
     if new.managed_by != old.managed_by and {new.managed_by, old.managed_by} & {*taken}:
         return _wrong("spec.managedBy", new.managed_by, f'"{old.managed_by}", as before')
-    if new.managed_by not in taken:
-        return ALLOW
+    if new.managed_by not in taken and new.note is None:
+        return ALLOW  # what has a note was taken, and is created for the user that it names
     if _items(new.spec) == _items(old.spec):
         return _other_fields(new, old)
     phase = old.wrapper.status.phase

@@ -10,22 +10,25 @@ and what is there. So any of them may be the last of a leader: the next goes on 
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
 from kube.codec.fields import moment_of
 from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
-from kube.wrapped.retries import may_retry
+from kube.wrapped.retries import is_final, may_retry
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference
-from wrapper.messages import GangSignal, Moment, Wrapper
+from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper
 from wrapper.view import PodCounts, Progress
 
-FIRST_READ = 1.0
-"""Seconds after a change of its pods until the items are read."""
+FIRST_READ = 1.25
+"""Seconds after the end of one of its pods until the items are read: a Job says so 1 s after it."""
+
+QUIET_READ, QUIET_DOUBLINGS = 8.0, 4
+"""Seconds until items are read of which no pod has ended, and how far pauses have grown then."""
 
 MCAD_PAUSE = 20.0
 """Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
@@ -54,6 +57,8 @@ class Reason(StrEnum):
     ITEMS_CREATED = "ItemsCreated"
     ITEM_MISSING = "ItemMissing"
     ITEM_FAILED = "ItemFailed"
+    PODS_FAILED = "PodsFailed"
+    PODS_NOT_READY = "PodsNotReady"
     MIN_PODS_NOT_RUNNING = "MinPodsNotRunning"
     DEADLINE_EXCEEDED = "DispatchDeadlineExceeded"
     COMPLETED = "Completed"
@@ -75,6 +80,7 @@ class Look:
     signal: GangSignal | None
     pods: PodCounts
     moment: Moment
+    members: Mapping[str, WrappedPod] = field(default_factory=dict)
 
     @property
     def contents(self) -> Contents:
@@ -91,6 +97,12 @@ class Look:
         """How often in a row it was started in vain."""
         status = self.wrapper.status
         return status.number_of_requeueings if self.contents.is_mcad else status.resetting_count
+
+    def own_pods(self) -> Iterator[tuple[str, str]]:
+        """List name and uid of its pods, those that are being deleted too."""
+        for pod in self.members.values():
+            if pod.of == self.wrapper.metadata.uid:
+                yield pod.metadata.name, pod.metadata.uid
 
     @property
     def left(self) -> tuple[Reference, ...]:
@@ -128,14 +140,17 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete items, and find out which are gone."""
+    """Delete items, and find out which are gone; `pods`, by name and uid, by force."""
 
     items: tuple[Reference, ...]
+    pods: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Read how the items are."""
+    """Read how the items are; where `quiet`, not again soon."""
+
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +169,11 @@ def next_step(look: Look) -> Step:
         return Rest()
     decide = _DECIDE.get(look.wrapper.status.phase)
     return decide(look) if decide is not None else Rest()
+
+
+def is_known(phase: str) -> bool:
+    """Say whether a phase is one of ours; another's controller may have written one of its own."""
+    return phase in _DECIDE
 
 
 def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
@@ -235,14 +255,28 @@ def _created(look: Look) -> str:
 
 
 def _running(look: Look) -> Step:
-    found = _stopped(look) or _over_time(look) or _ended(look) or _too_few(look)
+    found = _stopped(look) or _over_time(look) or _ended(look)
+    found = found or (_too_few(look) if look.contents.is_mcad else _unhealthy(look))
     if found is not None:
         return found
-    next_read = look.progress.pause.not_before
+    next_read = _read_at(look)
     if look.moment.now >= next_read:
-        return Inspect()
-    deadline = min(_limit_at(look), _requeue_at(look)) - look.moment.wall
-    return Rest(min(next_read, look.moment.now + deadline))
+        return Inspect(_is_quiet(look))
+    deadline = min(_limit_at(look), _requeue_at(look), _ready_until(look)) - look.moment.wall
+    return Rest(min(next_read, look.moment.now + deadline, _repaired_until(look)))
+
+
+def _read_at(look: Look) -> float:
+    """Return when its items are read: not at once where its pods are only just starting."""
+    at = look.progress.pause.not_before
+    if at or not _is_quiet(look):
+        return at
+    return look.moment.now + max(QUIET_READ - look.lasted, 0.0)
+
+
+def _is_quiet(look: Look) -> bool:
+    """Say that items that have pods end later: no pod has ended. Few end otherwise (RayJobs)."""
+    return look.contents.pods > 0 and not (look.pods.succeeded or look.pods.failed)
 
 
 def _stopped(look: Look) -> Become | None:
@@ -273,7 +307,7 @@ def _ended(look: Look) -> Become | None:
         case Completion.SUCCEEDED:
             return Become(Phase.SUCCEEDED, Reason.COMPLETED, "all items that end have completed")
         case Completion.FAILED:
-            return _again(look, Reason.ITEM_FAILED, "an item says that it failed")
+            return _unless_final(look, Reason.ITEM_FAILED, "an item says that it failed")
     if look.progress.missing:
         said = f"{look.progress.missing} was deleted while the AppWrapper ran"
         return Become(Phase.FAILED, Reason.ITEM_MISSING, f"{said}; it is not created again")
@@ -290,6 +324,59 @@ def _too_few(look: Look) -> Become | None:
         f"running={pods.running}, completed={pods.succeeded}."
     )
     return _again(look, Reason.MIN_PODS_NOT_RUNNING, said)
+
+
+def _unhealthy(look: Look) -> Become | None:
+    """Say that pods stay failed, or were never ready, for longer than CodeFlare's terms allow."""
+    pods = look.pods
+    if look.moment.now >= _repaired_until(look):
+        failed = f"{pods.failed} pod{'s are' if pods.failed != 1 else ' is'} failed"
+        return _unless_final(look, Reason.PODS_FAILED, failed)
+    if look.moment.wall >= _ready_until(look):
+        counts = f"{pods.pending} pending, {pods.running} running, {pods.succeeded} succeeded"
+        said = f"of {look.contents.needed} pods that must run at once: {counts}"
+        return _unless_final(look, Reason.PODS_NOT_READY, said)
+    return None
+
+
+def _repaired_until(look: Look) -> float:
+    """Return until when failed pods are to be replaced (monotonic); infinity without any."""
+    since = look.progress.failed_since
+    if since is None or look.contents.is_mcad:
+        return math.inf
+    return since + look.contents.patience.failure
+
+
+def _ready_until(look: Look) -> float:
+    """Return until when all pods must run, in seconds since 1970; infinity once they did.
+
+    Failed pods have a time of their own.
+    """
+    pods, patient, status = look.pods, look.contents.patience, look.wrapper.status
+    were_ready = look.progress.were_ready or _were_ready(look.wrapper)
+    if look.contents.is_mcad or were_ready or pods.failed:
+        return math.inf
+    exist = pods.pending + pods.running + pods.succeeded >= look.contents.needed
+    return moment_of(status.phase_since) + (patient.warmup if exist else patient.admission)
+
+
+def _were_ready(wrapper: Wrapper) -> bool:
+    """Say whether an earlier leader wrote that all pods ran at once since the items exist."""
+    status = wrapper.status
+    written = (each for each in status.conditions if each.type == "PodsReady")
+    return any(
+        each.status == "True"
+        or moment_of(each.last_transition_time) > moment_of(status.phase_since)
+        for each in written
+    )
+
+
+def _unless_final(look: Look, reason: Reason, message: str) -> Become:
+    """Queue it again, but not where an exit code says that it would fail again."""
+    if look.contents.is_mcad or not is_final(look.contents.patience, look.pods.exits):
+        return _again(look, reason, message)
+    codes = ", ".join(map(str, sorted(look.pods.exits)))
+    return Become(Phase.FAILED, reason, f"{message} (exit codes {codes}: not started again)")
 
 
 def _again(look: Look, reason: Reason, message: str) -> Become:
@@ -359,17 +446,29 @@ def _over(look: Look, kept: float) -> Step:
         return Rest()
     if look.lasted < kept:
         return _wait(look, kept - look.lasted) if kept < math.inf else Rest()
-    return _cleared(look) or Record(gone=True)
+    return _cleared(look, kept) or Record(gone=True)
 
 
-def _cleared(look: Look) -> Step | None:
-    """Delete what is left; None where neither an item nor a pod of the AppWrapper is left."""
+def _cleared(look: Look, kept: float = 0.0) -> Step | None:
+    """Delete what is left; None where neither an item nor a pod of the AppWrapper is left.
+
+    `kept` are the seconds of the phase in which nothing was deleted.
+    """
     if not recorded(look.wrapper):
         return None
     now, pause = look.moment.now, look.progress.pause
-    if look.left:
-        return Delete(look.left) if now >= pause.not_before else Rest(pause.not_before)
-    return Rest() if look.pods.total else None
+    forced_at = now + kept + _forced_after(look) - look.lasted
+    forced = tuple(look.own_pods()) if forced_at <= now else ()
+    if look.left or forced:
+        return Delete(look.left, forced) if now >= pause.not_before else Rest(pause.not_before)
+    if not look.pods.total:
+        return None
+    return Rest(forced_at if forced_at < math.inf else None)
+
+
+def _forced_after(look: Look) -> float:
+    """Return the seconds of deleting after which pods that are left are deleted by force."""
+    return math.inf if look.contents.is_mcad else look.contents.patience.deletion
 
 
 _DECIDE: Mapping[str, Callable[[Look], Step]] = {

@@ -7,10 +7,13 @@ Each action is carried out for one AppWrapper, and each AppWrapper has at most o
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kube.objects.app_wrapper import AppWrapperStatus
+from kube.objects.app_wrapper import AppWrapperStatus, PodCondition
 from kube.objects.base import ObjectMeta
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Contents, Reference
+
+NO_TOTALS = Totals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,19 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class WrappedPod:
-    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper."""
+    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
+
+    `exits` are the codes, other than 0, with which containers of a failed pod ended, `totals` what
+    its containers request, `unschedulable` what kube-scheduler says where it cannot place it.
+    """
 
     metadata: ObjectMeta
-    wrapper: str
+    wrapper: WrapperKey
     of: str
     phase: str
+    exits: tuple[int, ...] = ()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PodCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class GangSignal:
 
     metadata: ObjectMeta
     of: str
-    wrapper: str
+    wrapper: WrapperKey
     placed: bool
     held: str
     reason: str
@@ -245,12 +255,16 @@ class CreateItems:
 
 @dataclass(frozen=True, slots=True)
 class DeleteItems:
-    """Delete these, as far as they are the AppWrapper's, and find out which are gone."""
+    """Delete these, as far as they are the AppWrapper's, and find out which are gone.
+
+    Then delete the `pods`, by name and uid, without waiting for their nodes.
+    """
 
     key: WrapperKey
     ticket: int
     wrapper: Wrapper
     items: tuple[Reference, ...]
+    pods: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

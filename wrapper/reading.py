@@ -1,39 +1,86 @@
 """Reduces what is watched to what the state machine needs."""
 
+from collections.abc import Iterator
+
 import msgspec
 
+from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects import names
-from kube.objects.app_wrapper import AppWrapper
-from kube.objects.base import ObjectMeta, Part, Slim
+from kube.objects.app_wrapper import AppWrapper, PodCondition
+from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Slim
+from kube.objects.core import ResourceRequirements
 from kube.objects.ray import ABSENT
+from kube.ray.known_keys import WRITTEN
+from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Generation, Wrapped, read
+from kube.wrapped.remembered import Remembered
+from kube.wrapped.retries import PREFIX as RETRIES
 from kube.wrapped.retries import patience
+from kube.wrapped.stand_in import notices
+from kube.wrapped.told import Totals
+from scheduling.state.bounded_cache import Interned
 from wrapper.contents import Contents, Reference
-from wrapper.messages import GangSignal, WrappedPod, Wrapper
+from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
+
+_TOTALED = ("cpu", "memory", "nvidia.com/gpu")
+TOTALS: Interned[Totals] = Interned(1 << 20)
+"""Pods of one template ask for the same."""
 
 OURS = (None, "", names.MANAGED_BY)
 
 
+class Reading:
+    """Reduces the AppWrappers of one version of their API, and reads each spec once."""
+
+    def __init__(self, api_version: str) -> None:
+        self._api_version = api_version
+        self._specs: Remembered[Contents | None] = Remembered()
+
+    def __call__(self, found: AppWrapper) -> Wrapper | None:
+        """Reduce one; None where it is another controller's, or was not reviewed by ours."""
+        meta = found.metadata
+        if names.CREATED_BY not in meta.annotations:
+            return None
+        contents = self._specs.of(meta.uid, _spec_of(found), lambda: _contents_of(found))
+        if contents is None:
+            return None
+        return Wrapper(meta, self._api_version, found.status, contents)
+
+
 def wrapper_of(found: AppWrapper, api_version: str) -> Wrapper | None:
-    """Reduce an AppWrapper; None where it is another controller's, or was not reviewed by ours."""
-    if names.CREATED_BY not in found.metadata.annotations:
-        return None
+    """Reduce one AppWrapper that was not seen before."""
+    return Reading(api_version)(found)
+
+
+def _spec_of(found: AppWrapper) -> tuple[object, ...]:
+    """Return all that decides what is read of a spec; whoever may edit makes other events at will.
+
+    A finalizer, a label or an annotation of others leaves it as it is.
+    """
+    meta = found.metadata
+    retries = {key: said for key, said in meta.annotations.items() if key.startswith(RETRIES)}
+    forbidden = WRITTEN & {*meta.labels, *meta.annotations}
+    return meta.generation, meta.namespace, meta.name, found.api_version, retries, forbidden
+
+
+def _contents_of(found: AppWrapper) -> Contents | None:
     wrapped = read(found)
-    if wrapped.spec.managed_by not in OURS:
-        return None
-    return Wrapper(found.metadata, api_version, found.status, contents_of(wrapped, found.metadata))
+    return None if wrapped.spec.managed_by not in OURS else contents_of(found, wrapped)
 
 
-def contents_of(wrapped: Wrapped, meta: ObjectMeta) -> Contents:
+def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, _unread = patience(meta.annotations)  # what cannot be read stays at its default
+    # What cannot be read stays at its default.
+    terms, _unread = patience(found.metadata.annotations)  # the unread are among the notices
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
         fault=message_of(wrapped.faults),
+        notices=notices(found, wrapped),
         suspended=wrapped.spec.suspend is True,
         is_mcad=wrapped.generation is Generation.MCAD,
         pods=sum(each.count for item in wrapped.items for each in item.pod_sets),
+        needed=sum(each.minimum for item in wrapped.items for each in item.pod_sets),
         priority=wrapped.spec.priority or 0,
         scheduling=wrapped.scheduling,
         patience=terms,
@@ -69,12 +116,13 @@ class WrappedGang(Slim, frozen=True):
 def signal_of(gang: WrappedGang) -> GangSignal | None:
     """Reduce a Gang; None where it is not an AppWrapper's."""
     meta, status = gang.metadata, gang.status
-    if not meta.name.startswith(names.APP_WRAPPER_GANG):
+    wrapper = wrapper_of_gang(meta.name)
+    if wrapper is None:
         return None
     return GangSignal(
         metadata=meta,
         of=gang.spec.ray_cluster_uid,
-        wrapper=meta.name.removeprefix(names.APP_WRAPPER_GANG),
+        wrapper=WrapperKey(wrapper.group, meta.namespace, wrapper.name),
         placed=bytes(status.placement) not in (b"", b"null"),
         held=status.held.phase if status.held is not None else "",
         reason=status.reason,
@@ -82,20 +130,46 @@ def signal_of(gang: WrappedGang) -> GangSignal | None:
     )
 
 
+class _Terminated(Part, frozen=True):
+    exit_code: int = 0
+
+
+class _State(Part, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(Part, frozen=True):
+    state: _State = _State()
+
+
 class _PodStatus(Part, frozen=True):
     phase: str = ""
+    conditions: OrNull[tuple[PodCondition, ...]] = ()
+    container_statuses: OrNull[tuple[_ContainerStatus, ...]] = ()
+
+
+class _Container(Part, frozen=True):
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class _PodSpec(Part, frozen=True):
+    containers: OrNull[tuple[_Container, ...]] = ()
 
 
 class CountedPod(Slim, frozen=True):
     """A pod, as far as it is counted."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
 
 
-def pod_of(pod: CountedPod) -> WrappedPod:
-    """Reduce a pod of an AppWrapper; its labels and annotations are not kept."""
+def pod_of(pod: CountedPod) -> WrappedPod | None:
+    """Reduce a pod of an AppWrapper, without labels and annotations; None where it is of none."""
     meta = pod.metadata
+    named = wrapped_by(meta.labels)
+    if named is None:
+        return None
     kept = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
@@ -103,6 +177,44 @@ def pod_of(pod: CountedPod) -> WrappedPod:
         resource_version=meta.resource_version,
         deletion_timestamp=meta.deletion_timestamp,
     )
-    labels, phase = meta.labels, pod.status.phase
-    of, name = labels.get(names.APP_WRAPPER_UID, ""), labels.get(names.APP_WRAPPER, "")
-    return WrappedPod(kept, name, of, phase)
+    wrapper = WrapperKey(named.group, meta.namespace, named.name)
+    return WrappedPod(
+        kept,
+        wrapper,
+        named.uid,
+        pod.status.phase,
+        tuple(_exits(pod.status)),
+        _totals(pod.spec),
+        tuple(_unschedulable(pod.status)),
+    )
+
+
+def _totals(spec: _PodSpec) -> Totals:
+    """Add up what the containers request, as MCAD does: no init containers, no overhead."""
+    asked = [_amounts(each.resources.requests) for each in spec.containers]
+    cpu, memory, gpu = (sum(each.get(name, 0) for each in asked) for name in _TOTALED)
+    return TOTALS(Totals(cpu, memory, gpu))
+
+
+def _amounts(requests: Quantities) -> ByResource:
+    """Read what is totaled; nothing of a container of which an amount cannot be read."""
+    totaled = {name: requests[name] for name in _TOTALED if name in requests}
+    try:
+        return read_amounts(totaled, "requests")
+    except InvalidObject:
+        return {}
+
+
+def _unschedulable(status: _PodStatus) -> Iterator[PodCondition]:
+    """List what kube-scheduler says of a pod that it cannot place; gated ones it leaves out."""
+    for each in status.conditions if status.phase == "Pending" else ():
+        if (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable"):
+            yield each
+
+
+def _exits(status: _PodStatus) -> Iterator[int]:
+    """List the exit codes of a failed pod, but 0."""
+    for each in status.container_statuses if status.phase == "Failed" else ():
+        ended = each.state.terminated
+        if ended is not None and ended.exit_code:
+            yield ended.exit_code

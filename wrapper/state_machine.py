@@ -12,6 +12,7 @@ from kube.objects.app_wrapper import AppWrapperStatus
 from wrapper import status
 from wrapper.lifecycle import (
     FIRST_READ,
+    QUIET_DOUBLINGS,
     Become,
     Create,
     Delete,
@@ -21,6 +22,7 @@ from wrapper.lifecycle import (
     Record,
     Rest,
     Step,
+    is_known,
     next_step,
 )
 from wrapper.messages import (
@@ -55,9 +57,6 @@ from wrapper.messages import (
 )
 from wrapper.view import PodCounts, View, counted
 
-Place = tuple[str, str]
-"""Namespace and name of an AppWrapper; its Gang and its pods do not tell its API group."""
-
 WARNS = (Phase.FAILED, Phase.RESETTING, Phase.SUSPENDING)
 QUIET = (Phase.RESUMING, Phase.SUSPENDED)
 """Phases whose beginning is no Event: the Gang's own tell it."""
@@ -69,9 +68,8 @@ class WrapperState:
     def __init__(self) -> None:
         self.views: dict[WrapperKey, View] = {}
         self.leads = False
-        self._gangs: dict[Place, GangSignal] = {}
-        self._pods: dict[Place, dict[str, WrappedPod]] = {}
-        self._keys: dict[Place, set[WrapperKey]] = {}
+        self._gangs: dict[WrapperKey, GangSignal] = {}
+        self._pods: dict[WrapperKey, dict[str, WrappedPod]] = {}
         self._wakes: list[tuple[float, WrapperKey]] = []
         self._wake_of: dict[WrapperKey, float] = {}
         self._tickets = 0
@@ -129,7 +127,6 @@ class WrapperState:
         view = self.views.get(key)
         if view is None or view.wrapper.metadata.uid != wrapper.metadata.uid:
             self.views[key] = View(wrapper)
-            self._keys.setdefault((key.namespace, key.name), set()).add(key)
         else:
             view.see(wrapper)
         return (key,)
@@ -138,52 +135,43 @@ class WrapperState:
         view = self.views.get(key)
         if view is not None and view.wrapper.metadata.uid == uid:
             del self.views[key]
-            place = key.namespace, key.name
-            self._keys[place].discard(key)
-            if not self._keys[place]:
-                del self._keys[place]
         return ()
 
     def _gang_seen(self, signal: GangSignal) -> Iterable[WrapperKey]:
-        self._gangs[signal.metadata.namespace, signal.wrapper] = signal
-        return self._at(signal.metadata.namespace, signal.wrapper)
+        self._gangs[signal.wrapper] = signal
+        return self._known(signal.wrapper)
 
     def _gang_gone(self, signal: GangSignal) -> Iterable[WrapperKey]:
-        place = signal.metadata.namespace, signal.wrapper
-        known = self._gangs.get(place)
+        known = self._gangs.get(signal.wrapper)
         if known is not None and known.metadata.uid == signal.metadata.uid:
-            del self._gangs[place]
-        return self._at(*place)
+            del self._gangs[signal.wrapper]
+        return self._known(signal.wrapper)
 
     def _pod_seen(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
-        place = pod.metadata.namespace, pod.wrapper
-        pods = self._pods.setdefault(place, {})
+        pods = self._pods.setdefault(pod.wrapper, {})
         before = pods.get(pod.metadata.uid)
         pods[pod.metadata.uid] = pod
         if before is not None and _same(before, pod):
             return ()
-        return self._stirred(place, moment)
+        return self._stirred(pod.wrapper, moment) if _ends(pod) else self._known(pod.wrapper)
 
     def _pod_gone(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
-        place = pod.metadata.namespace, pod.wrapper
-        pods = self._pods.get(place, {})
+        pods = self._pods.get(pod.wrapper, {})
         pods.pop(pod.metadata.uid, None)
         if not pods:
-            self._pods.pop(place, None)
-        return self._stirred(place, moment)
+            self._pods.pop(pod.wrapper, None)
+        return self._stirred(pod.wrapper, moment)
 
-    def _stirred(self, place: Place, moment: Moment) -> Iterable[WrapperKey]:
-        """A pod changed: how its items are may have changed with it."""
-        for key in self._at(*place):
-            view = self.views[key]
-            if view.wrapper.status.phase != Phase.RESUMING:
-                soon = moment.now + FIRST_READ
-                view.progress.pause.tries = 0
-                view.progress.pause.not_before = min(view.progress.pause.not_before, soon)
-        return self._at(*place)
+    def _stirred(self, key: WrapperKey, moment: Moment) -> Iterable[WrapperKey]:
+        """A pod ended: how its items are may have changed with it."""
+        view = self.views.get(key)
+        if view is not None and view.wrapper.status.phase != Phase.RESUMING:
+            pause, soon = view.progress.pause, moment.now + FIRST_READ
+            pause.tries, pause.not_before = 0, min(pause.not_before or soon, soon)
+        return self._known(key)
 
-    def _at(self, namespace: str, name: str) -> Iterable[WrapperKey]:
-        return tuple(self._keys.get((namespace, name), ()))
+    def _known(self, key: WrapperKey) -> Iterable[WrapperKey]:
+        return (key,) if key in self.views else ()
 
     def _due(self, now: float) -> Iterator[WrapperKey]:
         while self._wakes and self._wakes[0][0] <= now:
@@ -221,21 +209,23 @@ class WrapperState:
         yield from _actions(view, look, step)
 
     def _look(self, view: View, moment: Moment) -> Look:
-        place = view.key.namespace, view.key.name
-        pods = self._pods.get(place)
+        found = self._pods.get(view.key)
+        pods = counted(found.values(), view.wrapper.metadata.uid) if found else PodCounts()
+        view.progress.count(pods, view.wrapper.contents.needed, moment.now)
         return Look(
             wrapper=view.wrapper,
             progress=view.progress,
-            signal=self._gangs.get(place),
-            pods=counted(pods.values(), view.wrapper.metadata.uid) if pods else PodCounts(),
+            signal=self._gangs.get(view.key),
+            pods=pods,
             moment=moment,
+            members=found or {},
         )
 
     def _inform(self, view: View, look: Look, rest: Rest) -> Iterator[Action]:
         """Write what a user should know, if it is time for that, and rest."""
         if rest.until is not None:
             self._wake(view.key, rest.until)
-        if look.wrapper.metadata.deletion_timestamp:
+        if look.wrapper.metadata.deletion_timestamp or not is_known(look.wrapper.status.phase):
             return
         after = status.told(look)
         if after == look.wrapper.status:
@@ -298,9 +288,10 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
             yield WriteStatus(key, ticket, wrapper, status.noted(look, step))
         case Create(items):
             yield CreateItems(key, ticket, wrapper, items)
-        case Delete(items):
-            yield DeleteItems(key, ticket, wrapper, items)
-        case Inspect():
+        case Delete(items, pods):
+            yield DeleteItems(key, ticket, wrapper, items, pods)
+        case Inspect(quiet):
+            view.progress.pause.at_least(QUIET_DOUBLINGS if quiet else 0)
             left = look.pods.pending + look.pods.running
             yield ReadItems(key, ticket, wrapper, left)
 
@@ -313,6 +304,10 @@ def _events(view: View, step: Become) -> Iterator[Action]:
     yield TellUser(view.key, view.wrapper, step.reason, step.message, warning)
 
 
+def _ends(pod: WrappedPod) -> bool:
+    return bool(pod.metadata.deletion_timestamp) or pod.phase in ("Succeeded", "Failed")
+
+
 def _same(before: WrappedPod, after: WrappedPod) -> bool:
     going = bool(before.metadata.deletion_timestamp) == bool(after.metadata.deletion_timestamp)
-    return going and before.phase == after.phase
+    return going and (before.phase, before.exits) == (after.phase, after.exits)

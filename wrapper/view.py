@@ -3,12 +3,14 @@
 All of it can be lost: whoever leads next finds it out again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kube.objects.app_wrapper import PendingPod
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Reference
-from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
+from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
 
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
@@ -26,6 +28,10 @@ class Pause:
         wait = FIRST_RETRY * 2.0 ** min(self.tries, MOST_DOUBLINGS)
         self.tries, self.not_before = self.tries + 1, now + min(wait, LAST_RETRY)
 
+    def at_least(self, tries: int) -> None:
+        """Go on as if there had been so many tries."""
+        self.tries = max(self.tries, tries)
+
     def end(self) -> None:
         """Start over."""
         self.tries, self.not_before = 0, 0.0
@@ -33,7 +39,10 @@ class Pause:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a phase has come. `trouble` says what stops it since `trouble_since`."""
+    """How far a phase has come. `trouble` says what stops it since `trouble_since`.
+
+    `failed_since` is since when pods are failed; `were_ready` says that all ran at once already.
+    """
 
     created: set[int] = field(default_factory=set)
     gone: set[Reference] = field(default_factory=set)
@@ -42,6 +51,8 @@ class Progress:
     pause: Pause = field(default_factory=Pause)
     trouble: str = ""
     trouble_since: float = 0.0
+    failed_since: float | None = None
+    were_ready: bool = False
     lasts: bool = False
 
     def created_some(self, result: Created, now: float) -> None:
@@ -68,6 +79,14 @@ class Progress:
         if not result.error:
             self.completion, self.missing = result.completion, result.missing
         self.pause.lengthen(now)
+
+    def count(self, pods: "PodCounts", needed: int, now: float) -> None:
+        """Take in how the pods are."""
+        self.were_ready |= pods.running + pods.succeeded >= needed
+        if not pods.failed:
+            self.failed_since = None
+        elif self.failed_since is None:
+            self.failed_since = now
 
     def _stopped(self, message: str, now: float) -> None:
         if not self.trouble:
@@ -125,13 +144,20 @@ def _is_older(told: Wrapper, known: Wrapper) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending."""
+    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
+
+    `exits` are the codes with which containers of failed pods ended. `totals` is what those request
+    that run or have succeeded; `unschedulable` are those that kube-scheduler cannot place.
+    """
 
     pending: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
     strangers: int = 0
+    exits: frozenset[int] = frozenset()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PendingPod, ...] = ()
 
     @property
     def total(self) -> int:
@@ -142,10 +168,14 @@ class PodCounts:
 def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
+    exits: set[int] = set()
+    own: list[WrappedPod] = []
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
+            exits.update(pod.exits)
+            own.append(pod)
         else:
             strangers += bool(pod.metadata.deletion_timestamp)
     return PodCounts(
@@ -154,4 +184,22 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         succeeded=counts.get("Succeeded", 0),
         failed=counts.get("Failed", 0),
         strangers=strangers,
+        exits=frozenset(exits),
+        totals=_totals(own),
+        unschedulable=tuple(sorted(_unschedulable(own), key=lambda each: each.pod_name)),
     )
+
+
+def _totals(pods: Iterable[WrappedPod]) -> Totals:
+    counted = [pod.totals for pod in pods if pod.phase in ("Running", "Succeeded")]
+    return Totals(
+        sum(each.cpu for each in counted),
+        sum(each.memory for each in counted),
+        sum(each.gpu for each in counted),
+    )
+
+
+def _unschedulable(pods: Iterable[WrappedPod]) -> Iterator[PendingPod]:
+    for pod in pods:
+        if pod.unschedulable:
+            yield PendingPod(pod.metadata.name, pod.unschedulable)

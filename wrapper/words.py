@@ -8,6 +8,7 @@ from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
 from kube.wrapped import told
 from kube.wrapped.completion import Completion
+from kube.wrapped.conditions import with_notices
 from kube.wrapped.items import Generation
 from kube.wrapped.states import status_of
 from kube.wrapped.told import PodCounts, Told
@@ -31,6 +32,13 @@ _FAILED: Mapping[str, told.Step] = {
     Reason.DEADLINE_EXCEEDED: told.Step.OVERDUE,
     Reason.ITEM_CREATION_FAILURE: told.Step.NOT_CREATED,
     Reason.MIN_PODS_NOT_RUNNING: told.Step.GIVEN_UP,
+    Reason.PODS_NOT_READY: told.Step.GIVEN_UP,
+    Reason.PODS_FAILED: told.Step.FAILED_PODS,
+}
+_RESETTING: Mapping[str, told.Step] = {
+    Reason.MIN_PODS_NOT_RUNNING: told.Step.TOO_FEW,
+    Reason.PODS_NOT_READY: told.Step.TOO_FEW,
+    Reason.PODS_FAILED: told.Step.FAILED_PODS,
 }
 _STEPS: Mapping[str, told.Step] = {
     Phase.RESUMING: told.Step.DISPATCHED,
@@ -52,6 +60,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         message=after.message,
         detail=_detail(look, after),
         pods=PodCounts(contents.pods, pods.pending, pods.running, pods.succeeded, pods.failed),
+        totals=pods.totals,
         min_available=contents.minimum,
         priority=float(contents.priority),
         first_seen=moment_of(after.first_seen),
@@ -59,14 +68,16 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         requeued_seconds=after.requeueing_time_in_seconds,
         requeued=after.number_of_requeueings,
         resets=after.resetting_count,
+        pending_pods=pods.unschedulable,
     )
     found = status_of(generation, said, after)
-    # These two count for either generation, and exactly as they were written first.
+    # Counts and times are those of either generation, exactly as they were written first.
     return msgspec.structs.replace(
         found,
         transition_count=after.transition_count,
         first_seen=after.first_seen,
         first_dispatched=after.first_dispatched,
+        conditions=with_notices(found.conditions, contents.notices, look.moment.wall),
     )
 
 
@@ -79,8 +90,7 @@ def _step(look: Look, after: AppWrapperStatus) -> told.Step:
                 return told.Step.HOLDING
             return told.Step.RUNNING if look.pods.running else told.Step.DISPATCHED
         case Phase.RESETTING:
-            few = after.reason == Reason.MIN_PODS_NOT_RUNNING
-            return told.Step.TOO_FEW if few else told.Step.STOPPING
+            return _RESETTING.get(after.reason, told.Step.STOPPING)
         case Phase.FAILED:
             return _FAILED.get(after.reason, told.Step.BROKEN)
         case _:

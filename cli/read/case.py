@@ -13,7 +13,7 @@ from kube.api.client import Resource
 from kube.objects import names
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
-from kube.objects.names import APP_WRAPPER_GANG
+from kube.ray.wrapped_by import wrapper_of_gang
 
 
 async def read_case(reader: Reader, namespace: str, name: str) -> tuple[Snapshot, Case]:
@@ -37,14 +37,15 @@ def _is_short(gang: Gang) -> bool:
 async def _pods(reader: Reader, gang: Gang) -> tuple[Pod, ...] | None:
     """Read the pods of a gang, gated ones too; None where that is not allowed."""
     name = gang.metadata.name
-    wrapper = name.removeprefix(APP_WRAPPER_GANG)
-    label = names.RAY_CLUSTER if wrapper == name else names.APP_WRAPPER
+    wrapper = wrapper_of_gang(name)
+    label = names.RAY_CLUSTER if wrapper is None else names.APP_WRAPPER
+    said = name if wrapper is None else wrapper.name
     try:
         return await reader.list(
             resources.PODS,
             Pod,
             namespace=gang.metadata.namespace,
-            label_selector=f"{label}={wrapper}",
+            label_selector=f"{label}={said}",
         )
     except CannotRead:
         return None
@@ -52,7 +53,7 @@ async def _pods(reader: Reader, gang: Gang) -> tuple[Pod, ...] | None:
 
 async def _gang(reader: Reader, namespace: str, name: str) -> Gang:
     """Find the gang of a RayCluster or AppWrapper, or of the RayCluster of a job or service."""
-    for each in (name, f"{APP_WRAPPER_GANG}{name}"):
+    for each in (name, f"{names.APP_WRAPPER_GANG}{name}", f"{names.MCAD_GANG}{name}"):
         gang = await reader.get(resources.GANGS, Gang, each, namespace)
         if gang is not None:
             return gang

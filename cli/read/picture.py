@@ -7,6 +7,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from msgspec.structs import replace
+
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.read.reader import Reader
 from coordinator.messages.events import (
@@ -38,9 +40,10 @@ from kube.objects.gang import Gang
 from kube.objects.names import RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
-from kube.ray.ray_cluster import essential, is_wrapped
+from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import as_gang, watched
+from kube.ray.wrapped_by import is_made_for_wrapper
+from kube.wrapped.watched import AppWrapperReading, as_gang
 
 _RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 _OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
@@ -130,7 +133,9 @@ def _room(profiles: Profiles) -> Iterable[Listed]:
     )
     yield Listed(resources.GANGS, Gang, GangSeen, is_room=True)
     yield Listed(resources.RAY_CLUSTERS, RayCluster, _cluster, is_room=True)
-    yield Listed(resources.APP_WRAPPERS, AppWrapper, _app_wrapper, is_room=True, may_be_absent=True)
+    for resource in (resources.APP_WRAPPERS, resources.MCAD_APP_WRAPPERS):
+        read = partial(_app_wrapper, api_version=f"{resource.group}/{resource.version}")
+        yield Listed(resource, AppWrapper, read, is_room=True, may_be_absent=True)
 
 
 def _rest() -> Iterable[Listed]:
@@ -185,11 +190,13 @@ def _pod(found: Pod, profiles: Profiles, teller: Teller) -> Event:
 
 def _cluster(found: RayCluster) -> Event | None:
     """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
-    return None if is_wrapped(found.metadata) else ClusterSeen(essential(found))
+    return None if is_made_for_wrapper(found.metadata) else ClusterSeen(essential(found))
 
 
-def _app_wrapper(found: AppWrapper) -> Event:
-    return ClusterSeen(as_gang(watched(found)))
+def _app_wrapper(found: AppWrapper, api_version: str) -> Event:
+    """Read an AppWrapper of a list, whose items do not say of which API they are."""
+    known = replace(found, api_version=found.api_version or api_version)
+    return ClusterSeen(as_gang(AppWrapperReading()(known)))
 
 
 def _device_class(found: DeviceClass) -> Event:

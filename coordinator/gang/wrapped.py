@@ -118,6 +118,31 @@ def without_succeeded(
     return replace(terms, pod_sets=sets)
 
 
+def with_added(
+    cluster: RayCluster, terms: GangTerms | None, pods: Iterable[ObservedPod]
+) -> GangTerms | None:
+    """Expect the pods that exist beyond the number of the template, which have no place of right.
+
+    Ray's autoscaler, a HorizontalPodAutoscaler and a rollout make more pods of an object than its
+    AppWrapper says. A Job does not: what it makes beside those that failed is no more at a time.
+    """
+    if terms is None or not isinstance(cluster, StandIn):
+        return terms
+    alive = Counter(pod.member.pod_set for pod in pods if pod.alive and pod.member is not None)
+    sets = tuple(
+        each if each.name in cluster.completions else _at_least(each, alive[each.name])
+        for each in terms.pod_sets
+    )
+    return replace(terms, pod_sets=sets)
+
+
+def _at_least(terms: PodSetTerms, pods: int) -> PodSetTerms:
+    """Expect so many pods, in whole replicas, where any are expected at all."""
+    replicas = -(-pods // max(terms.hosts, 1))
+    more = replicas * max(terms.hosts, 1)
+    return replace(terms, count=max(terms.count, more)) if terms.count else terms
+
+
 def _at_most(terms: PodSetTerms, most: int) -> PodSetTerms:
     most = max(0, most)
     return replace(terms, count=min(terms.count, most), minimum=min(terms.minimum, most))

@@ -8,7 +8,7 @@ from operator import is_not
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
-from coordinator.gang.wrapped import added_priority, without_succeeded
+from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
@@ -43,6 +43,7 @@ def understand(look: Look) -> Done:
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
     terms = without_succeeded(look.cluster, _in_its_queue(look, terms), pods)
+    terms = with_added(look.cluster, terms, pods)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed

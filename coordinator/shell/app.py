@@ -34,6 +34,7 @@ from kube.api.resources import (
     GANG_QUEUES,
     GANGS,
     LIMIT_RANGES,
+    MCAD_APP_WRAPPERS,
     NAMESPACES,
     NODES,
     PODS,
@@ -66,13 +67,14 @@ from kube.objects.gang import Gang
 from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
-from kube.ray.ray_cluster import essential, is_wrapped
+from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import as_gang, watched
+from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by
+from kube.wrapped.watched import AppWrapperReading, as_gang
 from runtime.slicing import settle_heap
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import APP_WRAPPER_GANG
+from scheduling.model.holder import is_wrapper_gang
 from scheduling.model.volume import Fact
 
 log = structlog.get_logger()
@@ -101,6 +103,7 @@ class Coordinator:
         self._settings = settings
         self._client = client
         self._profiles = profiles_of(settings.profiles)
+        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
         patience = Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
@@ -166,6 +169,7 @@ class Coordinator:
     def _surroundings(self) -> dict[str, Reflector[Any]]:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
         client, feed = self._client, self.loop.feed
+        cluster_event = partial(_ray_cluster_event, wrapper_of=self._wrapper_of)
         return {
             "nodes": Reflector(
                 client,
@@ -179,7 +183,7 @@ class Coordinator:
                 client,
                 RAY_CLUSTERS,
                 RayCluster,
-                _sink(feed, "rayclusters", _ray_cluster_event),
+                _sink(feed, "rayclusters", cluster_event),
                 project=essential,
             ),
             "namespaces": Reflector(
@@ -231,13 +235,24 @@ class Coordinator:
 
         Pods that ended tell how many of a Job are still to come.
         """
-        sink = _sink(self.loop.feed, "appwrappers", _app_wrapper_event)
         event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
         pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
         return {
-            "appwrappers": Reflector(self._client, APP_WRAPPERS, AppWrapper, sink, project=watched),
+            "appwrappers": self._wrappers("appwrappers", APP_WRAPPERS),
+            "mcadappwrappers": self._wrappers("mcadappwrappers", MCAD_APP_WRAPPERS),
             "wrappedpods": self._pods("wrappedpods", event, pods),
         }
+
+    def _wrappers(self, watch: str, resource: Resource) -> Reflector[StandIn]:
+        """Watch the AppWrappers of one API group, which need not be served."""
+        return Reflector(
+            self._client,
+            resource,
+            AppWrapper,
+            _sink(self.loop.feed, watch, _app_wrapper_event),
+            project=AppWrapperReading(),
+            selection=Selection(may_be_absent=True),
+        )
 
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
@@ -246,7 +261,7 @@ class Coordinator:
         known = self.loop.state.cache.pods.get((meta.namespace, meta.name))
         if known is not None and (known.uid, known.resource_version) == version:
             return known
-        return observe(pod, self._profiles)
+        return observe(pod, self._profiles, self._wrapper_of)
 
     @property
     def watches(self) -> dict[str, Reflector[Any]]:
@@ -431,10 +446,12 @@ def _node_event(told: WatchEvent[Node]) -> Event | None:
             return None
 
 
-def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
+def _ray_cluster_event(
+    told: WatchEvent[RayCluster], wrapper_of: WrapperOf = wrapped_by
+) -> Event | None:
     """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
     match told:
-        case Changed(obj=cluster) if is_wrapped(cluster.metadata):
+        case Changed(obj=cluster) if is_made_for_wrapper(cluster.metadata, wrapper_of):
             return _cluster_event(Deleted(cluster))
         case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_wrapped(cluster):
             return None  # KubeRay makes no pods for a RayCluster of such a name
@@ -443,7 +460,7 @@ def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
 
 
 def _is_named_as_wrapped(cluster: RayCluster) -> bool:
-    return cluster.metadata.name.startswith(APP_WRAPPER_GANG)
+    return is_wrapper_gang(GangKey("", cluster.metadata.name))
 
 
 def _app_wrapper_event(told: WatchEvent[StandIn]) -> Event | None:

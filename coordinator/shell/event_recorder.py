@@ -19,6 +19,7 @@ from kube.api.client import Client
 from kube.api.errors import Conflict, NotFound
 from kube.api.resources import EVENTS
 from kube.objects import names
+from kube.ray.wrapped_by import wrapper_of_gang
 from scheduling.model.holder import gang_holder
 
 Body = dict[str, Any]
@@ -125,8 +126,15 @@ def _regarded(event: EmitEvent) -> Regarding:
     if event.regarding is not None:
         return event.regarding
     holder = gang_holder(event.key)
-    version = names.RAY_API_VERSION if holder.kind == "RayCluster" else names.CODEFLARE_V1BETA2
-    return Regarding(version, holder.kind, holder.name, event.cluster_uid)
+    return Regarding(_api_version(event.key.name), holder.kind, holder.name, event.cluster_uid)
+
+
+def _api_version(gang: str) -> str:
+    """Return the API version of the RayCluster or AppWrapper that a gang is named after."""
+    wrapper = wrapper_of_gang(gang)
+    if wrapper is None:
+        return names.RAY_API_VERSION
+    return names.MCAD_V1BETA1 if wrapper.group == names.MCAD_GROUP else names.CODEFLARE_V1BETA2
 
 
 def _reference(event: EmitEvent) -> dict[str, str]:

@@ -121,6 +121,10 @@ class Timeout(KubeError):
         return True
 
 
+class NotServed(KubeError):
+    """The API server serves no such kind, or not yet."""
+
+
 class Garbled(KubeError):
     """The bytes are not what this API answers: a proxy's page, or a type that doesn't fit."""
 

@@ -29,9 +29,6 @@ MCAD_APP_WRAPPERS = Resource(
 )
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
-APP_WRAPPERS = Resource(
-    group="workload.codeflare.dev", version="v1beta2", plural="appwrappers", namespaced=True
-)
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False
 )

@@ -28,14 +28,18 @@ FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang o
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
 APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
+APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
 CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need
 MANAGED_BY = "muster.dev/app-wrapper"  # spec.managedBy of AppWrappers that Muster takes care of
 DEFAULT_QUEUE = "default"
 
 APP_WRAPPER_GANG = "appwrapper."  # before its name in that of its Gang; no RayCluster has a dot
+MCAD_GANG = "appwrapper-mcad."  # the same for those of mcad.ibm.com
 APP_WRAPPER_KIND = "AppWrapper"
 APP_WRAPPERS = "appwrappers"
+CODEFLARE_GROUP = "workload.codeflare.dev"
+MCAD_GROUP = "mcad.ibm.com"
 CODEFLARE_V1BETA2 = "workload.codeflare.dev/v1beta2"
 CODEFLARE_V1BETA1 = "workload.codeflare.dev/v1beta1"
 MCAD_V1BETA1 = "mcad.ibm.com/v1beta1"

@@ -69,7 +69,7 @@ class StandIn(RayCluster, frozen=True):
     No JSON is read as one, so none can pretend to be one. The template of a group is the pod as its
     controller creates it, and `min_replicas` how many replicas must start at once. `refused` says
     why nothing of it can be created, `unforeseeable` why its pods are known only once they exist,
-    and `notices` what its user should know besides.
+    and `notices` what its user should know besides; they are not kept.
 
     `phase` and `said` are phase and message of its status, `edited` is the generation of the
     AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of

@@ -29,10 +29,18 @@ ANNOTATIONS = frozenset(
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD))
+WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD, names.WOKEN))
 """Keys that Muster writes itself."""
 
-WRAPPED = frozenset((names.APP_WRAPPER, names.APP_WRAPPER_UID, names.POD_SET, names.CREATED_BY))
+WRAPPED = frozenset(
+    (
+        names.APP_WRAPPER,
+        names.APP_WRAPPER_UID,
+        names.APP_WRAPPER_GROUP,
+        names.POD_SET,
+        names.CREATED_BY,
+    )
+)
 """Keys of AppWrappers, and of what is made for them."""
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED

@@ -92,15 +92,6 @@ def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
     return None
 
 
-def is_wrapped(metadata: ObjectMeta) -> bool:
-    """Say whether an AppWrapper made an object, whose gang its pods are then of.
-
-    Its uid is beside its name: a label that was copied without it means nothing.
-    """
-    labels = metadata.labels
-    return bool(labels.get(names.APP_WRAPPER) and labels.get(names.APP_WRAPPER_UID))
-
-
 def pod_set_of(labels: Labels) -> str:
     """Name the pod set of a pod; KubeRay lets no template override this label."""
     return labels.get(names.RAY_GROUP, "")

@@ -69,7 +69,9 @@ def _ended(item: Item, status: Json | None) -> Completion:
     words = _ENDS.get((group, kind))
     if words is None:
         return Completion.RUNNING
-    true = {at(each, ("type",)) for each in _conditions(status) if at(each, ("status",)) == "True"}
+    true = {
+        str(at(each, ("type",))) for each in _conditions(status) if at(each, ("status",)) == "True"
+    }
     if words[1] in true:
         return Completion.FAILED
     return Completion.SUCCEEDED if words[0] in true else Completion.RUNNING

@@ -1,5 +1,6 @@
 """Keeps the conditions of an AppWrapper's status: one of each type."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -7,6 +8,11 @@ from msgspec.structs import replace
 from kube.objects.app_wrapper import AppWrapperCondition
 
 Conditions = tuple[AppWrapperCondition, ...]
+
+NOTICES = "muster.dev/HasNotices"
+"""The condition of Muster's own, beside those of the generation."""
+
+_LONGEST_MESSAGE = 1024
 
 
 def stamp(moment: float) -> str:
@@ -63,3 +69,17 @@ def cleared(known: Conditions, kind: str, reason: str, message: str, moment: flo
             new = AppWrapperCondition(type=kind, status="False", reason=reason, message=message)
             return with_condition(known, new, moment)
     return known
+
+
+def with_notices(known: Conditions, notices: Sequence[str], moment: float) -> Conditions:
+    """Tell what a user should know that hinders nothing, until it is so no more.
+
+    The condition stands first: scripts of MCAD's users take the last for what was done last.
+    """
+    before = tuple(each for each in known if each.type == NOTICES)
+    others = tuple(each for each in known if each.type != NOTICES)
+    if not notices:
+        return (*cleared(before, NOTICES, "NothingNoticed", "", moment), *others)
+    message = "; ".join(notices)[:_LONGEST_MESSAGE]
+    new = AppWrapperCondition(type=NOTICES, status="True", reason="Noticed", message=message)
+    return (*with_condition(before, new, moment), *others)

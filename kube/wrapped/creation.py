@@ -9,6 +9,7 @@ from typing import Any
 
 from kube.objects import names
 from kube.objects.base import ObjectMeta
+from kube.ray.wrapped_by import labels_of_group
 from kube.wrapped.items import Generation, Item
 from kube.wrapped.paths import Json, at, changed
 
@@ -20,7 +21,7 @@ def created_object(item: Item, meta: ObjectMeta, api_version: str, generation: G
 
     `api_version` is the one in which the AppWrapper is known, for the reference to it.
     """
-    added = labels_of(meta, generation)
+    added = labels_of(meta, api_version, generation)
     found = _with_metadata(item.found, meta, api_version, _of_object(item, added, generation))
     for each in item.pod_sets:
         if each.path is not None:
@@ -30,10 +31,11 @@ def created_object(item: Item, meta: ObjectMeta, api_version: str, generation: G
     return found
 
 
-def labels_of(meta: ObjectMeta, generation: Generation) -> dict[str, str]:
+def labels_of(meta: ObjectMeta, api_version: str, generation: Generation) -> dict[str, str]:
     """Return the labels of all objects and pods of an AppWrapper, ours and its generation's."""
     theirs = names.MCAD_LABEL if generation is Generation.MCAD else names.CODEFLARE_LABEL
-    return {names.APP_WRAPPER: meta.name, names.APP_WRAPPER_UID: meta.uid, theirs: meta.name}
+    own = {names.APP_WRAPPER: meta.name, names.APP_WRAPPER_UID: meta.uid}
+    return {**own, **labels_of_group(api_version), theirs: meta.name}
 
 
 def _of_object(item: Item, added: dict[str, str], generation: Generation) -> dict[str, str]:

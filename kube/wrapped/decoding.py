@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from kube.wrapped.faults import MOST_BYTES, MOST_DEPTH, Fault, shown
+from kube.wrapped.faults import MOST_BYTES, MOST_DEPTH, MOST_PARTS, Fault, shown
 from kube.wrapped.paths import Json
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -37,7 +38,7 @@ def decoded(spec: msgspec.Raw) -> Json | Fault:
         return _too_deep()
     if not isinstance(found, dict):
         return Fault("", "spec", shown(found), "a map")
-    return _too_deep() if _is_too_deep(found) else found
+    return _shape_fault(found) or found
 
 
 def fields_of(
@@ -49,7 +50,7 @@ def fields_of(
     """
     good: Json = {}
     faults = []
-    for each in msgspec.structs.fields(kind):
+    for each in _fields(kind):
         name = each.encode_name
         if name in found and each.type is not msgspec.Raw:
             try:
@@ -58,6 +59,12 @@ def fields_of(
             except msgspec.ValidationError as error:
                 faults.append(_fault(error, found[name], item, f"{field}{name}", name))
     return msgspec.convert(good, kind), faults
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """List the fields of a struct; to work them out costs more than to read them."""
+    return msgspec.structs.fields(kind)
 
 
 def _fault(error: Exception, value: Any, item: str, field: str, name: str) -> Fault:
@@ -76,11 +83,16 @@ def _too_deep() -> Fault:
     return Fault("", "spec", "nested too deeply", allowed)
 
 
-def _is_too_deep(found: Any) -> bool:
-    level = [found]
+def _shape_fault(found: Any) -> Fault | None:
+    """Say what is too large to be read whenever it changes: it is read where all gangs are."""
+    level, parts = [found], 0
     for _depth in range(MOST_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [part for parts in inner for part in parts if isinstance(part, dict | list)]
+        level = [part for some in inner for part in some if isinstance(part, dict | list)]
+        parts += len(level)
+        if parts > MOST_PARTS:
+            allowed = f"at most {MOST_PARTS} lists and maps in all"
+            return Fault("", "spec", f"more than {MOST_PARTS}", allowed)
         if not level:
-            return False
-    return True
+            return None
+    return _too_deep()

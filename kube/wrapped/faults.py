@@ -12,6 +12,7 @@ MOST_ITEMS = 1000
 MOST_POD_SETS = 1000
 MOST_PODS = 20_000  # of an AppWrapper, as of any gang that is held
 MOST_DEPTH = 200  # lists and maps in one another
+MOST_PARTS = 20_000  # lists and maps in all: to read as many takes some 0.15 s
 
 FAULTS_KEPT = 50
 FAULTS_SHOWN = 5

@@ -26,6 +26,7 @@ from kube.ray.pod_templates import (
     with_templates,
     worker_template,
 )
+from kube.ray.wrapped_by import gang_name, group_of
 from kube.wrapped.creation import created_object, labels_of
 from kube.wrapped.faults import message_of
 from kube.wrapped.items import Item, Wrapped, WrappedPodSet
@@ -44,15 +45,10 @@ RESUMED = ("Resuming", "Running")
 NOTICES_KEPT = 10
 
 
-def gang_name(app_wrapper: str) -> str:
-    """Name the Gang of an AppWrapper."""
-    return f"{names.APP_WRAPPER_GANG}{app_wrapper}"
-
-
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     """Return the RayCluster that stands for an AppWrapper; what is wrong in it is `refused`."""
     suspend = wrapper.status.phase not in RESUMED
-    meta = _metadata(wrapper)
+    meta = metadata_of(wrapper)
     notices = list(wrapped.notices)
     groups: list[WorkerGroup] = []
     refused = message_of(wrapped.faults)
@@ -74,7 +70,14 @@ def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     )
 
 
-def _metadata(wrapper: AppWrapper) -> ObjectMeta:
+def notices(wrapper: AppWrapper, wrapped: Wrapped) -> tuple[str, ...]:
+    """Return what a user should know of an AppWrapper that hinders nothing."""
+    if not any(item.custom for item in wrapped.items):
+        return wrapped.notices[:NOTICES_KEPT]  # only declared sizes are held against templates
+    return stand_in(wrapper, wrapped).notices
+
+
+def metadata_of(wrapper: AppWrapper) -> ObjectMeta:
     """Have the stand-in opted in and held: an AppWrapper is a gang, unless it says it is none."""
     meta = wrapper.metadata
     said = {names.OPT_IN} & {*meta.labels, *meta.annotations}
@@ -82,7 +85,7 @@ def _metadata(wrapper: AppWrapper) -> ObjectMeta:
     held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
     return replace(
         meta,
-        name=gang_name(meta.name),
+        name=gang_name(group_of(wrapper.api_version), meta.name),
         generation=meta.generation + wrapper.status.transition_count,
         labels=labels,
         annotations={**held, **meta.annotations, names.HELD: HELD},
@@ -94,7 +97,8 @@ def _groups(
 ) -> Iterator[WorkerGroup]:
     """Make a worker group of each pod set of an item, with the pod that its controller makes."""
     created = created_object(item, wrapper.metadata, wrapper.api_version, wrapped.generation)
-    labels, pods = labels_of(wrapper.metadata, wrapped.generation), _pods(item, created)
+    labels = labels_of(wrapper.metadata, wrapper.api_version, wrapped.generation)
+    pods = _pods(item, created)
     sizes = declared_sizes(item)
     notices += filter(None, (count_notice(item),))
     for pod_set, found, declared in zip(item.pod_sets, pods, sizes, strict=True):

@@ -1,17 +1,21 @@
 """Reduces an AppWrapper that is watched to what its gang is decided by."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta
-from kube.objects.ray import RayClusterSpec, StandIn
+from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
 from kube.ray.held_start import HELD
+from kube.ray.known_keys import WRITTEN
 from kube.ray.ray_cluster import essential
+from kube.ray.wrapped_by import gang_name, group_of
 from kube.wrapped.items import Wrapped, read
-from kube.wrapped.stand_in import gang_name, stand_in
+from kube.wrapped.remembered import Remembered
+from kube.wrapped.stand_in import RESUMED, metadata_of, stand_in
 
 LONGEST_TEXT = 600
 """Characters of what is kept of a message."""
@@ -28,33 +32,76 @@ OURS = (None, "", names.MANAGED_BY)
 """Values of managedBy with which an AppWrapper is Muster's to take care of."""
 
 
-def watched(wrapper: AppWrapper) -> StandIn:
-    """Return what is kept of an AppWrapper, under its own name: a watch finds it again by that."""
+class AppWrapperReading:
+    """Reduces what a watch tells, and reads a spec once: whoever may edit makes events at will."""
+
+    def __init__(self) -> None:
+        self._specs: Remembered[StandIn] = Remembered()
+
+    def __call__(self, wrapper: AppWrapper) -> StandIn:
+        """Return what is kept of an AppWrapper, under its own name: a watch finds it by that."""
+        uid, state = wrapper.metadata.uid, _spec_of(wrapper)
+        return _as_it_is_now(self._specs.of(uid, state, lambda: _of_spec(wrapper)), wrapper)
+
+
+def _spec_of(wrapper: AppWrapper) -> tuple[Any, ...]:
+    """Return all that decides what is read of a spec."""
+    meta, version = wrapper.metadata, wrapper.api_version
+    forbidden = WRITTEN & {*meta.labels, *meta.annotations}
+    stage = _stage(wrapper.status.phase)
+    return meta.generation, meta.namespace, meta.name, version, _of_use(meta), forbidden, stage
+
+
+def _of_use(meta: ObjectMeta) -> tuple[Labels, Labels]:
+    """Return the labels and annotations that mean something to Muster."""
+    kept = essential(RayCluster(metadata=meta)).metadata
+    return kept.labels, kept.annotations
+
+
+def _stage(phase: str) -> tuple[bool, bool]:
+    return phase in RESUMED, phase == RUNNING
+
+
+def _of_spec(wrapper: AppWrapper) -> StandIn:
+    """Read the spec."""
     wrapped = read(wrapper)
-    found, status, asked = stand_in(wrapper, wrapped), wrapper.status, wrapped.spec
+    found, asked = stand_in(wrapper, wrapped), wrapped.spec
     reduced = essential(found)
     assert isinstance(reduced, StandIn)
     others = None if asked.managed_by in OURS else asked.managed_by
-    reviewed = names.CREATED_BY in wrapper.metadata.annotations
+    spec = replace(reduced.spec, managed_by=others)
     return replace(
         reduced,
-        metadata=replace(_metadata(reduced.metadata), name=wrapper.metadata.name),
-        spec=_with_known_pods(replace(reduced.spec, managed_by=others), wrapped, status.phase),
-        refused=found.refused if reviewed else NOT_REVIEWED,
+        spec=_with_known_pods(spec, wrapped, wrapper.status.phase),
+        notices=(),  # the program `wrapper` tells them
         api_version=wrapper.api_version or names.CODEFLARE_V1BETA2,
-        phase=status.phase,
-        said=status.message[:LONGEST_TEXT],
         stopped_by_user=asked.suspend is True,
-        edited=wrapper.metadata.generation,
         priority=asked.priority or 0,
         priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
     )
 
 
+def _as_it_is_now(found: StandIn, wrapper: AppWrapper) -> StandIn:
+    """Return what was read of the spec with the metadata and the status of now."""
+    status = wrapper.status
+    meta = essential(RayCluster(metadata=metadata_of(wrapper))).metadata
+    reviewed = names.CREATED_BY in wrapper.metadata.annotations
+    return replace(
+        found,
+        metadata=replace(_metadata(meta), name=wrapper.metadata.name),
+        refused=found.refused if reviewed else NOT_REVIEWED,
+        phase=status.phase,
+        said=status.message[:LONGEST_TEXT],
+        edited=wrapper.metadata.generation,
+    )
+
+
 def as_gang(kept: StandIn) -> StandIn:
     """Return what stands in for the RayCluster of its gang, under the name of the gang."""
-    return replace(kept, metadata=replace(kept.metadata, name=gang_name(kept.metadata.name)))
+    meta = kept.metadata
+    name = gang_name(group_of(kept.api_version), meta.name)
+    return replace(kept, metadata=replace(meta, name=name))
 
 
 def _metadata(meta: ObjectMeta) -> ObjectMeta:

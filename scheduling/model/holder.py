@@ -5,8 +5,11 @@ from typing import NamedTuple
 
 from scheduling.model.gang import GangKey
 
-APP_WRAPPER_GANG = "appwrapper."
-"""Begins the names of gangs of AppWrappers; no RayCluster that KubeRay takes has such a name."""
+APP_WRAPPER_GANGS = ("appwrapper.", "appwrapper-mcad.")
+"""Begin the names of gangs of AppWrappers; no RayCluster that KubeRay takes has such a name.
+
+Each API group of AppWrappers has one. Messages do not tell the groups apart.
+"""
 
 
 class Holder(NamedTuple):
@@ -24,9 +27,15 @@ class Holder(NamedTuple):
 
 def gang_holder(key: GangKey) -> Holder:
     """Return the RayCluster or AppWrapper whose pods a gang is."""
-    wrapper = key.name.removeprefix(APP_WRAPPER_GANG)
-    kind = "RayCluster" if wrapper == key.name else "AppWrapper"
-    return Holder(kind, key.namespace, wrapper)
+    for begin in APP_WRAPPER_GANGS:
+        if key.name.startswith(begin):
+            return Holder("AppWrapper", key.namespace, key.name.removeprefix(begin))
+    return Holder("RayCluster", key.namespace, key.name)
+
+
+def is_wrapper_gang(key: GangKey) -> bool:
+    """Say whether a gang is that of an AppWrapper."""
+    return key.name.startswith(APP_WRAPPER_GANGS)
 
 
 @dataclass(frozen=True, slots=True)

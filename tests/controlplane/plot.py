@@ -38,6 +38,7 @@ _GROUPS = {
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
     "PodDisruptionBudget": "/apis/policy/v1",
+    "Deployment": "/apis/apps/v1",
     "Job": "/apis/batch/v1",
     "RayCluster": "/apis/ray.io/v1",
     "RayJob": "/apis/ray.io/v1",

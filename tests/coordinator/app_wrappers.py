@@ -12,9 +12,9 @@ import msgspec
 from coordinator.gang.wrapped import ACTIVE, LEAVING, QUEUED
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
+from kube.ray.wrapped_by import gang_name, group_of
 from kube.wrapped.creation import created_object
 from kube.wrapped.items import read
-from kube.wrapped.stand_in import gang_name
 from tests.coordinator.api import Api, Key, key_of
 from tests.coordinator.builders import TEAM, Json, template
 
@@ -116,7 +116,8 @@ def become(api: Api, wrapper: Json, phase_now: str, **more: object) -> None:
 
 
 def _gang_status(api: Api, wrapper: Json) -> Json:
-    key = Key("gangs", TEAM, gang_name(wrapper["metadata"]["name"]))
+    name = gang_name(group_of(wrapper["apiVersion"]), wrapper["metadata"]["name"])
+    key = Key("gangs", TEAM, name)
     gang = api.objects.get(key, {})
     owners = gang.get("metadata", {}).get("ownerReferences", ())
     mine = any(each["uid"] == wrapper["metadata"]["uid"] for each in owners)

@@ -61,7 +61,7 @@ from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import watched
+from kube.wrapped.watched import AppWrapperReading
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey
@@ -109,7 +109,7 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         **_PROJECTED,
         "pods": reduce,
         "rayclusters": essential,
-        "appwrappers": watched,
+        "appwrappers": AppWrapperReading(),
         "rayjobs": essential_job,
         "rayservices": essential_service,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,15 @@ from pytest_aiohttp import AiohttpServer
 
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.objects.names import APP_WRAPPER, APP_WRAPPER_UID, CREATED_BY, GATE
+from kube.objects.names import (
+    APP_WRAPPER,
+    APP_WRAPPER_GROUP,
+    APP_WRAPPER_UID,
+    CODEFLARE_GROUP,
+    CREATED_BY,
+    GATE,
+    MCAD_GROUP,
+)
 from tests.webhook import apiserver
 from tests.webhook.samples import (
     CLUSTER,
@@ -33,9 +41,11 @@ from webhook.metrics import Metrics
 from webhook.review import (
     ALLOW,
     GONE,
+    OFF,
     AppWrapperKey,
     Ask,
     Decision,
+    Deny,
     Gone,
     Key,
     Marks,
@@ -46,15 +56,25 @@ from webhook.review import (
 )
 
 KEY = AppWrapperKey("demo", "aw", "w-1")
+MCADS = AppWrapperKey("demo", "aw", "w-1", MCAD_GROUP)
 NOTED = Marks({}, {CREATED_BY: ""})
 LABELS = {APP_WRAPPER: "aw", APP_WRAPPER_UID: "w-1"}
+
+
+def made_for(uid: str, *, opted_in: bool = False) -> Marks:
+    """A RayCluster that is made for an AppWrapper."""
+    return Marks({APP_WRAPPER_UID: uid, **(labelled().labels if opted_in else {})}, {})
 
 
 class Known:
     """What is known of one AppWrapper, and of the RayCluster of the samples."""
 
     def __init__(self, wrapper: Marks | Gone | None, cluster: Marks | Gone | None = GONE) -> None:
-        self._known = {KEY: wrapper, CLUSTER: cluster}
+        self._known: dict[Key, Marks | Gone | None] = {KEY: wrapper, CLUSTER: cluster}
+
+    def but(self, known: Mapping[Key, Marks | Gone | None]) -> Known:
+        self._known |= known
+        return self
 
     def find(self, key: Key) -> Marks | Gone | None:
         other = None if isinstance(key, AppWrapperKey) else NOTHING
@@ -87,7 +107,7 @@ def test_a_pod_of_any_kind_is_gated_by_its_labels() -> None:
 
 
 def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first() -> None:
-    for cluster in (labelled(), NOTHING, GONE):
+    for cluster in (made_for("w-1"), made_for("w-1", opted_in=True), GONE):
         assert gates(pod("worker"), Known(NOTED, cluster)) == [GATE]
     gated = pod("worker")
     pod_of(gated)["spec"]["schedulingGates"] = [OURS]
@@ -97,8 +117,31 @@ def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first(
 @pytest.mark.parametrize("wrapper", [GONE, NOTHING], ids=["gone", "of another controller"])
 def test_without_an_appwrapper_of_musters_the_owner_decides(wrapper: Marks | Gone) -> None:
     assert decided(pod(), Known(wrapper)) is ALLOW
-    assert gates(pod("worker"), Known(wrapper, labelled())) == [GATE]
+    wrapped = made_for("w-1", opted_in=True)
+    assert gates(pod("worker"), Known(wrapper, wrapped)) == [GATE]
     assert decided(pod("worker"), Known(wrapper, NOTHING)) is ALLOW
+
+
+@pytest.mark.parametrize("wrapper", [NOTED, GONE, NOTHING], ids=["of ours", "gone", "of others"])
+@pytest.mark.parametrize("cluster", [labelled(), made_for("w-2", opted_in=True)], ids=str)
+def test_labels_take_no_pod_out_of_the_gang_of_its_ray_cluster(
+    wrapper: Marks | Gone, cluster: Marks
+) -> None:
+    refused = decided(pod("worker"), Known(wrapper, cluster))
+    assert isinstance(refused, Deny)
+    assert refused.code == 403
+    assert refused.message.startswith(f"labels {APP_WRAPPER} and {APP_WRAPPER_UID} name AppWrapper")
+    assert refused.message.endswith("allowed: a template without them")
+
+
+def test_labels_take_no_ray_pod_into_the_gang_of_an_app_wrapper() -> None:
+    assert isinstance(decided(pod("worker"), Known(NOTED, NOTHING)), Deny)
+
+
+def test_where_there_are_no_app_wrappers_the_labels_mean_nothing() -> None:
+    assert gates(pod("worker"), Known(OFF, labelled())) == [GATE]
+    assert decided(pod("worker"), Known(OFF, NOTHING)) is ALLOW
+    assert decided(pod(), Known(OFF)) is ALLOW
 
 
 def test_an_appwrapper_that_is_not_known_is_asked_for_before_the_owner() -> None:
@@ -113,6 +156,7 @@ def test_an_appwrapper_that_is_not_known_is_asked_for_before_the_owner() -> None
         {APP_WRAPPER: "Not_a.Name"},
         {APP_WRAPPER: "../secrets"},
         {APP_WRAPPER: "a" * 300},
+        {APP_WRAPPER_GROUP: "example.com"},
     ],
 )
 def test_labels_that_name_no_appwrapper_are_no_labels(labels: dict[str, str]) -> None:
@@ -135,25 +179,53 @@ def held(uid: str, **metadata: Any) -> Holds:
 
 
 def cache(*wrappers: Holds) -> Cache:
-    return Cache(Holds(), Holds(), Metrics(), clock=lambda: 0.0, wrappers=wrappers)
+    by_group = dict(zip((CODEFLARE_GROUP, MCAD_GROUP), wrappers, strict=False))
+    return Cache(Holds(), Holds(), Metrics(), clock=lambda: 0.0, wrappers=by_group)
 
 
-def test_an_appwrapper_is_found_in_either_group_by_its_uid() -> None:
+def test_the_label_says_in_which_group_the_appwrapper_is() -> None:
+    named = pod(**{APP_WRAPPER_GROUP: MCAD_GROUP})
+    assert decided(named, Known(NOTED).but({MCADS: GONE})) is ALLOW
+    assert decided(named, Known(None).but({MCADS: None})) == Ask(MCADS)
+
+
+def test_an_appwrapper_is_found_in_its_group_by_its_uid() -> None:
     ours = held("w-1", annotations={CREATED_BY: "x" * 30_000})
-    assert cache(held("other"), ours).find(KEY) == NOTED
+    assert cache(Holds(), ours).find(MCADS) == NOTED
     assert cache(ours, Holds()).find(KEY) == NOTED
+    assert cache(Holds(), ours).find(KEY) is None
     assert cache(held("other"), held("later")).find(KEY) is None
     assert cache(held("w-1"), Holds()).find(KEY) == NOTHING
 
 
 def test_without_the_setting_there_is_no_appwrapper() -> None:
-    assert cache().find(KEY) is GONE
+    assert cache().find(KEY) is OFF
 
 
 def test_the_caches_of_appwrappers_must_be_complete_too() -> None:
     unsynced = Holds(synced=False)
     assert not cache(held("w-1"), unsynced).synced
     assert cache(held("w-1"), Holds()).synced
+
+
+@pytest.mark.parametrize(
+    ("owner", "counts"),
+    [
+        ({"kind": "AppWrapper", "uid": "w-1", "controller": True}, True),
+        ({"kind": "RayJob", "uid": "j", "controller": True}, True),
+        ({"kind": "AppWrapper", "uid": "w-2", "controller": True}, False),
+        ({"kind": "RayJob", "uid": "j"}, False),
+        ({}, False),
+    ],
+)
+def test_a_ray_cluster_is_made_for_what_owns_it_and_not_for_what_it_says(
+    owner: Json, counts: bool
+) -> None:
+    meta = {"uid": CLUSTER.uid, "labels": LABELS, "ownerReferences": [owner] if owner else []}
+    marked = msgspec.convert({"metadata": meta}, Marked)
+    clusters = Holds({(CLUSTER.namespace, CLUSTER.name): marked})
+    found = Cache(clusters, Holds(), Metrics(), clock=lambda: 0.0).find(CLUSTER)
+    assert found == (made_for("w-1") if counts else NOTHING)
 
 
 # ---- from the API server
@@ -163,13 +235,11 @@ class Server:
     """Answers for AppWrappers of each group."""
 
     def __init__(self) -> None:
-        self.replies: dict[str, apiserver.Reply] = {
-            each.group: apiserver.unknown_path for each in WRAPPERS
-        }
+        self.replies: dict[str, apiserver.Reply] = dict.fromkeys(WRAPPERS, apiserver.unknown_path)
 
     def application(self) -> web.Application:
         application = web.Application()
-        for each in WRAPPERS:
+        for each in WRAPPERS.values():
             application.router.add_get(each.path("demo", "aw"), self._reply)
         return application
 
@@ -191,9 +261,9 @@ async def reader(server: Server, aiohttp_server: AiohttpServer) -> AsyncIterator
         await reader.close()
 
 
-async def found_by(reader: Reader) -> Found:
+async def found_by(reader: Reader, key: AppWrapperKey = KEY) -> Found:
     async with asyncio.timeout(60):
-        return await reader.read(KEY)
+        return await reader.read(key)
 
 
 def there(uid: str = "w-1") -> apiserver.Reply:
@@ -204,21 +274,22 @@ def there(uid: str = "w-1") -> apiserver.Reply:
     return reply
 
 
-@pytest.mark.parametrize("group", [each.group for each in WRAPPERS])
-async def test_an_appwrapper_is_read_from_the_group_that_has_it(
-    server: Server, reader: Reader, group: str
+@pytest.mark.parametrize("key", [KEY, MCADS], ids=str)
+async def test_an_appwrapper_is_read_from_its_group(
+    server: Server, reader: Reader, key: AppWrapperKey
 ) -> None:
-    server.replies[group] = there()
-    assert await found_by(reader) == NOTED
+    server.replies[key.group] = there()
+    assert await found_by(reader, key) == NOTED
+    other = KEY if key == MCADS else MCADS
+    assert await found_by(reader, other) is GONE
 
 
-async def test_one_that_is_in_no_group_is_gone(server: Server, reader: Reader) -> None:
+async def test_one_that_is_not_there_is_gone(server: Server, reader: Reader) -> None:
     assert await found_by(reader) is GONE
     server.replies = dict.fromkeys(server.replies, there("later"))
     assert await found_by(reader) is GONE
 
 
 async def test_what_cannot_be_read_is_unknown(server: Server, reader: Reader) -> None:
-    server.replies[WRAPPERS[0].group] = apiserver.status(403, "Forbidden")
-    server.replies[WRAPPERS[1].group] = there("later")
+    server.replies[CODEFLARE_GROUP] = apiserver.status(403, "Forbidden")
     assert isinstance(await found_by(reader), Unknown)

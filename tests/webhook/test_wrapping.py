@@ -157,6 +157,16 @@ def test_of_an_edit_only_what_is_new_is_judged_for_its_author() -> None:
     assert kinds(edited(wrapper(note=JOES_NOTE), old)) == []
 
 
+def test_what_has_a_note_is_judged_whatever_else_is_taken_by_now() -> None:
+    """It was created while Muster took all, and is created for the user of its note."""
+    old = wrapper(config_map(), note=JOES_NOTE)
+    new = review_of(wrapper(config_map(), deployment(), note=JOES_NOTE), old, ANNS)
+    found = judged(new, NAMED)
+    assert isinstance(found, Objects)
+    assert (kinds(found), found.user.username) == (["Deployment"], "ann")
+    assert judged(review_of(wrapper(deployment()), wrapper(config_map()), ANNS), NAMED) is ALLOW
+
+
 @pytest.mark.parametrize("phase", sorted(ACTIVE))
 def test_what_runs_keeps_its_items(phase: str) -> None:
     old = wrapper(config_map(), note=JOES_NOTE, phase=phase)

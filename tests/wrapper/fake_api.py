@@ -13,6 +13,7 @@ import jsonpatch
 import msgspec
 
 from kube.api.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Timeout
+from kube.objects import names
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -37,7 +38,8 @@ class FakeApi:
     """The objects, what was done, and what is refused.
 
     `die_at` counts requests: at that one the program is killed, before it is carried out or, where
-    `dies_late`, after. `refuse` has errors by kind, and `deny` what the creator may not create.
+    `dies_late`, after. `unserved` are resources that discovery leaves out. `refuse` has errors by
+    kind, and `deny` what the creator may not create.
     """
 
     def __init__(self) -> None:
@@ -50,10 +52,13 @@ class FakeApi:
         self.refuse: dict[str, KubeError] = {}
         self.deny: set[str] = set()
         self.reviewed = True
+        self.unserved: set[str] = set()
         self.created: list[Key] = []
         self.deleted: list[Key] = []
+        self.forced: list[str] = []
         self.phases: list[str] = []
         self.statuses = 0
+        self.read: list[str] = []
 
     # --- what tests and controllers do ----------------------------------------------------------
 
@@ -82,15 +87,22 @@ class FakeApi:
         """All objects of a resource."""
         return [obj for (kind, _), obj in self.objects.items() if kind == plural]
 
+    def reads_of(self, plural: str) -> int:
+        """How often an object of a resource was asked for."""
+        return self.read.count(plural)
+
     # --- the client -----------------------------------------------------------------------------
 
     async def request(self, _method: str, path: str, **_: Any) -> bytes:
         """Discovery."""
-        return json.dumps({"kind": "APIGroupDiscoveryList", "items": list(_groups(path))}).encode()
+        return json.dumps(
+            {"kind": "APIGroupDiscoveryList", "items": list(_groups(path, self.unserved))}
+        ).encode()
 
     async def get(self, path: str, *, as_: Any = None, **_: Any) -> Any:
         self._count()
         plural, name, _sub = _parsed(path)
+        self.read.append(plural)
         if plural.endswith("webhookconfigurations"):
             return self._rules(as_)
         return _as(as_, self._there(plural, name))
@@ -111,9 +123,19 @@ class FakeApi:
         plural, name, _sub = _parsed(path)
         return _as(as_, self._write(lambda: self.change(plural, name, **changes)))
 
-    async def delete(self, path: str, *, uid: str | None = None, **_: Any) -> bytes:
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        grace_period_seconds: int | None = None,
+        **_: Any,
+    ) -> bytes:
         plural, name, _sub = _parsed(path)
-        self._write(lambda: self._delete(plural, name, uid))
+        if grace_period_seconds == 0:
+            self._write(lambda: self._force(plural, name, uid))
+        else:
+            self._write(lambda: self._delete(plural, name, uid))
         return b"{}"
 
     # --- how it answers -------------------------------------------------------------------------
@@ -178,6 +200,15 @@ class FakeApi:
         there["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.put(plural, there)
 
+    def _force(self, plural: str, name: str, uid: str | None) -> None:
+        """A pod that is deleted by force is gone at once."""
+        there = self._there(plural, name)
+        assert (plural, uid) == ("pods", there["metadata"]["uid"])
+        wrapper = self.objects["appwrappers", there["metadata"]["labels"][names.APP_WRAPPER]]
+        assert _phase(wrapper) in MAY_DELETE
+        self.forced.append(name)
+        self.remove(plural, name)
+
     def _expect(self, obj: Json, phases: tuple[str, ...]) -> None:
         """What is done must have been written before."""
         owner = obj["metadata"]["ownerReferences"][0]
@@ -219,7 +250,7 @@ def _parsed(path: str) -> tuple[str, str, str]:
     return plural, name, subresource
 
 
-def _groups(path: str) -> Iterator[Json]:
+def _groups(path: str, unserved: set[str]) -> Iterator[Json]:
     for api_version, kinds in PLURALS.items():
         group, _, version = api_version.rpartition("/")
         if (path == "/api") != (group == ""):
@@ -232,6 +263,7 @@ def _groups(path: str) -> Iterator[Json]:
                 "verbs": ["create", "get", "delete"],
             }
             for kind, plural in kinds.items()
+            if plural not in unserved
         ]
         yield {
             "metadata": {"name": group},

@@ -7,6 +7,7 @@ import pytest
 from kube.objects import names
 from tests.wrapper.fake_api import over_quota, refused
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
+from wrapper.lifecycle import MCAD_PAUSE
 
 
 def running(wrapper: dict[str, object]) -> World:
@@ -145,6 +146,17 @@ def test_an_item_that_is_refused_takes_the_others_back_and_names_itself() -> Non
     said = "spec.components[1] (Job work): spec.template: Invalid value"
     assert world.status["message"] == said
     assert [told.message for told in world.told][-1] == said
+
+
+def test_what_comes_after_an_item_that_is_refused_is_never_created() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["configmaps"] = refused("data: Invalid value")
+    world.place()
+    world.settle(1)
+    assert (world.phase, world.api.created) == ("Failed", [])
+    assert world.status["message"] == (
+        "spec.components[0] (ConfigMap settings): data: Invalid value"
+    )
 
 
 def test_mcads_generation_says_it_in_its_words() -> None:
@@ -299,6 +311,45 @@ def test_too_few_pods_requeue_it_for_longer_each_time_and_end_it() -> None:
     assert world.api.phases.count("Resuming") == 3
 
 
+def test_a_start_that_is_slow_ends_well_once_the_time_for_it_has_grown() -> None:
+    """As MCAD's own case has it: 200 s until its pods run, and 60, 60, 120 and 240 s for that."""
+    terms = {"minAvailable": 1, "requeuing": {"timeInSeconds": 60, "growthType": "exponential"}}
+    world = with_wrapper(mcad(job(), completion="Complete", schedulingSpec=terms))
+    world.place()
+    world.settle(60 + 60 + 120 + 3 * MCAD_PAUSE + 200)
+    assert world.api.phases.count("Resuming") == 4
+    world.gang("Resumed", placed=True)
+    world.pods_become("Running")
+    world.settle(600)
+    world.job_says("work", "Complete")
+    world.pods_become("Succeeded")
+    world.settle(600)
+    assert (world.status["state"], world.status["numberOfRequeueings"]) == ("Completed", 3)
+
+
+def test_a_job_whose_pods_have_succeeded_is_not_queued_again_for_its_few_pods() -> None:
+    terms = {"minAvailable": 1, "requeuing": {"timeInSeconds": 10}}
+    world = running(mcad(job(), schedulingSpec=terms))
+    world.job_says("work", "Complete")
+    world.pods_become("Succeeded")
+    world.settle(3600)
+    assert (world.status["state"], world.items) == ("Running", ["work"])
+    assert world.api.phases.count("Resuming") == 1
+
+
+def test_one_of_two_that_completes_leaves_the_other_running() -> None:
+    world = running(mcad(job("one"), job("two"), completion="Complete"))
+    world.job_says("one", "Complete")
+    world.settle(60)
+    assert world.status["state"] == "Running"
+    world.job_says("two", "Complete")
+    world.settle(60)
+    assert world.status["state"] == "RunningHoldCompletion"
+    world.pods_become("Succeeded")
+    world.settle(3)
+    assert world.status["state"] == "Completed"
+
+
 def test_one_app_wrapper_that_fails_again_and_again_holds_up_none() -> None:
     world = with_wrapper(codeflare(config_map("bad")))
     world.api.refuse["configmaps"] = over_quota()
@@ -347,6 +398,16 @@ def test_a_bad_spec_is_said_and_nothing_is_created() -> None:
     assert "template.metadata.name" in world.status["message"]
 
 
+def test_one_that_is_too_large_is_said_and_nothing_is_created() -> None:
+    """10 MB are more than an API server takes; what it does not refuse is refused here."""
+    parts = [{**config_map(f"part-{n}"), "data": {"a": "x" * 1_000_000}} for n in range(10)]
+    world = with_wrapper(codeflare(*parts, job()))
+    world.place()
+    world.settle(60)
+    assert (world.status["reason"], world.api.created) == ("Misconfigured", [])
+    assert "allowed: at most 1048576 bytes" in world.status["message"]
+
+
 def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> None:
     world = with_wrapper(codeflare(config_map(), job()))
     world.api.refuse["jobs"] = over_quota()
@@ -362,3 +423,115 @@ def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> No
         "more",
         "work",
     }
+
+
+# --- what a user should know besides ----------------------------------------------------------
+
+
+def declaring(cpu: str) -> dict[str, object]:
+    """An AppWrapper of which the user says how large its pod is; it asks for one CPU."""
+    wrapper = mcad(job())
+    (entry,) = wrapper["spec"]["resources"]["GenericItems"]
+    entry["custompodresources"] = [{"replicas": 1, "requests": {"cpu": cpu}}]
+    return wrapper
+
+
+def noticed(world: World) -> dict[str, str]:
+    found: list[dict[str, str]] = world.status["conditions"]
+    return next((each for each in found if each["type"] == "muster.dev/HasNotices"), {})
+
+
+def test_sizes_that_differ_are_told_beside_mcads_words_until_they_are_the_same() -> None:
+    world = with_wrapper(declaring("3"))
+    assert noticed(world)["status"] == "True"
+    assert "declare 3000m of cpu for each pod of work" in noticed(world)["message"]
+    assert world.status["conditions"][-1]["type"] == "Queueing"
+    since = noticed(world)["lastTransitionTime"]
+    world.place()
+    world.settle(60)
+    assert (world.phase, noticed(world)["lastTransitionTime"]) == ("Running", since)
+
+    world.api.change("appwrappers", "aw", spec=declaring("1")["spec"])
+    world.settle(60)
+    assert (noticed(world)["status"], noticed(world)["reason"]) == ("False", "NothingNoticed")
+
+
+def test_without_anything_to_be_noticed_nothing_is_said() -> None:
+    assert noticed(with_wrapper(declaring("1"))) == {}
+
+
+def test_pods_that_come_one_after_another_are_told() -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}]}
+    spec = {"replicas": 3, "template": {"spec": pod}}
+    meta = {"name": "db"}
+    db = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec}
+    said = noticed(with_wrapper(codeflare(db)))["message"]
+    assert said.endswith("1 of the 3 pods of db can start at once: the others wait for them")
+
+
+@pytest.mark.parametrize("phase", ["Paused", "Terminating"])
+def test_a_phase_that_is_none_of_ours_is_left_alone_and_stops_no_other(phase: str) -> None:
+    world = with_wrapper(codeflare(job()))
+    world.api.change("appwrappers", "aw", status={**world.status, "phase": phase})
+    world.settle(60)
+    assert (world.phase, world.api.created) == (phase, [])
+    world.api.put("appwrappers", codeflare(config_map(), name="other"))
+    world.settle(5)
+    world.place("other")
+    world.settle(5)
+    assert world.api.created == [("configmaps", "settings")]
+
+
+def test_a_kind_that_is_not_served_for_a_while_is_not_taken_for_gone() -> None:
+    """An API server that starts serves some groups later than others."""
+    world = running(codeflare(config_map(), job()))
+    world.api.unserved.add("jobs")
+    world.lead()
+    world.settle(600)
+    assert world.phase == "Running"
+    world.stop()
+    world.settle(600)
+    assert world.phase == "Suspending"
+    assert ("jobs", "work") in world.api.objects
+    world.api.unserved.clear()
+    world.lead()  # reads the kinds anew, as each leader does after some seconds
+    world.settle(600)
+    assert world.phase == "Suspended"
+    assert ("jobs", "work") not in world.api.objects
+
+
+def test_an_item_of_no_namespace_that_is_written_down_keeps_no_other_from_going() -> None:
+    world = running(codeflare(job()))
+    strange = {"name": "n1", "kind": "Node", "apiVersion": "v1"}
+    noted = [*world.status["componentStatus"], strange]
+    world.api.change("appwrappers", "aw", status={**world.status, "componentStatus": noted})
+    world.stop()
+    world.settle(600)
+    assert (world.phase, world.items) == ("Suspended", [])
+
+
+def test_items_are_read_seldom_until_a_pod_has_ended_and_then_soon() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    world.settle(1)
+    assert world.phase == "Running"
+    world.gang("Resumed", placed=True)
+    world.pods_become("Running")
+    world.settle(14)
+    assert world.api.reads_of("jobs") <= 1
+    world.pods_become("Succeeded")
+    world.settle(1)
+    world.job_says("work", "Complete")
+    world.settle(0.5)
+    assert world.phase == "Succeeded"
+
+
+def test_a_new_leader_reads_at_once_where_a_pod_has_ended() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    world.settle(1)
+    world.pods_become("Succeeded")
+    world.job_says("work", "Complete")
+    world.lead()
+    world.settle(0.1)
+    assert world.phase == "Succeeded"

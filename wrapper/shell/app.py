@@ -37,7 +37,7 @@ from wrapper.messages import (
     WrapperSeen,
 )
 from wrapper.metrics import Metrics
-from wrapper.reading import CountedPod, WrappedGang, pod_of, signal_of, wrapper_of
+from wrapper.reading import CountedPod, Reading, WrappedGang, pod_of, signal_of
 from wrapper.settings import PREFIX, Settings
 from wrapper.shell.executor import Executor
 from wrapper.shell.loop import Loop
@@ -99,7 +99,7 @@ class Replica:
             resource,
             AppWrapper,
             _wrapper_event,
-            project=lambda found: wrapper_of(found, api_version),
+            project=Reading(api_version),
             selection=Selection(may_be_absent=True),
         )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
-from kube.api.errors import ApiError, Conflict, NotFound
+from kube.api.errors import ApiError, Conflict, NotFound, NotServed
 from kube.api.kinds import Kind, Kinds, Served
 from kube.api.reviewed import reviewed_since
 from kube.codec.fields import moment_of
@@ -66,7 +66,7 @@ class Items:
         served = await self._served(item.api_version, item.kind)
         refusal = _unserved(served, item) or await self._not_allowed(found, item, served)
         if refusal:
-            return Refusal(index, f"{item.where}: {refusal}", lasts=True)
+            return Refusal(index, f"{item.where}: {refusal}", lasts=served is not None)
         assert served is not None
         meta = found.metadata
         body = created_object(item, meta, found.api_version, wrapped.generation)
@@ -116,10 +116,15 @@ class Items:
     # --- deleting and reading -----------------------------------------------------------------
 
     async def delete(self, namespace: str, uid: str, item: Reference) -> bool:
-        """Delete an object of the AppWrapper of that uid; say whether there is none any more."""
+        """Delete an object of the AppWrapper of that uid; say whether there is none any more.
+
+        A kind that is not served proves nothing: an API server that starts does not serve all.
+        """
         served = await self._served(item.api_version, item.kind)
         if served is None:
-            return True
+            return False
+        if not served.resource.namespaced:
+            return True  # nothing of such a kind was ever created
         try:
             there = await self._metadata(served, namespace, item.name)
             if _owner(there).uid != uid:
@@ -146,7 +151,9 @@ class Items:
     async def _status(self, found: AppWrapper, item: Item) -> Json | None:
         """Return the status of an item, empty where it has none; None where the item is gone."""
         served = await self._served(item.api_version, item.kind)
-        there = None if served is None else await self._object(found, item, served)
+        if served is None:
+            raise NotServed(f"{item.where}: {_unserved(served, item)}")
+        there = await self._object(found, item, served) if served.resource.namespaced else None
         if there is None:
             return _ENDED if _goes_by_itself(item) else None
         status = msgspec.json.decode(there.status)

@@ -85,6 +85,19 @@ async def test_an_event_is_what_kubectl_describe_reads(events: Events, clock: Cl
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:01:00Z"
 
 
+@pytest.mark.parametrize(
+    ("gang", "version"),
+    [("appwrapper.w", names.CODEFLARE_V1BETA2), ("appwrapper-mcad.w", names.MCAD_V1BETA1)],
+)
+async def test_the_event_of_an_app_wrapper_is_on_itself(
+    events: Events, clock: Clock, gang: str, version: str
+) -> None:
+    await leader(events, clock).write(replace(FITS, key=key(gang)))
+    [event] = events.objects.values()
+    about = event["involvedObject"]
+    assert (about["apiVersion"], about["kind"], about["name"]) == (version, "AppWrapper", "w")
+
+
 async def test_another_message_changes_the_event_and_counts(events: Events, clock: Clock) -> None:
     writer = leader(events, clock)
     await writer.write(FITS)

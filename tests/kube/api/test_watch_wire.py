@@ -3,7 +3,7 @@
 from kube.api.watch_events import Unreadable
 from kube.api.watch_wire import Wire
 from kube.objects.app_wrapper import AppWrapper
-from kube.wrapped.watched import watched
+from kube.wrapped.watched import AppWrapperReading
 
 DEEP = 9_900
 TEXT = b'{"metadata": {"name": "a"}, "spec": ' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}"
@@ -15,4 +15,4 @@ def test_a_deep_object_of_a_tenant_stops_no_watch() -> None:
     _, items = wire.page(b'{"metadata": {}, "items": [' + TEXT + b"]}")
     found = wire.item(items[0])
     assert not isinstance(found, Unreadable)
-    assert watched(found).metadata.name == "a"
+    assert AppWrapperReading()(found).metadata.name == "a"

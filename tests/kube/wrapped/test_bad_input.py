@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from kube.objects.base import ObjectMeta
 from kube.objects.pod_templates import PodTemplate
 from kube.wrapped.completion import completion
 from kube.wrapped.creation import created_object
-from kube.wrapped.faults import MOST_PODS
+from kube.wrapped.faults import MOST_PARTS, MOST_PODS
 from kube.wrapped.items import read
 from kube.wrapped.paths import at, parse, written
 from kube.wrapped.stand_in import stand_in
@@ -178,6 +179,14 @@ def test_json_that_is_nested_without_end_is_a_fault() -> None:
     deep = b'{"components":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     (fault,) = read(AppWrapper(spec=msgspec.Raw(deep))).faults
     assert fault.value == "nested too deeply"
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_more_lists_and_maps_than_are_read_quickly_are_a_fault(within: bool) -> None:
+    some = MOST_PARTS - 10 if within else MOST_PARTS
+    data = b'{"components":[{"template":{"x":[' + b",".join([b"{}"] * some) + b"]}}]}"
+    values = [fault.value for fault in read(AppWrapper(spec=msgspec.Raw(data))).faults]
+    assert (f"more than {MOST_PARTS}" in values) is not within
 
 
 @given(st.lists(st.one_of(st.from_regex(r"\A[a-zA-Z]\w*\Z"), st.integers(0, 99)), max_size=5))

@@ -112,3 +112,9 @@ def test_items_without_pods_wait_for_nothing() -> None:
     assert judged(codeflare(deployment(), job()), None, done) is Completion.RUNNING
     assert judged(codeflare(deployment(), job()), None, condition("Failed")) is Completion.FAILED
     assert judged(codeflare(config_map()), None) is Completion.RUNNING
+
+
+@pytest.mark.parametrize("kind", [{"a": 1}, ["a"], None, 7])
+def test_a_condition_of_any_type_is_read(kind: object) -> None:
+    status = {"conditions": [{"type": kind, "status": "True"}]}
+    assert judged(codeflare(job("work")), status, pods_left=1) is Completion.RUNNING

@@ -43,7 +43,7 @@ def without_ours(found: AppWrapper, made: Json) -> Json:
     del made["metadata"]["ownerReferences"]
     if at(item.found, ("metadata", "namespace")) is None:
         del made["metadata"]["namespace"]
-    added = {*labels_of(found.metadata, fine(found).generation), names.POD_SET}
+    added = {*labels_of(found.metadata, found.api_version, fine(found).generation), names.POD_SET}
     if names.MCAD_LABEL in added:
         added.add(names.MCAD_ITEM_LABEL)
     for path in {(), *(each.path for each in item.pod_sets if each.path is not None)}:
