@@ -189,7 +189,8 @@ def test_every_program_with_a_health_port_is_scraped() -> None:
     ours = (path for path in sorted(MANIFESTS.glob("*/*.yaml")) if path.parent.name != "scheduler")
     for path in ours:
         for each in documents(path):
-            if each.get("kind") == "Deployment" and _has_port(each, "health"):
+            is_object = isinstance(each, dict)  # a patch is a list
+            if is_object and each.get("kind") == "Deployment" and _has_port(each, "health"):
                 with_port.add(each["spec"]["template"]["metadata"]["labels"][selected["key"]])
     assert with_port == set(selected["values"])
 
