@@ -116,6 +116,18 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
+# The pages as a site, with tools of their own; a link that leads nowhere fails it.
+DOCS_VENV := out/docs-venv
+
+$(DOCS_VENV)/ready: requirements/docs.txt
+	$(PYTHON) -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS_VENV)/ready ## build the pages of docs/ as a site in out/site
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet --site-dir out/site
+
 .PHONY: wheel
 wheel: venv ## write wheel and source archive to dist/
 	$(BIN)/python -m hatchling build -d dist -t sdist -t wheel

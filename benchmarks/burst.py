@@ -208,24 +208,24 @@ def _timed(on: Plane, watch: PodWatch, manifests: Sequence[bytes]) -> Burst:
     return Burst(bound - began, running - began, used, meter.used(), reconciles, nominated)
 
 
-def create_all(api: Api, manifests: Sequence[bytes]) -> None:
-    """Create RayClusters over a few connections."""
+def create_all(api: Api, manifests: Sequence[bytes], path: str = RAY_CLUSTERS) -> None:
+    """Create objects, RayClusters by default, over a few connections."""
     shares = [manifests[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        for done in [pool.submit(_create, api, share) for share in shares]:
+        for done in [pool.submit(_create, api, share, path) for share in shares]:
             done.result()
 
 
-def delete_all(api: Api) -> None:
-    """Delete every RayCluster."""
+def delete_all(api: Api, path: str = RAY_CLUSTERS) -> None:
+    """Delete every object of a kind, RayClusters by default, and what they own."""
     with api.session() as session:
-        session.call("DELETE", RAY_CLUSTERS)
+        session.call("DELETE", f"{path}?propagationPolicy=Background")
 
 
-def _create(api: Api, manifests: Sequence[bytes]) -> None:
+def _create(api: Api, manifests: Sequence[bytes], path: str) -> None:
     with api.session() as session:
         for manifest in manifests:
-            session.call("POST", RAY_CLUSTERS, manifest)
+            session.call("POST", path, manifest)
 
 
 def _requests() -> dict[str, dict[str, float]]:

@@ -27,6 +27,8 @@ from benchmarks import (
     traces,
     verdict,
     whole_nodes,
+    wrapped_jobs,
+    wrapped_waiting,
 )
 from benchmarks.measure import Outcome
 
@@ -62,6 +64,10 @@ CASES = {
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),
     "held": Case("What do 300 held Ray clusters cost that wait, and then start?", 3, held.measure),
+    "app-wrappers": Case("How long do 100 AppWrappers of one Job take?", 3, wrapped_jobs.measure),
+    "app-wrappers-waiting": Case(
+        "What do 1,000 AppWrappers cost that wait?", 1, wrapped_waiting.measure
+    ),
     "large": Case("What does a large gang cost the coordinator as it starts?", 3, large.measure),
     "reconciles": Case("Which writes wake KubeRay?", 2, reconciles.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),

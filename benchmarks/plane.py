@@ -28,7 +28,7 @@ _WEBHOOK = "muster-webhook"
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _NODE_LEASE_SECONDS = 400  # so that a thousand nodes do not renew leases all the time
 # As an installation has it; the testbed's own pace loses leaders on a crowded machine.
-_LEASE = {"LEASE_DURATION": "15", "RENEW_DEADLINE": "10", "RETRY_PERIOD": "2"}
+LEASE = {"LEASE_DURATION": "15", "RENEW_DEADLINE": "10", "RETRY_PERIOD": "2"}
 _PROBE = {
     "metadata": {"name": "probe", "labels": {"ray.io/node-type": "head"}},
     "spec": {"containers": [{"name": "probe", "image": "probe"}]},
@@ -104,7 +104,7 @@ class Plane:
 
     def _start(self) -> None:
         if self._muster is None:
-            self._muster = muster.start_muster(self.cluster, settings=_LEASE)
+            self._muster = muster.start_muster(self.cluster, settings=LEASE)
             found = self.cluster.api.get(f"{_CONFIGURATIONS}/{_WEBHOOK}")
             self._configuration = {
                 "metadata": {"name": _WEBHOOK},

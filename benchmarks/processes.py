@@ -28,10 +28,19 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_rss_bytes(pid: int) -> int:
     """The most memory that a process has held at once."""
+    return _memory(pid, "VmHWM")
+
+
+def rss_bytes(pid: int) -> int:
+    """The memory that a process holds now."""
+    return _memory(pid, "VmRSS")
+
+
+def _memory(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
-    raise ValueError(f"process {pid} has no VmHWM: it has ended")
+    raise ValueError(f"process {pid} has no {name}: it has ended")
 
 
 class CpuMeter:

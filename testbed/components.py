@@ -20,13 +20,6 @@ KUBERAY = "ray-operator"
 
 # A slow client would be what a test measures: none of them is to wait for its own rate limit.
 _UNLIMITED = ("--kube-api-qps=5000", "--kube-api-burst=10000")
-_STAGE_FILES = (
-    "node/fast/node-initialize.yaml",
-    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-    "pod/fast/pod-ready.yaml",
-    "pod/fast/pod-complete.yaml",
-    "pod/fast/pod-delete.yaml",
-)
 _KWOK_PARALLELISM = 16
 
 
@@ -155,7 +148,7 @@ def scheduler(site: Site, configuration: Mapping[str, object]) -> list[str]:
 
 
 def kwok(site: Site, options: Options) -> list[str]:
-    """Play the kubelet of every node: pods run at once, and those of Jobs end."""
+    """Play the kubelet of every node, by the stages of the options."""
     settings = site.root / "kwok.json"
     parallelism = {
         "podPlayStageParallelism": _KWOK_PARALLELISM,
@@ -164,7 +157,7 @@ def kwok(site: Site, options: Options) -> list[str]:
     }
     kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration"}
     settings.write_text(json.dumps({**kind, "options": parallelism}))
-    stages = (site.programs.stages / name for name in _STAGE_FILES)
+    stages = (site.programs.stages / name for name in options.kwok_stages)
     return [
         str(site.programs.program(KWOK)),
         f"--kubeconfig={site.kubeconfig(KWOK)}",

@@ -56,6 +56,7 @@ class Muster:
     coordinators: list[Process] = field(default_factory=list)
     coordinator_health: list[int] = field(default_factory=list)
     wrappers: list[Process] = field(default_factory=list)
+    wrapper_health: list[int] = field(default_factory=list)
 
     def start_coordinator(
         self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
@@ -97,27 +98,30 @@ class Muster:
         environment = _environment("MUSTER_WRAPPER_", chosen)
         process = self.cluster.spawn(name, [sys.executable, "-m", "wrapper"], environment)
         self.wrappers.append(process)
+        self.wrapper_health.append(port)
         _wait_ready(process, port)
         return process
 
     def wait_ready(self) -> None:
         """Wait until every program that runs is synced and serves."""
         _wait_ready(self.webhook, self.webhook_health)
-        for process, port in zip(self.coordinators, self.coordinator_health, strict=True):
+        replicas = (*self.coordinators, *self.wrappers)
+        ports = (*self.coordinator_health, *self.wrapper_health)
+        for process, port in zip(replicas, ports, strict=True):
             if process.running:
                 _wait_ready(process, port)
 
-    def leader(self) -> str:
-        """The identity of the coordinator that holds the Lease; empty while none does."""
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-coordinator"
+    def leader(self, program: str = "coordinator") -> str:
+        """The identity of the replica that holds the Lease; empty while none does."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-{program}"
         if not self.cluster.api.exists(path):
             return ""
         lease = self.cluster.api.get(path)
         return str(lease["spec"].get("holderIdentity") or "")
 
-    def wait_led(self) -> None:
-        """Wait until a coordinator leads."""
-        wait_until(lambda: bool(self.leader()), "a coordinator to lead")
+    def wait_led(self, program: str = "coordinator") -> None:
+        """Wait until a replica of the program leads."""
+        wait_until(lambda: bool(self.leader(program)), f"a {program} to lead")
 
     def metrics(self, number: int = 0) -> str:
         """The metrics page of one coordinator."""

@@ -14,6 +14,27 @@ from testbed.recipes import chosen_kuberay, chosen_kubernetes
 
 SchedulerConfig = Mapping[str, Any]
 
+FAST_STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+"""Pods run at once, and those of Jobs end at once."""
+
+SLOW_JOB_STAGES = (
+    *(s for s in FAST_STAGES if "complete" not in s),
+    "pod/general/pod-complete.yaml",
+)
+"""The same, but pods of Jobs end after the time that `lasting` notes on them, or 1 to 5 s."""
+
+
+def lasting(seconds: float) -> dict[str, str]:
+    """Return the annotations of a pod of a Job that is to run for so long."""
+    names = ("delay", "jitter-delay")
+    return {f"pod-complete.stage.kwok.x-k8s.io/{name}": f"{seconds:g}s" for name in names}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -29,6 +50,8 @@ class Options:
     kuberay_env: Mapping[str, str] = field(default_factory=dict)
     """Further variables of the operator, such as the proxy by which it is to reach dashboards."""
     kwok: bool = True
+    kwok_stages: tuple[str, ...] = FAST_STAGES
+    """What becomes of nodes and pods, as files of kwok's own; see `SLOW_JOB_STAGES`."""
     scheduler: bool = True
     scheduler_config: SchedulerConfig | Path | None = None
     """A KubeSchedulerConfiguration; the API server and the credentials are filled in."""

@@ -24,8 +24,11 @@ from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, Moment, Wrapper
 from wrapper.view import PodCounts, Progress
 
-FIRST_READ = 1.0
-"""Seconds after a change of its pods until the items are read."""
+FIRST_READ = 1.25
+"""Seconds after the end of one of its pods until the items are read: a Job says so 1 s after it."""
+
+QUIET_READ, QUIET_DOUBLINGS = 8.0, 4
+"""Seconds until items are read of which no pod has ended, and how far pauses have grown then."""
 
 MCAD_PAUSE = 20.0
 """Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
@@ -135,7 +138,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Read how the items are."""
+    """Read how the items are; where `quiet`, not again soon."""
+
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +248,24 @@ def _running(look: Look) -> Step:
     found = _stopped(look) or _over_time(look) or _ended(look) or _too_few(look)
     if found is not None:
         return found
-    next_read = look.progress.pause.not_before
+    next_read = _read_at(look)
     if look.moment.now >= next_read:
-        return Inspect()
+        return Inspect(_is_quiet(look))
     deadline = min(_limit_at(look), _requeue_at(look)) - look.moment.wall
     return Rest(min(next_read, look.moment.now + deadline))
+
+
+def _read_at(look: Look) -> float:
+    """Return when its items are read: not at once where its pods are only just starting."""
+    at = look.progress.pause.not_before
+    if at or not _is_quiet(look):
+        return at
+    return look.moment.now + max(QUIET_READ - look.lasted, 0.0)
+
+
+def _is_quiet(look: Look) -> bool:
+    """Say that items that have pods end later: no pod has ended. Few end otherwise (RayJobs)."""
+    return look.contents.pods > 0 and not (look.pods.succeeded or look.pods.failed)
 
 
 def _stopped(look: Look) -> Become | None:

@@ -12,6 +12,7 @@ from kube.objects.app_wrapper import AppWrapperStatus
 from wrapper import status
 from wrapper.lifecycle import (
     FIRST_READ,
+    QUIET_DOUBLINGS,
     Become,
     Create,
     Delete,
@@ -152,7 +153,7 @@ class WrapperState:
         pods[pod.metadata.uid] = pod
         if before is not None and _same(before, pod):
             return ()
-        return self._stirred(pod.wrapper, moment)
+        return self._stirred(pod.wrapper, moment) if _ends(pod) else self._known(pod.wrapper)
 
     def _pod_gone(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
         pods = self._pods.get(pod.wrapper, {})
@@ -162,12 +163,11 @@ class WrapperState:
         return self._stirred(pod.wrapper, moment)
 
     def _stirred(self, key: WrapperKey, moment: Moment) -> Iterable[WrapperKey]:
-        """A pod changed: how its items are may have changed with it."""
+        """A pod ended: how its items are may have changed with it."""
         view = self.views.get(key)
         if view is not None and view.wrapper.status.phase != Phase.RESUMING:
-            soon = moment.now + FIRST_READ
-            view.progress.pause.tries = 0
-            view.progress.pause.not_before = min(view.progress.pause.not_before, soon)
+            pause, soon = view.progress.pause, moment.now + FIRST_READ
+            pause.tries, pause.not_before = 0, min(pause.not_before or soon, soon)
         return self._known(key)
 
     def _known(self, key: WrapperKey) -> Iterable[WrapperKey]:
@@ -287,7 +287,8 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
             yield CreateItems(key, ticket, wrapper, items)
         case Delete(items):
             yield DeleteItems(key, ticket, wrapper, items)
-        case Inspect():
+        case Inspect(quiet):
+            view.progress.pause.at_least(QUIET_DOUBLINGS if quiet else 0)
             left = look.pods.pending + look.pods.running
             yield ReadItems(key, ticket, wrapper, left)
 
@@ -298,6 +299,10 @@ def _events(view: View, step: Become) -> Iterator[Action]:
     view.told = step.reason, step.message
     warning = step.phase in WARNS
     yield TellUser(view.key, view.wrapper, step.reason, step.message, warning)
+
+
+def _ends(pod: WrappedPod) -> bool:
+    return bool(pod.metadata.deletion_timestamp) or pod.phase in ("Succeeded", "Failed")
 
 
 def _same(before: WrappedPod, after: WrappedPod) -> bool:

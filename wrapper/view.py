@@ -26,6 +26,10 @@ class Pause:
         wait = FIRST_RETRY * 2.0 ** min(self.tries, MOST_DOUBLINGS)
         self.tries, self.not_before = self.tries + 1, now + min(wait, LAST_RETRY)
 
+    def at_least(self, tries: int) -> None:
+        """Go on as if there had been so many tries."""
+        self.tries = max(self.tries, tries)
+
     def end(self) -> None:
         """Start over."""
         self.tries, self.not_before = 0, 0.0

@@ -40,10 +40,14 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a gang that was resumed may have to be suspended again, and since when."""
+    """Why a gang that was resumed may have to be suspended again, and since when.
+
+    `woken` says that KubeRay was asked since then to look at the RayCluster again.
+    """
 
     kind: str
     since: float
+    woken: bool = False
 
 
 @dataclass(slots=True)

@@ -180,6 +180,15 @@ class SuspendRayCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class WakeKubeRay:
+    """Have KubeRay look at a RayCluster again whose pods do not come; `at` is an RFC 3339 time."""
+
+    gang: GangKey
+    cluster: RayCluster
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Regarding:
     """An object that an Event is on."""
 
@@ -261,6 +270,7 @@ GangAction = (
     | ResumeRayJob
     | ResumeRayCluster
     | SuspendRayCluster
+    | WakeKubeRay
     | EmitEvent
     | LogDecision
 )

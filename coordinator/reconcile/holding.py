@@ -24,7 +24,13 @@ from coordinator.gang.held_start import (
     exist_in_words,
     with_learned,
 )
-from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
+from coordinator.gang.late_starts import stamp_of
+from coordinator.messages.actions import (
+    Action,
+    ResumeRayCluster,
+    SuspendRayCluster,
+    WakeKubeRay,
+)
 from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
@@ -45,6 +51,13 @@ from scheduling.model.verdict import Reason
 
 UNFIT_PATIENCE = 5.0
 """Seconds until a gang is suspended again whose pods exist and cannot be placed."""
+
+WAKE_AFTER = 35.0
+"""Seconds without a new pod until KubeRay is asked to look again.
+
+KubeRay makes no pod of a group for 30 s where the last one was gone before its cache showed it
+(`ExpectationsTimeout` in its scale_expectations.go), and looks again by itself only after 300 s.
+"""
 
 LATE, REFUSED, UNFIT = "late", "refused", "unfit"
 """Why a gang may have to be suspended again."""
@@ -336,7 +349,7 @@ def suspend_again(look: Look) -> Done:
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:
         held.doubt = Doubt(doubt, look.now) if doubt is not None else None
     if held.doubt is None or look.now < _due(look, held.doubt):
-        return NOTHING_DONE
+        return Done(_wake(look))
     return _return(look, held.doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
 
 
@@ -356,6 +369,8 @@ def next_at(look: Look) -> Iterator[float]:
         yield held.refused_since + look.scene.patience.torn
     if held.doubt is not None:
         yield _due(look, held.doubt)
+        if _wants_waking(look, held.doubt):
+            yield held.doubt.since + WAKE_AFTER
 
 
 def _doubt(look: Look) -> str | None:
@@ -373,6 +388,20 @@ def _doubt(look: Look) -> str | None:
     if isinstance(asked, NotReady):
         waits = asked.reason not in STAYS
     return UNFIT if waits and view.reservation.placement is None else None
+
+
+def _wake(look: Look) -> list[Action]:
+    """Have KubeRay look again, once, where no pod came for a time."""
+    held, cluster, doubt = look.view.held, _as_it_is(look), look.view.held.doubt
+    if doubt is None or not _wants_waking(look, doubt) or look.now < doubt.since + WAKE_AFTER:
+        return []
+    held.doubt = replace(doubt, woken=True)
+    return [WakeKubeRay(look.view.key, cluster, stamp_of(look.scene.moment.wall))]
+
+
+def _wants_waking(look: Look, doubt: Doubt) -> bool:
+    late = doubt.kind.startswith(LATE) and not doubt.woken
+    return late and not isinstance(look.cluster, StandIn)
 
 
 def _due(look: Look, doubt: Doubt) -> float:

@@ -35,6 +35,7 @@ from coordinator.messages.actions import (
     SuspendRayJob,
     TryEviction,
     TrySuspension,
+    WakeKubeRay,
     WriteGangStatus,
     WriteQueueFinalizers,
     WriteQueueStatus,
@@ -485,6 +486,17 @@ class Executor:
         return await self._write_ray_cluster(
             action.gang, action.cluster, "raycluster_suspend", request
         )
+
+    @_do.register
+    async def _wake(self, action: WakeKubeRay) -> list[Event]:
+        """Change an annotation; where that fails KubeRay looks by itself, some minutes later."""
+        try:
+            await self._stopper.wake(action.cluster, action.at)
+        except KubeError as error:
+            self._failed("raycluster_wake", error)
+            return []
+        WRITES.labels("raycluster_wake", "done").inc()
+        return []
 
     async def _write_ray_cluster(
         self, gang: GangKey, cluster: RayCluster, what: str, request: Awaitable[None]

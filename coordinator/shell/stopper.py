@@ -1,4 +1,4 @@
-"""Sends what stops gangs: evictions; suspension and resumption of RayJobs and held RayClusters."""
+"""Sends what stops gangs and starts them: evictions, suspension, resumption of Ray objects."""
 
 from typing import Any
 
@@ -70,6 +70,11 @@ class Stopper:
             note = {"uid": cluster.metadata.uid, "annotations": {names.HELD: HELD}}
             await self._client.merge_patch(path, {"metadata": note})
         await self._client.json_patch(path, operations, as_=Present)
+
+    async def wake(self, cluster: RayCluster, at: str) -> None:
+        """Have KubeRay reconcile a RayCluster: it does at each change of an annotation."""
+        note = {"uid": cluster.metadata.uid, "annotations": {names.WOKEN: at}}
+        await self._client.merge_patch(_cluster_path(cluster), {"metadata": note})
 
 
 def _cluster_path(cluster: RayCluster) -> str:

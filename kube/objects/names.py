@@ -21,6 +21,7 @@ CREATE_PODS = "muster.dev/create-pods"  # on a RayCluster: when its pods are cre
 CREATE_ALWAYS = "always"
 CREATE_WHEN_ADMITTED = "when-admitted"
 HELD = "muster.dev/held"  # on a RayCluster: Muster suspended it
+WOKEN = "muster.dev/woken"  # on a RayCluster: when KubeRay was asked to look at it again
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
 TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over

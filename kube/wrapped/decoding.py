@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,7 +50,7 @@ def fields_of(
     """
     good: Json = {}
     faults = []
-    for each in msgspec.structs.fields(kind):
+    for each in _fields(kind):
         name = each.encode_name
         if name in found and each.type is not msgspec.Raw:
             try:
@@ -58,6 +59,12 @@ def fields_of(
             except msgspec.ValidationError as error:
                 faults.append(_fault(error, found[name], item, f"{field}{name}", name))
     return msgspec.convert(good, kind), faults
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """List the fields of a struct; to work them out costs more than to read them."""
+    return msgspec.structs.fields(kind)
 
 
 def _fault(error: Exception, value: Any, item: str, field: str, name: str) -> Fault:

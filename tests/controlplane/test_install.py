@@ -108,8 +108,8 @@ def guard(cluster: Cluster) -> str:
 
 
 def removal(directory: Path) -> list[list[str]]:
-    """The commands with which README.md removes everything, in their order."""
-    text = (ROOT / "README.md").read_text()
+    """The commands with which docs/install.md removes everything, in their order."""
+    text = (ROOT / "docs/install.md").read_text()
     section = text.split("\n## Remove\n")[1].split("\n## ")[0]
     commands = re.findall(r"`kubectl (delete [^`]*)`", section)
     return [shlex.split(each.replace("overlay", str(directory))) for each in commands]

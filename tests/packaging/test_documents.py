@@ -1,9 +1,12 @@
 """The documents name only files, targets and anchors that exist."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from scheduling.model.verdict import Reason
 from tests.packaging.tree import ROOT
@@ -35,6 +38,12 @@ def anchors_of(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def tracked_folders() -> set[str]:
+    """The folders at the top, without those that the build writes."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    return {name for name in folders if not name.startswith(".")} - {"out", "dist", "build"}
+
+
 @every_document
 def test_links_lead_somewhere(path: Path) -> None:
     for link in LINK.findall(prose(path)):
@@ -48,12 +57,39 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in anchors_of(target), link
 
 
+def pages(entries: list[Any]) -> Iterator[str]:
+    """The pages that a part of the site's navigation names."""
+    for entry in entries:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            yield from pages(next(iter(entry.values())))
+
+
+def test_each_page_is_in_the_navigation_of_the_site() -> None:
+    named = list(pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
+    there = [path.name for path in (ROOT / "docs").glob("*.md")]
+    assert sorted(named) == sorted([*there, "decisions/README.md"])
+
+
+@every_document
+def test_no_page_of_the_site_leads_out_of_it(path: Path) -> None:
+    """There is nothing beside the pages where the site is."""
+    docs = ROOT / "docs"
+    if not path.is_relative_to(docs):
+        return
+    for link in LINK.findall(prose(path)):
+        name = link.partition("#")[0]
+        if name and not re.match(r"[a-z]+:", link):
+            assert (path.parent / name).resolve().is_relative_to(docs), link
+
+
 @every_document
 def test_paths_exist(path: Path) -> None:
     """A word like `kube/api/client.py` begins with a folder of ours, and so names a file."""
     for word in WORD.findall(prose(path)):
         first, slash, rest = word.partition("/")
-        if slash and rest and not first.startswith(".") and (ROOT / first).is_dir():
+        if slash and rest and first in tracked_folders():
             assert list(ROOT.glob(word.rstrip("/"))), word
 
 

@@ -56,6 +56,7 @@ class FakeApi:
         self.deleted: list[Key] = []
         self.phases: list[str] = []
         self.statuses = 0
+        self.read: list[str] = []
 
     # --- what tests and controllers do ----------------------------------------------------------
 
@@ -84,6 +85,10 @@ class FakeApi:
         """All objects of a resource."""
         return [obj for (kind, _), obj in self.objects.items() if kind == plural]
 
+    def reads_of(self, plural: str) -> int:
+        """How often an object of a resource was asked for."""
+        return self.read.count(plural)
+
     # --- the client -----------------------------------------------------------------------------
 
     async def request(self, _method: str, path: str, **_: Any) -> bytes:
@@ -95,6 +100,7 @@ class FakeApi:
     async def get(self, path: str, *, as_: Any = None, **_: Any) -> Any:
         self._count()
         plural, name, _sub = _parsed(path)
+        self.read.append(plural)
         if plural.endswith("webhookconfigurations"):
             return self._rules(as_)
         return _as(as_, self._there(plural, name))

@@ -447,3 +447,30 @@ def test_an_item_of_no_namespace_that_is_written_down_keeps_no_other_from_going(
     world.stop()
     world.settle(600)
     assert (world.phase, world.items) == ("Suspended", [])
+
+
+def test_items_are_read_seldom_until_a_pod_has_ended_and_then_soon() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    world.settle(1)
+    assert world.phase == "Running"
+    world.gang("Resumed", placed=True)
+    world.pods_become("Running")
+    world.settle(14)
+    assert world.api.reads_of("jobs") <= 1
+    world.pods_become("Succeeded")
+    world.settle(1)
+    world.job_says("work", "Complete")
+    world.settle(0.5)
+    assert world.phase == "Succeeded"
+
+
+def test_a_new_leader_reads_at_once_where_a_pod_has_ended() -> None:
+    world = with_wrapper(codeflare(job()))
+    world.place()
+    world.settle(1)
+    world.pods_become("Succeeded")
+    world.job_says("work", "Complete")
+    world.lead()
+    world.settle(0.1)
+    assert world.phase == "Succeeded"

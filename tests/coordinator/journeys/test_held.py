@@ -14,6 +14,7 @@ from coordinator.messages.actions import (
     ReleasePod,
     ResumeRayCluster,
     SuspendRayCluster,
+    WakeKubeRay,
     WriteGangStatus,
 )
 from coordinator.messages.events import AdmissionRulesListed
@@ -172,6 +173,32 @@ def test_where_no_pods_come_it_is_suspended_again_and_others_get_the_room() -> N
     assert sent(world, SuspendRayCluster) == 1
     assert "placement" not in world.status("a")
     assert "is KubeRay running?" in world.status("a")["message"]
+
+
+def test_kuberay_is_woken_once_where_it_does_not_look_again_by_itself() -> None:
+    """It makes no pod for 30 s where the last one was gone before its cache showed it."""
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    make_pods = world.kuberay
+
+    def only_when_woken() -> None:
+        if names.WOKEN in cluster_of(world.api, "a")["metadata"].get("annotations", {}):
+            make_pods()
+
+    world.kuberay = only_when_woken  # type: ignore[method-assign]
+    world.settle(seconds=30)
+    assert sent(world, WakeKubeRay) == 0
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 4}
+    assert (sent(world, WakeKubeRay), sent(world, SuspendRayCluster)) == (1, 0)
+
+
+def test_a_kuberay_that_is_gone_is_woken_no_more_than_once() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(held_gang("a", 3))
+    stopped_kuberay(world)
+    world.settle(seconds=290)
+    assert (sent(world, WakeKubeRay), phase_of(world)) == (1, "Resumed")
 
 
 def test_a_new_leader_goes_on_in_every_state() -> None:
