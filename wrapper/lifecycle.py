@@ -167,12 +167,14 @@ def is_known(phase: str) -> bool:
 
 
 def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
-    """Say whether the coordinator has placed this very AppWrapper, and waits for its pods.
+    """Say whether the coordinator has placed this very AppWrapper as it is, and waits for its pods.
 
     One without pods needs no place, and the Gang says so.
     """
     if signal is None or signal.of != wrapper.metadata.uid or signal.held != WAITING_PHASE:
         return False
+    if signal.generation != wrapper.generation:
+        return False  # what an earlier spec was promised
     return signal.placed or signal.reason == GangReason.NOT_REQUIRED
 
 

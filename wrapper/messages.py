@@ -53,6 +53,11 @@ class Wrapper:
         group = self.api_version.rpartition("/")[0]
         return WrapperKey(group, self.metadata.namespace, self.metadata.name)
 
+    @property
+    def generation(self) -> int:
+        """That of its gang, which counts edits of its spec and changes of its phase."""
+        return self.metadata.generation + self.status.transition_count
+
 
 @dataclass(frozen=True, slots=True)
 class WrappedPod:
@@ -66,13 +71,14 @@ class WrappedPod:
 
 @dataclass(frozen=True, slots=True)
 class GangSignal:
-    """What the Gang of an AppWrapper says: `of` is the uid that the Gang is of."""
+    """What the Gang of an AppWrapper says: `of` and `generation` say of which one it speaks."""
 
     metadata: ObjectMeta
     of: str
     wrapper: WrapperKey
     placed: bool
     held: str
+    generation: int
     reason: str
     message: str
 

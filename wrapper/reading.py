@@ -82,6 +82,7 @@ def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
 
 class _Held(Slim, frozen=True):
     phase: str = ""
+    generation: int = 0
 
 
 class _GangSpec(Slim, frozen=True):
@@ -106,7 +107,7 @@ class WrappedGang(Slim, frozen=True):
 def signal_of(gang: WrappedGang) -> GangSignal | None:
     """Reduce a Gang; None where it is not an AppWrapper's."""
     meta, status = gang.metadata, gang.status
-    wrapper = wrapper_of_gang(meta.name)
+    wrapper, held = wrapper_of_gang(meta.name), status.held or _Held()
     if wrapper is None:
         return None
     return GangSignal(
@@ -114,7 +115,8 @@ def signal_of(gang: WrappedGang) -> GangSignal | None:
         of=gang.spec.ray_cluster_uid,
         wrapper=WrapperKey(wrapper.group, meta.namespace, wrapper.name),
         placed=bytes(status.placement) not in (b"", b"null"),
-        held=status.held.phase if status.held is not None else "",
+        held=held.phase,
+        generation=held.generation,
         reason=status.reason,
         message=status.message,
     )

@@ -1,6 +1,7 @@
 """What becomes of an AppWrapper from its creation to its end, in simulated time."""
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,20 @@ def test_why_it_waits_is_told_at_once_the_first_time_and_later_with_the_others()
     assert world.status["message"] == "0 of 1 fit"
     world.settle(30)
     assert world.status["message"] == "0 of 1 fit now"
+
+
+@pytest.mark.parametrize("said", [{"placed": True}, {"placed": False, "reason": "NotRequired"}])
+def test_what_an_earlier_spec_was_promised_starts_no_later_one(said: dict[str, Any]) -> None:
+    world = with_wrapper(codeflare(job("small")))
+    world.gang("Waiting", **said)
+    meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 2}
+    more = codeflare(config_map(), job("large", parallelism=1000, completions=1000))
+    world.api.change("appwrappers", "aw", spec=more["spec"], metadata=meta)
+    world.settle(60)
+    assert (world.phase, world.api.created) == ("Suspended", [])
+    world.place()
+    world.settle(5)
+    assert world.phase == "Running"
 
 
 def test_what_is_created_is_labelled_and_owned() -> None:

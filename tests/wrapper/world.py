@@ -150,7 +150,9 @@ class World:
 
     def gang(self, held: str, *, placed: bool, name: str = "aw", **status: Any) -> None:
         """What the coordinator writes into the Gang."""
-        uid = self.api.objects["appwrappers", name]["metadata"]["uid"]
+        wrapper = self.api.objects["appwrappers", name]
+        meta, counted = wrapper["metadata"], wrapper.get("status", {}).get("transitionCount", 0)
+        said = {"phase": held, "generation": meta["generation"] + counted}
         gang = f"{names.APP_WRAPPER_GANG}{name}"
         before = self.api.objects.get(("gangs", gang))
         known = {"uid": before["metadata"]["uid"]} if before else {}
@@ -159,8 +161,8 @@ class World:
             "gangs",
             {
                 "metadata": {"name": gang, **known},
-                "spec": {"rayClusterUid": uid},
-                "status": {"held": {"phase": held}, **placement, **status},
+                "spec": {"rayClusterUid": meta["uid"]},
+                "status": {"held": said, **placement, **status},
             },
         )
 

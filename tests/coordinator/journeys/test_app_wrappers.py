@@ -122,6 +122,30 @@ def test_objects_are_created_only_after_the_placement_is_written_and_never_by_th
     assert not [each for each in leader.log if isinstance(each, writes)]
 
 
+@pytest.mark.parametrize(("cpu", "pods"), [(4, 3), (4, 1), (3, 3), (2, 1)])
+def test_a_placement_is_of_the_spec_that_the_record_names(cpu: int, pods: int) -> None:
+    """It may be edited between its placement and its start."""
+    world = World(node("n1", cpu=4))
+    world.wrapper = False
+    world.create(app_wrapper("a", job("work", 2)))
+    world.settle(seconds=30)
+    before = gang_status(world)
+    assert (before["held"]["generation"], "placement" in before) == (1, True)
+
+    template = app_wrapper("a", job("work", pods, cpu=cpu))["spec"]
+    wrapper = wrapper_of(world.api, "a")
+    world.api.change(wrapper, lambda obj: obj.update(spec=template))
+    world.settle(seconds=30)
+    after = gang_status(world)
+    assert after["held"]["generation"] == 2
+    fits = cpu * pods <= 4
+    assert ("placement" in after) is fits
+    world.wrapper = True
+    world.settle(seconds=30)
+    assert nodes_of(world.api, "a") == (["n1"] * pods if fits else [])
+    assert had_objects(world.api, "a") is fits
+
+
 def test_a_part_that_would_fit_is_not_created() -> None:
     world = World(*(node(f"n{number}", gpu=8) for number in range(10)))
     world.create(app_wrapper("a", job("work", 100, cpu="100m", gpu=1)))
