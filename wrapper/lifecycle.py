@@ -20,7 +20,7 @@ from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
 from kube.wrapped.retries import may_retry
 from scheduling.model.verdict import Reason as GangReason
-from wrapper.contents import Contents, Reference
+from wrapper.contents import Contents, Reference, ends_noted
 from wrapper.messages import GangSignal, Moment, Wrapper
 from wrapper.view import PodCounts, Progress
 
@@ -144,13 +144,20 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Remember:
+    """Write down how items ended that are deleted some time after that."""
+
+    ends: tuple[tuple[Reference, Completion], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """Do nothing until something happens, or until that moment (monotonic seconds)."""
 
     until: float | None = None
 
 
-Step: TypeAlias = Become | Record | Create | Delete | Inspect | Rest
+Step: TypeAlias = Become | Record | Create | Delete | Inspect | Remember | Rest
 
 
 def next_step(look: Look) -> Step:
@@ -250,6 +257,8 @@ def _running(look: Look) -> Step:
     found = _stopped(look) or _over_time(look) or _ended(look) or _too_few(look)
     if found is not None:
         return found
+    if not set(look.progress.ends) <= set(ends_noted(look.wrapper.status).items()):
+        return Remember(look.progress.ends)
     next_read = _read_at(look)
     if look.moment.now >= next_read:
         return Inspect(_is_quiet(look))
@@ -300,8 +309,8 @@ def _ended(look: Look) -> Become | None:
         case Completion.FAILED:
             return _again(look, Reason.ITEM_FAILED, "an item says that it failed")
     if look.progress.missing:
-        said = f"{look.progress.missing} was deleted while the AppWrapper ran"
-        return Become(Phase.FAILED, Reason.ITEM_MISSING, f"{said}; it is not created again")
+        said = f"{look.progress.missing}; it is not created again"
+        return Become(Phase.FAILED, Reason.ITEM_MISSING, said)
     return None
 
 

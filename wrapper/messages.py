@@ -4,6 +4,7 @@ Each action is carried out for one AppWrapper, and each AppWrapper has at most o
 `ticket` comes back with the result; a result with another ticket is of an earlier term or object.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -61,12 +62,17 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class WrappedPod:
-    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper."""
+    """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
+
+    `completed`: it succeeded, and was not being deleted when it did.
+    """
 
     metadata: ObjectMeta
     wrapper: WrapperKey
     of: str
     phase: str
+    pod_set: str = ""
+    completed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +193,15 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How far the items have come, and one that is not there any more, if any is missing."""
+    """How far the items have come, and one that is not there any more, if any is missing.
+
+    `ends` are the outcomes of those that are deleted some time after their end.
+    """
 
     completion: Completion = Completion.RUNNING
     missing: str = ""
     error: str = ""
+    ends: tuple[tuple[Reference, Completion], ...] = ()
 
 
 Result: TypeAlias = Written | NotWritten | Created | Deleted | Read
@@ -261,12 +271,16 @@ class DeleteItems:
 
 @dataclass(frozen=True, slots=True)
 class ReadItems:
-    """Read how far all items have come; `pods_left` of its pods are pending or running."""
+    """Read how far all items have come; `pods_left` of its pods are pending or running.
+
+    `completed` counts those that succeeded by pod set, also those that are gone since.
+    """
 
     key: WrapperKey
     ticket: int
     wrapper: Wrapper
     pods_left: int
+    completed: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,4 +147,6 @@ def pod_of(pod: CountedPod) -> WrappedPod | None:
         deletion_timestamp=meta.deletion_timestamp,
     )
     wrapper = WrapperKey(named.group, meta.namespace, named.name)
-    return WrappedPod(kept, wrapper, named.uid, pod.status.phase)
+    phase, pod_set = pod.status.phase, meta.labels.get(names.POD_SET, "")
+    completed = phase == "Succeeded" and not meta.deletion_timestamp
+    return WrappedPod(kept, wrapper, named.uid, phase, pod_set, completed)

@@ -3,7 +3,8 @@
 All of it can be lost: whoever leads next finds it out again.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kube.wrapped.completion import Completion
@@ -12,6 +13,11 @@ from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, Wrappe
 
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
+
+STARTS = "Resuming"
+"""The phase with which a start begins."""
+
+_NONE: Mapping[str, int] = {}
 
 
 @dataclass(slots=True)
@@ -37,12 +43,16 @@ class Pause:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a phase has come. `trouble` says what stops it since `trouble_since`."""
+    """How far a phase has come. `trouble` says what stops it since `trouble_since`.
+
+    `ends` are the outcomes of items that are deleted after their end, as they were read last.
+    """
 
     created: set[int] = field(default_factory=set)
     gone: set[Reference] = field(default_factory=set)
     completion: Completion = Completion.RUNNING
     missing: str = ""
+    ends: tuple[tuple[Reference, Completion], ...] = ()
     pause: Pause = field(default_factory=Pause)
     trouble: str = ""
     trouble_since: float = 0.0
@@ -71,6 +81,7 @@ class Progress:
         """Take in how the items are, if they could be read."""
         if not result.error:
             self.completion, self.missing = result.completion, result.missing
+            self.ends = result.ends
         self.pause.lengthen(now)
 
     def _stopped(self, message: str, now: float) -> None:
@@ -86,7 +97,8 @@ class View:
 
     `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its user
     was last informed, `told` the last Event. A write that failed is tried again after
-    `write_pause`.
+    `write_pause`. `completed` counts by pod set the pods that succeeded since the start and are
+    gone.
     """
 
     wrapper: Wrapper
@@ -95,6 +107,7 @@ class View:
     write_pause: Pause = field(default_factory=Pause)
     informed_at: float | None = None
     told: tuple[str, str] = ("", "")
+    completed: Counter[str] = field(default_factory=Counter)
 
     @property
     def key(self) -> WrapperKey:
@@ -110,6 +123,8 @@ class View:
         """Take in what the API server answered; it is newer than all that was known."""
         if _stage(wrapper) != _stage(self.wrapper):
             self.progress = Progress()
+            if wrapper.status.phase == STARTS:
+                self.completed.clear()
         self.wrapper = wrapper
 
     def forget_term(self) -> None:
@@ -129,13 +144,17 @@ def _is_older(told: Wrapper, known: Wrapper) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending."""
+    """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
+
+    `completed` counts those that succeeded by pod set.
+    """
 
     pending: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
     strangers: int = 0
+    completed: Mapping[str, int] = field(default_factory=lambda: _NONE)
 
     @property
     def total(self) -> int:
@@ -146,10 +165,12 @@ class PodCounts:
 def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
+    completed: Counter[str] = Counter()
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
+            completed[pod.pod_set] += pod.completed
         else:
             strangers += bool(pod.metadata.deletion_timestamp)
     return PodCounts(
@@ -158,4 +179,5 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         succeeded=counts.get("Succeeded", 0),
         failed=counts.get("Failed", 0),
         strangers=strangers,
+        completed=completed,
     )
