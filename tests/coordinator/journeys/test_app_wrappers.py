@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.messages.actions import EvictPod, ResumeRayCluster, SuspendRayCluster
+from coordinator.messages.actions import DeletePod, EvictPod, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from kube.objects import names
 from tests.coordinator.api import Key
@@ -162,6 +162,16 @@ def test_of_two_items_neither_is_created_before_both_fit() -> None:
     world.create(node("n2", cpu=2))
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1", "n1", "n1", "n2"]
+
+
+def test_a_wrapped_pod_that_is_refused_on_its_node_is_not_deleted_but_all_starts_anew() -> None:
+    """Nothing would create it again, and its AppWrapper would have failed."""
+    world = World(node("n1", cpu=4), node("n2", cpu=4))
+    world.grudges = {"n1"}
+    world.create(app_wrapper("a", bare_pod("one", cpu=1), bare_pod("two", cpu=1)))
+    world.settle(seconds=300)
+    assert not [each for each in world.leader.log if isinstance(each, DeletePod)]
+    assert (phase(world.api, "a"), nodes_of(world.api, "a")) == ("Running", ["n2", "n2"])
 
 
 def test_a_wrapped_ray_cluster_is_no_gang_of_its_own() -> None:
