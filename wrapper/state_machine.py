@@ -172,7 +172,8 @@ class WrapperState:
         """A pod ended: how its items are may have changed with it."""
         view = self.views.get(key)
         if view is not None and view.wrapper.status.phase != Phase.RESUMING:
-            pause, soon = view.progress.pause, moment.now + FIRST_READ
+            pause = view.progress.pause
+            soon = max(moment.now + FIRST_READ, view.progress.read_from)
             pause.tries, pause.not_before = 0, min(pause.not_before or soon, soon)
         return self._known(key)
 
@@ -276,7 +277,7 @@ def _took(view: View, result: Result, now: float) -> None:
         case Deleted():
             view.progress.deleted_some(result, now)
         case Read():
-            view.progress.read_all(result, now)
+            view.progress.read_all(result, len(view.wrapper.contents.items), now)
 
 
 def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:

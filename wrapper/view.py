@@ -14,6 +14,9 @@ from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, Wrappe
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
 
+READS_A_SECOND = 10.0
+"""Items of one AppWrapper that are read in a second, over time, however often its pods end."""
+
 STARTS = "Resuming"
 """The phase with which a start begins."""
 
@@ -45,7 +48,8 @@ class Pause:
 class Progress:
     """How far a phase has come. `trouble` says what stops it since `trouble_since`.
 
-    `ends` are the outcomes of items that are deleted after their end, as they were read last.
+    `ends` are the outcomes of items that are deleted after their end, as they were read last; from
+    `read_from` on they may be read again.
     """
 
     created: set[int] = field(default_factory=set)
@@ -57,6 +61,7 @@ class Progress:
     trouble: str = ""
     trouble_since: float = 0.0
     lasts: bool = False
+    read_from: float = 0.0
 
     def created_some(self, result: Created, now: float) -> None:
         """Take in which items exist, and what stopped the next."""
@@ -77,12 +82,14 @@ class Progress:
             self.pause.end()
         self.pause.lengthen(now)
 
-    def read_all(self, result: Read, now: float) -> None:
-        """Take in how the items are, if they could be read."""
+    def read_all(self, result: Read, items: int, now: float) -> None:
+        """Take in how the items are, if they could be read; so many take some time to rest."""
         if not result.error:
             self.completion, self.missing = result.completion, result.missing
             self.ends = result.ends
         self.pause.lengthen(now)
+        self.read_from = now + items / READS_A_SECOND
+        self.pause.not_before = max(self.pause.not_before, self.read_from)
 
     def _stopped(self, message: str, now: float) -> None:
         if not self.trouble:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from kube.objects import names
-from tests.wrapper.fake_api import over_quota, refused
+from tests.wrapper.fake_api import not_granted, over_quota, refused
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
+from wrapper.view import READS_A_SECOND
 
 
 def running(wrapper: dict[str, object]) -> World:
@@ -140,7 +141,7 @@ def test_a_user_suspends_and_resumes_it() -> None:
     world.api.change("appwrappers", "aw", spec=spec, metadata=meta)
     world.settle(5)
     assert (world.phase, world.items) == ("Suspended", [])
-    world.place()
+    world.place_each_time()
     world.settle(60)
     assert world.phase == "Suspended"
     meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 3}
@@ -193,7 +194,7 @@ def test_an_item_that_may_yet_be_created_is_tried_for_a_minute_then_all_is_queue
 def test_after_the_last_retry_it_has_failed() -> None:
     world = with_wrapper(codeflare(job()))
     world.api.refuse["jobs"] = over_quota()
-    world.place()
+    world.place_each_time()
     world.settle(1000)
     assert world.phase == "Failed"
     assert world.api.phases.count("Resuming") == 4
@@ -281,6 +282,26 @@ def test_an_item_that_is_deleted_by_hand_is_not_created_again() -> None:
     world.settle(60)
     assert (world.phase, world.items) == ("Failed", [])
     assert "ConfigMap settings was deleted while the AppWrapper ran" in world.status["message"]
+
+
+def test_a_kind_that_muster_itself_may_not_create_is_not_tried_again() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = not_granted()
+    world.place()
+    world.settle(5)
+    assert (world.phase, world.status["reason"]) == ("Failed", "ItemCreationFailure")
+    assert f"label {names.WRAPPED_OBJECTS}" in world.status["message"]
+
+
+def test_an_api_server_that_does_not_know_all_roles_yet_is_asked_again() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = not_granted(': RBAC: clusterrole "x" not found')
+    world.place()
+    world.settle(5)
+    assert world.phase == "Resuming"
+    world.api.refuse.clear()
+    world.settle(10)
+    assert world.phase == "Running"
 
 
 def passing(*names: str) -> World:
@@ -381,7 +402,7 @@ def test_too_few_pods_requeue_it_for_longer_each_time_and_end_it() -> None:
     requeuing = {"timeInSeconds": 10, "growthType": "exponential", "maxNumRequeuings": 2}
     terms = {"minAvailable": 1, "requeuing": requeuing}
     world = with_wrapper(mcad(job(), schedulingSpec=terms))
-    world.place()
+    world.place_each_time()
     world.settle(9)
     assert world.status["state"] == "Running"
     world.settle(500)
@@ -555,6 +576,16 @@ def test_items_are_read_seldom_until_a_pod_has_ended_and_then_soon() -> None:
     world.job_says("work", "Complete")
     world.settle(0.5)
     assert world.phase == "Succeeded"
+
+
+def test_pods_that_end_again_and_again_have_no_more_than_some_items_read_a_second() -> None:
+    world = running(codeflare(*(job(f"work-{number}") for number in range(50))))
+    before = world.api.reads_of("jobs")
+    for second in range(60):
+        phase = "Failed" if second % 2 else "Running"
+        world.api.change("pods", "work-0-0", status={"phase": phase})
+        world.settle(1)
+    assert world.api.reads_of("jobs") - before <= READS_A_SECOND * 60 + 50
 
 
 def test_a_new_leader_reads_at_once_where_a_pod_has_ended() -> None:

@@ -55,6 +55,7 @@ class World:
         self.deaths = 0
         self.told: list[TellUser] = []
         self.metrics = Metrics()
+        self.places_again = False
         self.lead()
 
     def lead(self) -> None:
@@ -127,7 +128,9 @@ class World:
     # --- the controllers of others --------------------------------------------------------------
 
     def _controllers(self) -> None:
-        """The garbage collector, and those that make pods of Jobs."""
+        """The garbage collector, those that make pods of Jobs, and the coordinator."""
+        if self.places_again:
+            self._place_again()
         for (plural, name), obj in list(self.api.objects.items()):
             meta = obj["metadata"]
             if plural in ITEMS and meta.get("deletionTimestamp"):
@@ -169,6 +172,19 @@ class World:
     def place(self, name: str = "aw") -> None:
         """The gang has its place."""
         self.gang("Waiting", placed=True, name=name)
+
+    def place_each_time(self) -> None:
+        """The gang has its place, and will have it again whenever it is queued again."""
+        self.place()
+        self.places_again = True
+
+    def _place_again(self) -> None:
+        gang = self.api.objects.get(("gangs", f"{names.APP_WRAPPER_GANG}aw"))
+        counted = self.status.get("transitionCount", 0)
+        meta = self.api.objects["appwrappers", "aw"]["metadata"]
+        known = gang["status"]["held"]["generation"] if gang else 0
+        if self.phase == "Suspended" and known != meta["generation"] + counted:
+            self.place()
 
     def stop(self, reason: str = "Preempted", message: str = "for another") -> None:
         """The gang gives its place back."""

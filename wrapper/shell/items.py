@@ -11,7 +11,7 @@ import msgspec
 
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
-from kube.api.errors import ApiError, Conflict, NotFound, NotServed
+from kube.api.errors import ApiError, Conflict, Forbidden, NotFound, NotServed
 from kube.api.kinds import Kind, Kinds, Served
 from kube.api.reviewed import reviewed_since
 from kube.codec.fields import moment_of
@@ -31,6 +31,11 @@ FOREGROUND = "Foreground"
 """The object stays until what it made is gone: only then is there room for others."""
 
 BAD_REQUEST = 400
+
+GRANT = (
+    f'allowed: kinds that a ClusterRole with the label {names.WRAPPED_OBJECTS}: "true" '
+    "lets Muster create"
+)
 
 
 class _Object(Slim, frozen=True):
@@ -77,9 +82,9 @@ class Items:
         except Conflict as error:
             return await self._taken(found, item, index, served, error)
         except ApiError as error:
-            lasts = error.status in (BAD_REQUEST, 422)
-            said = f"{item.where}: {error.message or error}"
-            return Refusal(index, said, lasts)
+            hint = f"; {GRANT}" if _is_never_allowed(error) else ""
+            lasts = error.status in (BAD_REQUEST, 422) or bool(hint)
+            return Refusal(index, f"{item.where}: {error.message or error}{hint}", lasts)
         return None
 
     async def _served(self, api_version: str, kind: str) -> Served | None:
@@ -183,6 +188,17 @@ class Items:
         path = served.resource.path(namespace, name)
         found = await self._client.get(path, as_=_Object, metadata_only=True)
         return found.metadata
+
+
+def _is_never_allowed(error: ApiError) -> bool:
+    """Say whether our own account has no right to create the kind.
+
+    A quota refuses in other words. With "RBAC:" the API server says that it does not know all
+    roles, which passes where it is only starting.
+    """
+    said = error.message
+    lacks = isinstance(error, Forbidden) and " cannot create resource " in said
+    return lacks and ": RBAC: " not in said
 
 
 def _went_by_itself(item: Item, status: Json) -> bool:
