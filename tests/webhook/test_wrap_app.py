@@ -15,7 +15,7 @@ from kube.api.client import Resource
 from kube.api.errors import Unreachable
 from kube.api.kinds import Kind, Served
 from kube.objects import names
-from kube.objects.user import User
+from kube.objects.user import User, service_account
 from tests.webhook.samples import Json
 from tests.webhook.wrappers import JOE, JOES_NOTE, config_map, deployment, review_of, wrapper
 from webhook.metrics import Metrics
@@ -23,11 +23,7 @@ from webhook.settings import Settings
 from webhook.wrap_app import REVIEWS_AT_ONCE, WrapWebhook
 
 JSON = {"Content-Type": "application/json"}
-MUSTER = User(
-    "system:serviceaccount:muster-system:muster-wrapper",
-    groups=("system:serviceaccounts", "system:serviceaccounts:muster-system")
-    + ("system:authenticated",),
-)
+MUSTER = service_account("system:serviceaccount:muster-system:muster-wrapper")
 ALL = frozenset(("create", "get", "delete"))
 SERVED = {
     Kind("v1", "ConfigMap"): Served(Resource("", "v1", "configmaps"), ALL),
@@ -60,7 +56,6 @@ class Cluster:
         await asyncio.sleep(0)
         self.at_once -= 1
         return access.resource not in self.lacking
-
 
     def may_create(self, user: User, access: Access) -> bool:
         """Say what muster-wrapper may."""
@@ -152,7 +147,7 @@ async def test_a_kind_that_muster_may_not_create_read_and_delete_is_refused() ->
     cluster.not_granted = (("delete", "deployments"),)
     code, said = await refused(cluster, created(config_map(), deployment()))
     assert code == 403
-    assert "muster-wrapper\" cannot create this: spec.components[1] (Deployment web) needs" in said
+    assert 'muster-wrapper" cannot create this: spec.components[1] (Deployment web) needs' in said
     assert "the right to delete deployments.apps in namespace demo; allowed: kinds that" in said
     assert said.endswith(f'with the label {names.WRAPPED_OBJECTS}: "true"')
 

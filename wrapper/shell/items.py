@@ -144,9 +144,7 @@ class Items:
             return False
         return False
 
-    async def read(
-        self, found: AppWrapper, pods_left: int, completed: Mapping[str, int]
-    ) -> Read:
+    async def read(self, found: AppWrapper, pods_left: int, completed: Mapping[str, int]) -> Read:
         """Return how far all items have come; `completed` counts succeeded pods by pod set."""
         wrapped, noted = read(found), ends_noted(found.status)
         statuses: dict[tuple[str, str, str], Json | None] = {}
