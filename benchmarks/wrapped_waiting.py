@@ -35,6 +35,7 @@ from testbed.waiting import wait_until
 COUNT = 1_000
 REST_SECONDS = 60.0
 WAIT_SECONDS = 600.0
+QUIET_SECONDS = 120.0  # why they wait is written again and again, each every 100 s at most
 FILLERS = "/api/v1/namespaces/filler/pods"
 FILLED_BY, ASKED = "1", "4"
 """CPUs of a small pod, and of the pods that wait: so many of those would have to go."""
@@ -115,7 +116,7 @@ def _run(on: WrapperPlane, count: int, number: int) -> Waited:
     with Follower(api, JOBS, made), Follower(api, PODS, made):
         create_all(api, _waiting(count, number), APP_WRAPPERS)
         wait_until(partial(_all_wait, on, count), f"{count} to wait", WAIT_SECONDS, 2.0)
-        wait_quiet(on.cluster, WAIT_SECONDS)
+        wait_quiet(on.cluster, QUIET_SECONDS)
         meter = CpuMeter(on.cluster)
         time.sleep(REST_SECONDS)
         rest, after = meter.used(), stored_in(on.cluster, NAMESPACE)
@@ -181,6 +182,6 @@ def _has_decided(on: WrapperPlane, before: float) -> bool:
 
 def _so_far(on: WrapperPlane) -> tuple[float, float]:
     """How many cycles there were, and their seconds."""
-    lines = on.muster.metrics().splitlines()
+    lines = wait_until(on.muster.metrics, "the metrics of the coordinator").splitlines()
     found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("muster_cycle_seconds_"))
     return float(found["muster_cycle_seconds_count"]), float(found["muster_cycle_seconds_sum"])

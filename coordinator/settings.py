@@ -71,7 +71,7 @@ class Settings(LeaderSettings):
 
     app_wrappers: bool = False
     """Whether AppWrappers are gangs, of every API group that is served; the program `wrapper` has
-    to be installed."""
+    to be installed. The extender has a setting of this name too."""
 
     app_wrapper_priorities: Json[list[str]] = Field(default=[], validate_default=False)
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:

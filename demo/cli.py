@@ -88,10 +88,10 @@ def start(directory: Path, display: Display) -> Cluster:
     """Bring up a control plane with Muster from this checkout."""
     began = time.monotonic()
     display.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager, KubeRay")
-    cluster = Cluster.start(directory, muster.with_muster())
+    cluster = Cluster.start(directory, muster.with_app_wrappers())
     try:
-        display.say("starting Muster: webhook and coordinator")
-        muster.start_muster(cluster)
+        display.say("starting Muster: webhook, coordinator and wrapper")
+        muster.start_with_app_wrappers(cluster)
     except BaseException as error:
         error.add_note(f"The logs are in {cluster.logs}")
         cluster.stop()

@@ -6,7 +6,6 @@ from demo.claims import Claim
 from demo.manifests import as_gang, held, ray_cluster
 from demo.stage import Stage
 from testbed.api import Json
-from testbed.history import Gang
 from testbed.nodes import NodeSpec
 
 _SIZE = 5
@@ -20,7 +19,7 @@ def waits_without_pods(stage: Stage) -> list[Claim]:
     stage.display.say("first runs; held is created, which asks for no pods before it is admitted:")
     second = stage.create_ray_cluster(held(as_gang(_cluster(stage, "held"))))
     said = stage.wait_refused(second)
-    waits = _has_no_pods(stage, second)
+    waits = stage.has_no_pods(second)
     stage.display.pause()
     freed = stage.delete_ray_cluster(first)
     whole = stage.wait_whole(second, _SIZE)
@@ -34,14 +33,3 @@ def waits_without_pods(stage: Stage) -> list[Claim]:
 
 def _cluster(stage: Stage, name: str) -> Json:
     return ray_cluster(stage.cluster.samples, name, workers=_SIZE - 1)
-
-
-def _has_no_pods(stage: Stage, gang: Gang) -> list[Claim]:
-    """Ask the API server, and all that was ever seen of pods."""
-    selector = f"labelSelector=ray.io%2Fcluster%3D{gang[1]}"
-    there = stage.cluster.api.get(f"/api/v1/namespaces/{gang[0]}/pods?{selector}")["items"]
-    ever = len({each.uid for each in stage.world.recorder.events if each.gang == gang})
-    return [
-        Claim(f"the API server has {len(there)} pods of held, which waits", holds=not there),
-        Claim(f"and {ever} were ever seen", holds=not ever),
-    ]

@@ -6,6 +6,7 @@ The Ray clusters are KubeRay's own sample with as little changed as a scene need
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -17,6 +18,7 @@ OPT_IN = {"muster.dev/gang": "true"}
 """The one label that makes a Ray cluster a gang."""
 
 _SAMPLE = "ray-cluster.sample.yaml"
+_AUTOSCALED = "ray-cluster.autoscaler.yaml"
 _BYTE_SIZED = "1Mi"
 
 
@@ -91,12 +93,39 @@ def gang_queue(name: str, namespace: str, **spec: object) -> Json:
     }
 
 
-def gpu_filler(name: str, node: str, gpus: int) -> Json:
-    """A plain pod, none of a Ray cluster, that takes GPUs of one node."""
-    amounts = {GPU: str(gpus), "memory": _BYTE_SIZED}
-    container = {"name": "main", "image": "filler", "resources": {"limits": amounts}}
+def filler(name: str, node: str, amounts: Mapping[str, str]) -> Json:
+    """A plain pod, none of a Ray cluster, that takes room of one node."""
+    limits = {"memory": _BYTE_SIZED, **amounts}
+    container = {"name": "main", "image": "filler", "resources": {"limits": limits}}
     spec = {"nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def autoscaled_ray_cluster(samples: Path, name: str, config_map: str) -> Json:
+    """KubeRay's sample that scales itself: a head of 1 CPU, its autoscaler, a worker of 2."""
+    cluster: Json = next(yaml.safe_load_all((samples / _AUTOSCALED).read_text()))
+    cluster["metadata"]["name"] = name
+    head, (group,) = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"]
+    head["template"]["spec"]["volumes"][0]["configMap"]["name"] = config_map
+    group |= {"replicas": 1, "minReplicas": 1, "maxReplicas": 1}
+    _ask(group["template"], "cpu", "2")
+    return cluster
+
+
+def mcad_app_wrapper(name: str, *objects: Json) -> Json:
+    """An AppWrapper as users of MCAD write it."""
+    items = [{"replicas": 1, "generictemplate": each} for each in objects]
+    return {
+        "apiVersion": "workload.codeflare.dev/v1beta1",
+        "kind": "AppWrapper",
+        "metadata": {"name": name},
+        "spec": {"resources": {"GenericItems": items}},
+    }
+
+
+def named(kind: str, name: str) -> Json:
+    """A ConfigMap, or a Secret, with nothing in it."""
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
 
 
 def _ask(template: Json, resource: str, amount: str) -> None:

@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
-from demo.manifests import as_gang, gpu_filler, ray_cluster, with_cpus, with_worker_gpus
+from demo.manifests import as_gang, filler, ray_cluster, with_cpus, with_worker_gpus
 from demo.stage import Stage
 from testbed.api import Json
 from testbed.history import Gang
-from testbed.nodes import NodeSpec, copies
+from testbed.nodes import GPU, NodeSpec, copies
 
 _NUMBERS = re.compile(r"\d+ of \d+ .*fits?( beside .*)?: .*\d+ (is|are) free")
 _SCATTERED = re.compile(r"needs 8 nvidia\.com/gpu on one node; 8 are free, at most 4 on one node")
@@ -133,7 +134,7 @@ def _first_whole(stage: Stage, gangs: Iterable[Gang], size: int) -> Gang | None:
 def scattered_gpus(stage: Stage) -> list[Claim]:
     """Play a worker that needs all GPUs of a node while half of each of two nodes is taken."""
     stage.set_up("scene-2", copies(NodeSpec("gpu", cpus=96, memory="768Gi", gpus=8), 2))
-    fillers = [stage.create_pod(gpu_filler(f"filler-{n}", f"gpu-{n}", gpus=4)) for n in range(2)]
+    fillers = [stage.create_pod(filler(f"filler-{n}", f"gpu-{n}", {GPU: "4"})) for n in range(2)]
     stage.wait_until(lambda: _all_run(stage, fillers), "the fillers to take 4 GPUs of each node")
     cluster = ray_cluster(stage.cluster.samples, "train", workers=1)
     train = stage.create_ray_cluster(as_gang(with_worker_gpus(cluster, 8)))
@@ -149,16 +150,16 @@ def _all_run(stage: Stage, pods: Sequence[Gang]) -> bool:
 # ---- scene 3: twenty gangs of six pods that take a node each, on ten nodes
 
 
-def twenty_in_turn(stage: Stage) -> list[Claim]:
+def many_in_turn(stage: Stage, count: int = _GANGS) -> list[Claim]:
     """Play gangs of which no two fit together, each deleted as soon as it runs, but the last."""
     stage.set_up("scene-3", copies(NodeSpec("node", cpus=8), _NODES))
     began = time.monotonic()
-    gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage)]
+    gangs = [stage.create_ray_cluster(manifest) for manifest in _crowd(stage, count)]
     stage.display.say(f"{len(gangs)} gangs are created")
     gang_runs = _run_in_turn(stage, gangs)
     everyone = dict.fromkeys(gangs, _NODES_OF_EACH)
     return [
-        _all_ran(stage, gang_runs, gang_runs[-1].whole - began),
+        _all_ran(stage, gang_runs, count, gang_runs[-1].whole - began),
         _pace(gang_runs),
         stage.never_partial(everyone),
         stage.never_together(everyone),
@@ -174,9 +175,9 @@ class _GangRun:
     deleted: float
 
 
-def _crowd(stage: Stage) -> list[Json]:
+def _crowd(stage: Stage, count: int) -> list[Json]:
     samples = stage.cluster.samples
-    names = [f"gang-{number:02}" for number in range(1, _GANGS + 1)]
+    names = [f"gang-{number:02}" for number in range(1, count + 1)]
     clusters = [ray_cluster(samples, name, workers=_NODES_OF_EACH - 1) for name in names]
     return [as_gang(with_cpus(cluster, 8)) for cluster in clusters]
 
@@ -197,11 +198,11 @@ def _wait_turn(stage: Stage, waiting: Sequence[Gang]) -> Gang:
     return stage.wait_until(lambda: _first_whole(stage, waiting, _NODES_OF_EACH), what)
 
 
-def _all_ran(stage: Stage, gang_runs: Sequence[_GangRun], seconds: float) -> Claim:
-    """Claim that each ran, with no pod more than it has: none had to be made twice."""
+def _all_ran(stage: Stage, gang_runs: Sequence[_GangRun], count: int, seconds: float) -> Claim:
+    """Claim that each of so many ran, with no pod more than it has: none had to be made twice."""
     pods = sum(stage.bound_before(run.gang, math.inf) for run in gang_runs)
     ran = f"{len(gang_runs)} gangs, {pods} pods, one gang after another, in {seconds:.1f} s"
-    return Claim(ran, holds=len(gang_runs) == _GANGS and pods == _GANGS * _NODES_OF_EACH)
+    return Claim(ran, holds=len(gang_runs) == count and pods == count * _NODES_OF_EACH)
 
 
 def _pace(gang_runs: Sequence[_GangRun]) -> Claim:
@@ -232,7 +233,7 @@ SCENES = (
         3,
         "Twenty gangs at once, each wanting 60 % of the room",
         "Six pods each, a node for every pod, ten nodes: look for two that run, or a part of one.",
-        twenty_in_turn,
+        many_in_turn,
     ),
     Scene(
         4,
@@ -245,5 +246,11 @@ SCENES = (
         "A gang that waits without a pod",
         "Five pods run on 8 CPUs; five more are held: see how many pods of those exist meanwhile.",
         waits_without_pods,
+    ),
+    Scene(
+        6,
+        "AppWrappers, as users of MCAD write them",
+        "Two on one node of 8 CPUs, of which the first takes 3.5: see what exists of the second.",
+        wrapped_pair,
     ),
 )

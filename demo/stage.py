@@ -6,6 +6,7 @@ are added, so that every number in a message is of this scene.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -65,6 +66,14 @@ class Stage:
         name = self._create(f"/api/v1/namespaces/{self.namespace}/pods", manifest)
         return self.namespace, name
 
+    def create_app_wrapper(self, manifest: Json) -> Gang:
+        """Create an AppWrapper as its users do, and return what its gang is called here."""
+        name = str(manifest["metadata"]["name"])
+        self.display.say(f"$ kubectl create -f {name}.yaml")
+        self._kubectl("create", "-f", "-", body=manifest)
+        self._created.append(_app_wrapper(self.namespace, name))
+        return self.namespace, name
+
     def create_queue(self, name: str, **spec: object) -> None:
         """Create a GangQueue for the gangs of this scene."""
         manifest = gang_queue(name, self.namespace, **spec)
@@ -82,6 +91,19 @@ class Stage:
     def delete_pod(self, pod: Gang) -> float:
         """Delete a pod, say so, and return the moment before."""
         return self._take(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")
+
+    def delete_app_wrapper(self, gang: Gang) -> float:
+        """Delete an AppWrapper as its users do, and return the moment before."""
+        self._created.remove(_app_wrapper(*gang))
+        self.display.say(f"$ kubectl delete appwrapper {gang[1]}")
+        moment = time.monotonic()
+        self._kubectl("delete", "appwrapper", gang[1])
+        return moment
+
+    def app_wrapper_status(self, gang: Gang) -> Json:
+        """What an AppWrapper says."""
+        status: Json = self.cluster.api.get(_app_wrapper(*gang)).get("status") or {}
+        return status
 
     def wait_until(
         self, condition: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS
@@ -128,6 +150,17 @@ class Stage:
         events = self.world.recorder.events
         return len({e.uid for e in events if e.gang == gang and e.node and e.time < moment})
 
+    def has_no_pods(self, gang: Gang) -> list[Claim]:
+        """Ask the API server, and all that was ever seen of pods."""
+        selector = f"labelSelector=ray.io%2Fcluster%3D{gang[1]}"
+        there = self.cluster.api.get(f"/api/v1/namespaces/{gang[0]}/pods?{selector}")["items"]
+        ever = len({each.uid for each in self.world.recorder.events if each.gang == gang})
+        has = f"the API server has {len(there)} pods of {gang[1]}, which waits"
+        return [
+            Claim(has, holds=not there),
+            Claim(f"and {ever} were ever seen", holds=not ever),
+        ]
+
     def events_seen(self) -> int:
         """How many changes of pods of this scene were recorded."""
         return sum(event.namespace == self.namespace for event in self.world.recorder.events)
@@ -160,8 +193,16 @@ class Stage:
         with self.cluster.api.session() as session:
             session.call("DELETE", path)
 
+    def _kubectl(self, *args: str, body: Json | None = None) -> None:
+        text = None if body is None else json.dumps(body)
+        self.cluster.kubectl("-n", self.namespace, *args, input=text)
+
     def _is_empty(self) -> bool:
         return all(row.gang[0] != self.namespace for row in self.world.rows())
+
+
+def _app_wrapper(namespace: str, name: str) -> str:
+    return f"/apis/workload.codeflare.dev/v1beta1/namespaces/{namespace}/appwrappers/{name}"
 
 
 def _clean(findings: Sequence[Finding], text: str) -> Claim:

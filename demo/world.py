@@ -93,7 +93,7 @@ class World(Closing):
         self._follower.close()
 
     def _note_gang(self, kind: str, item: Json) -> None:
-        gang = (item["metadata"]["namespace"], item["metadata"]["name"])
+        gang = (item["metadata"]["namespace"], _shown_name(item["metadata"]["name"]))
         with self._changed:
             if kind == DELETED:
                 self._gangs.pop(gang, None)
@@ -105,6 +105,11 @@ class World(Closing):
 def is_running(pod: PodEvent) -> bool:
     """Tell whether a pod runs and is to go on."""
     return pod.phase == "Running" and not pod.deleting
+
+
+def _shown_name(gang: str) -> str:
+    """The gang of an AppWrapper goes by its name, which the Ray cluster in it has too."""
+    return gang.removeprefix("appwrapper.")
 
 
 def _gang_state(item: Json) -> GangState:

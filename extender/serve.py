@@ -17,6 +17,7 @@ from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
 from kube.api.client import Client
 from kube.api.credentials import load_access
+from kube.ray.wrapped_by import unwrapped, wrapped_by
 from runtime.connections import ConnectionMetrics
 from runtime.http_server import (
     CertificateNews,
@@ -78,7 +79,13 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         keep=settings.passed_seconds,
         limit=settings.passed_limit,
     )
-    watches = Watches(client, in_flight_pods, unscheduled, silence=settings.silence_seconds)
+    watches = Watches(
+        client,
+        in_flight_pods,
+        unscheduled,
+        silence=settings.silence_seconds,
+        wrapper_of=wrapped_by if settings.app_wrappers else unwrapped,
+    )
     waker = Waker(
         watches.ledger,
         in_flight_pods,

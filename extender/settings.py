@@ -69,6 +69,9 @@ class Settings(ProgramSettings):
     protect_minimum: bool = True
     """Whether pods of a gang's minimum are kept from preemption."""
 
+    app_wrappers: bool = False
+    """Whether there are gangs of AppWrappers, as in the coordinator's setting of this name."""
+
     wake_namespace: str = names.DEFAULT_NAMESPACE
     """The namespace of the object that is written to have refused pods tried again."""
 

@@ -24,6 +24,7 @@ from kube.codec.placement import placement_from_status
 from kube.objects import core as core_objects
 from kube.objects.core import BarePod, Pod
 from kube.objects.gang import Gang
+from kube.ray.wrapped_by import WrapperOf, wrapped_by
 from reservation.slots import reserved_room
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import PODS, Amounts, Mask, Requests
@@ -50,10 +51,10 @@ class WatchedPod:
         return self.pod
 
 
-def watched_pod(pod: Pod | BarePod) -> WatchedPod:
+def watched_pod(pod: Pod | BarePod, wrapper_of: WrapperOf = wrapped_by) -> WatchedPod:
     """Reduce a pod to what is kept of it; an unreadable one has the highest priority."""
     priority = HIGHEST_PRIORITY if isinstance(pod, BarePod) else pod.spec.priority or 0
-    return WatchedPod(observe(pod), priority)
+    return WatchedPod(observe(pod, wrapper_of=wrapper_of), priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,13 @@ def _pod_slots(columns: NodeSnapshot) -> Amounts:
 
 
 class Ledger:
-    """What was observed. `freed` collects nodes on which room came free, until it is read."""
+    """What was observed. `freed` collects nodes on which room came free, until it is read.
 
-    def __init__(self) -> None:
+    `wrapper_of` says of its labels which AppWrapper a pod is of, if there are AppWrappers.
+    """
+
+    def __init__(self, wrapper_of: WrapperOf = wrapped_by) -> None:
+        self._wrapper_of = wrapper_of
         self._bound, self._guarded = NodeTable(), NodeTable()
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, WatchedPod] = {}
@@ -204,12 +209,16 @@ class Ledger:
 
     # ---- pods
 
+    def reduce(self, pod: Pod | BarePod) -> WatchedPod:
+        """Reduce a pod to what is kept of it."""
+        return watched_pod(pod, self._wrapper_of)
+
     def asked(self, pod: Pod) -> WatchedPod:
         """Return a pod that is asked about, from the watch where that has this very version."""
         known, version = self._pods.get(pod.metadata.uid), pod.metadata.resource_version
         if known is not None and version and known.pod.resource_version == version:
             return known
-        return watched_pod(pod)
+        return self.reduce(pod)
 
     def put_pod(self, seen: WatchedPod) -> None:
         """Take in a pod, in place of what was known of the same uid."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from extender.memory.in_flight import InFlightPods
-from extender.snapshot import Ledger, WatchedPod, watched_pod
+from extender.snapshot import Ledger, WatchedPod
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.reflector import Reflector, Selection
@@ -14,6 +14,7 @@ from kube.api.watch_events import Changed, Deleted, Watched, WatchEvent
 from kube.codec.node import whole_node
 from kube.objects.core import BareNode, BarePod, Node, Pod
 from kube.objects.gang import Gang
+from kube.ray.wrapped_by import WrapperOf, wrapped_by
 
 T = TypeVar("T", bound=Watched)
 
@@ -30,9 +31,10 @@ class Watches:
         unscheduled: UnscheduledPods,
         *,
         silence: float,
+        wrapper_of: WrapperOf = wrapped_by,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.ledger = Ledger()
+        self.ledger = Ledger(wrapper_of)
         self.on_news: Callable[[], None] = lambda: None
         self._in_flight_pods = in_flight_pods
         self._unscheduled = unscheduled
@@ -45,7 +47,7 @@ class Watches:
                 PODS,
                 Pod,
                 self._sink(self._pod, self._pod_gone),
-                project=watched_pod,
+                project=self.ledger.reduce,
                 selection=Selection(field_selector=NOT_ENDED, bare=BarePod),
             ),
             Reflector(

@@ -14,7 +14,7 @@ from testbed.following import DELETED
 Gang = tuple[str, str]
 """Namespace and name of the RayCluster."""
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """How long a gang may take from its first bound pod to all of its minimum.
 
 Seconds on an idle machine are enough; a crowded one must not be taken for a partial gang.

@@ -14,11 +14,13 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kube.api.reviewed import HEARD, NAME, RULES
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.options import Options
@@ -154,6 +156,21 @@ def start_muster(
     if coordinators:
         muster.wait_led()
     return muster
+
+
+def start_with_app_wrappers(cluster: Cluster) -> Muster:
+    """Start all programs that AppWrappers take."""
+    muster = start_muster(cluster, settings={"APP_WRAPPERS": "true"}, app_wrappers="All")
+    muster.start_wrapper()
+    return muster
+
+
+def wait_app_wrappers_trusted(cluster: Cluster) -> None:
+    """Wait until AppWrappers that are created from now on are trusted."""
+    paths = (each.path(name=NAME) for each in RULES)
+    made = [cluster.api.get(path)["metadata"]["creationTimestamp"] for path in paths]
+    trusted = max(map(datetime.fromisoformat, made)) + HEARD
+    wait_until(lambda: datetime.now(UTC) > trusted, "the rules for AppWrappers to be trusted")
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ import msgspec
 from kube.api.client import Client, Resource
 from kube.api.errors import KubeError, NotFound
 from kube.api.resources import APP_WRAPPERS, MCAD_APP_WRAPPERS, NAMESPACES, RAY_CLUSTERS
-from kube.objects.names import CREATED_BY, OPT_IN
+from kube.objects.names import APP_WRAPPER_UID, CREATED_BY, OPT_IN
+from kube.ray.wrapped_by import is_made_by
 from webhook.metrics import Metrics
-from webhook.review import GONE, AppWrapperKey, ClusterKey, Gone, Key, Marks, NamespaceKey
+from webhook.review import GONE, OFF, AppWrapperKey, ClusterKey, Gone, Key, Marks, NamespaceKey
 
 # The API server sends a bookmark about once a minute. After this silence the watch may be dead and
 # what it holds may be old (a namespace's label, above all); a GET is right whatever it holds.
@@ -48,12 +49,21 @@ class _Mark(msgspec.Struct, frozen=True, gc=False):
 
     gang: str | None = msgspec.field(default=None, name=OPT_IN)
     created_by: str | None = msgspec.field(default=None, name=CREATED_BY)
+    wrapper: str | None = msgspec.field(default=None, name=APP_WRAPPER_UID)
 
     def __post_init__(self) -> None:
         if self.gang is not None and len(self.gang) > _LONGEST:
             msgspec.structs.force_setattr(self, "gang", self.gang[:_LONGEST])
+        if self.wrapper is not None and len(self.wrapper) > _LONGEST:
+            msgspec.structs.force_setattr(self, "wrapper", None)
         if self.created_by is not None:
             msgspec.structs.force_setattr(self, "created_by", "")
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -63,6 +73,7 @@ class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resource_version: str = ""
     labels: _Mark | None = None
     annotations: _Mark | None = None
+    owner_references: tuple[_Owner, ...] | None = None
 
 
 class Marked(msgspec.Struct, frozen=True, gc=False):
@@ -122,8 +133,8 @@ class Cache:
 
     def find(self, key: Key) -> Marks | Gone | None:
         """Return the marks of an object that is held; its absence proves nothing."""
-        if isinstance(key, AppWrapperKey) and key.group not in self._wrappers:
-            return GONE  # without the setting there are none
+        if isinstance(key, AppWrapperKey) and not self._wrappers:
+            return OFF
         marked = self._held(key)
         if marked is None:
             return None
@@ -133,8 +144,7 @@ class Cache:
     def _held(self, key: Key) -> Marked | None:
         if isinstance(key, NamespaceKey):
             return self._current(self._namespaces, ("", key.name))
-        wraps = isinstance(key, AppWrapperKey)
-        held = self._wrappers[key.group] if wraps else self._clusters
+        held = self._clusters if isinstance(key, ClusterKey) else self._wrappers[key.group]
         found = self._current(held, (key.namespace, key.name))
         # Another uid: the reflector is behind, or the pod is. The API server knows which.
         return found if found is not None and found.metadata.uid == key.uid else None
@@ -215,11 +225,17 @@ class Reader:
 
 
 def _marks(marked: Marked) -> Marks:
-    return Marks(_mapping(marked.metadata.labels), _mapping(marked.metadata.annotations))
+    """Return what decides; the AppWrapper of its labels only where it is made for that one."""
+    labels = _mapping(marked.metadata.labels)
+    owners = marked.metadata.owner_references or ()
+    owner = next((each for each in owners if each.controller), _Owner())
+    if not is_made_by(owner.kind, owner.uid, labels.get(APP_WRAPPER_UID, "")):
+        labels.pop(APP_WRAPPER_UID, None)
+    return Marks(labels, _mapping(marked.metadata.annotations))
 
 
-def _mapping(mark: _Mark | None) -> Mapping[str, str]:
+def _mapping(mark: _Mark | None) -> dict[str, str]:
     if mark is None:
         return {}
-    found = ((OPT_IN, mark.gang), (CREATED_BY, mark.created_by))
-    return {key: value for key, value in found if value is not None}
+    said = (OPT_IN, mark.gang), (CREATED_BY, mark.created_by), (APP_WRAPPER_UID, mark.wrapper)
+    return {key: value for key, value in said if value is not None}

@@ -20,6 +20,7 @@ from kube.api.resources import GANG_QUEUES, NAMESPACES, RAY_JOBS
 from kube.objects.core import Namespace
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayJob
+from kube.ray.wrapped_by import unwrapped, wrapped_by
 from webhook.app import JSON, body_of, refusal_of
 from webhook.holding import (
     Hold,
@@ -101,6 +102,7 @@ class HoldWebhook:
         self, settings: Settings, queues: Callable[[], Queues], reader: Reads, metrics: Metrics
     ) -> None:
         self._settings = settings
+        self._wrapper_of = unwrapped if settings.app_wrappers == "None" else wrapped_by
         self._queues = queues
         self._reader = reader
         self._metrics = metrics
@@ -138,7 +140,7 @@ class HoldWebhook:
     async def _asked(self, review: HoldReview) -> Hold | Leave:
         queues, was_read = self._queues(), dict[Read, Namespace | RayJob | None]()
         while True:
-            decision = decide_hold(review, queues, was_read)
+            decision = decide_hold(review, queues, was_read, self._wrapper_of)
             if isinstance(decision, Hold | Leave):
                 return decision
             was_read[decision] = await self._reader.read(decision)

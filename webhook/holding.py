@@ -27,6 +27,7 @@ from kube.ray.gang_terms import queue_asked
 from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held
 from kube.ray.ray_cluster import Answer, opt_in
 from kube.ray.ray_owner import controller_of
+from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.queue import Queue
 from scheduling.queueing.membership import NotAllowed, Selections
 from webhook.review import NAME, BadReview, Request, read_request, unexpected
@@ -136,14 +137,16 @@ def _is_there(field: msgspec.Raw) -> bool:
     return bytes(field) not in (b"", b"null")
 
 
-def decide_hold(review: HoldReview, queues: Queues, was_read: WasRead) -> Hold | Leave | Read:
+def decide_hold(
+    review: HoldReview, queues: Queues, was_read: WasRead, wrapper_of: WrapperOf = wrapped_by
+) -> Hold | Leave | Read:
     """Decide about one RayCluster; one that was held and is created from its copy is held again."""
     cluster = review.cluster
     if cluster is None:
         return Leave([])
     by_others = cluster.spec.suspend and not is_held(cluster)
     # What is wrapped is created only once the whole AppWrapper has its place.
-    wrapped = names.APP_WRAPPER in cluster.metadata.labels
+    wrapped = is_made_for_wrapper(cluster.metadata, wrapper_of)
     if by_others or wrapped or not _may_be_held(cluster, queues):
         return _left(cluster)
     place = NamespaceRead(review.namespace)

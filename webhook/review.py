@@ -10,6 +10,7 @@ comes through `Lookup`; where that does not know either, the answer is the quest
 The gang of a Ray pod never comes from the pod's labels, which tenants write, but from its
 controller. The pods of wrapped objects have controllers of many kinds, so for them labels decide:
 they name an AppWrapper by its uid, and a forged pair of them has a pod of the same namespace wait.
+A pod whose RayCluster is not made for the AppWrapper that it names is refused, if it is in a gang.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import orjson
 from kube.codec.pod_patches import JsonPatch, gate_patch
 from kube.objects.base import ObjectMeta
 from kube.objects.names import (
+    APP_WRAPPER,
+    APP_WRAPPER_UID,
     CODEFLARE_GROUP,
     CREATED_BY,
     GATE,
@@ -165,7 +168,12 @@ class Gone:
     """There is no such object, or another one bears its name."""
 
 
+class Off(Gone):
+    """There are no AppWrappers: a setting says so."""
+
+
 GONE: Final = Gone()
+OFF: Final = Off()
 
 
 class Lookup(Protocol):
@@ -233,13 +241,15 @@ def decide(review: Review, lookup: Lookup) -> Decision:
     pod = review.pod
     if pod is None or pod.spec is None or _left_alone(pod.spec):
         return ALLOW
-    wrapper = _wrapper(review.namespace, pod)
-    if wrapper is not None:
-        decision = _by_wrapper(wrapper, pod.spec, lookup)
-        if not isinstance(decision, Allow):
-            return decision
-    owner = _ray_owner(review.namespace, pod)
-    return ALLOW if owner is None else _by_owner(owner, pod.spec, lookup)
+    owner, wrapper = _ray_owner(review.namespace, pod), _wrapper(review.namespace, pod)
+    found = lookup.find(wrapper) if wrapper is not None else OFF
+    if wrapper is None or isinstance(found, Off):
+        return ALLOW if owner is None else _by_owner(owner, pod.spec, lookup)
+    if found is None:
+        return Ask(wrapper)
+    if owner is not None:
+        return _by_both(wrapper, owner, pod.spec, lookup)
+    return Gate(gate_patch(_gates(pod.spec))) if _is_ours(found) else ALLOW
 
 
 def without_field_owners(review: Review, decision: Answer) -> Answer:
@@ -369,14 +379,32 @@ def _gates(spec: _Spec) -> list[str]:
     return [gate.name for gate in spec.scheduling_gates or ()]
 
 
-def _by_wrapper(key: AppWrapperKey, spec: _Spec, lookup: Lookup) -> Decision:
-    """Gate a pod of an AppWrapper that is Muster's, which the note on it tells."""
-    wrapper = lookup.find(key)
-    if wrapper is None:
-        return Ask(key)
-    if isinstance(wrapper, Gone) or CREATED_BY not in wrapper.annotations:
-        return ALLOW
-    return Gate(gate_patch(_gates(spec)))
+def _is_ours(wrapper: Marks | Gone | None) -> bool:
+    """Say whether an AppWrapper is Muster's, which the note on it tells."""
+    return isinstance(wrapper, Marks) and CREATED_BY in wrapper.annotations
+
+
+def _by_both(wrapper: AppWrapperKey, owner: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
+    """Decide about a Ray pod that names an AppWrapper: its RayCluster has to be made for that one.
+
+    Labels of a template would otherwise take a pod from the gang of its RayCluster into another.
+    """
+    cluster, ours = lookup.find(owner), _is_ours(lookup.find(wrapper))
+    if cluster is None:
+        return Ask(owner)
+    by_owner = _by_owner(owner, spec, lookup)
+    if isinstance(cluster, Gone) or cluster.labels.get(APP_WRAPPER_UID) == wrapper.uid:
+        return Gate(gate_patch(_gates(spec))) if ours else by_owner
+    if ours or isinstance(by_owner, Gate):
+        return Deny(403, _not_of(wrapper, owner))
+    return by_owner
+
+
+def _not_of(wrapper: AppWrapperKey, owner: ClusterKey) -> str:
+    return (
+        f"labels {APP_WRAPPER} and {APP_WRAPPER_UID} name {wrapper} (uid {wrapper.uid}), for which "
+        f"{owner} is not made; allowed: a template without them"
+    )
 
 
 def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:

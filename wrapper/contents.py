@@ -32,7 +32,8 @@ class Contents:
     """The items in order, and the terms. With a `fault` there is nothing that could be created.
 
     `scheduling` has the terms of MCAD's generation (`is_mcad`), `patience` those of CodeFlare's.
-    `pods` is how many all items are to have, `notices` what its user should know besides.
+    `pods` is how many all items are to have, `needed` how many of them must run at once, `notices`
+    what its user should know besides.
     """
 
     items: tuple[Reference, ...] = ()
@@ -41,6 +42,7 @@ class Contents:
     suspended: bool = False
     is_mcad: bool = False
     pods: int = 0
+    needed: int = 0
     priority: int = 0
     scheduling: SchedulingSpec = _NO_TERMS
     patience: Patience = _USUAL

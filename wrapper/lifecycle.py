@@ -10,18 +10,18 @@ and what is there. So any of them may be the last of a leader: the next goes on 
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
 from kube.codec.fields import moment_of
 from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
-from kube.wrapped.retries import may_retry
+from kube.wrapped.retries import is_final, may_retry
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference, ends_noted
-from wrapper.messages import GangSignal, Moment, Wrapper
+from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper
 from wrapper.view import PodCounts, Progress
 
 FIRST_READ = 1.25
@@ -57,6 +57,8 @@ class Reason(StrEnum):
     ITEMS_CREATED = "ItemsCreated"
     ITEM_MISSING = "ItemMissing"
     ITEM_FAILED = "ItemFailed"
+    PODS_FAILED = "PodsFailed"
+    PODS_NOT_READY = "PodsNotReady"
     MIN_PODS_NOT_RUNNING = "MinPodsNotRunning"
     DEADLINE_EXCEEDED = "DispatchDeadlineExceeded"
     COMPLETED = "Completed"
@@ -78,6 +80,7 @@ class Look:
     signal: GangSignal | None
     pods: PodCounts
     moment: Moment
+    members: Mapping[str, WrappedPod] = field(default_factory=dict)
 
     @property
     def contents(self) -> Contents:
@@ -94,6 +97,12 @@ class Look:
         """How often in a row it was started in vain."""
         status = self.wrapper.status
         return status.number_of_requeueings if self.contents.is_mcad else status.resetting_count
+
+    def own_pods(self) -> Iterator[tuple[str, str]]:
+        """List name and uid of its pods, those that are being deleted too."""
+        for pod in self.members.values():
+            if pod.of == self.wrapper.metadata.uid:
+                yield pod.metadata.name, pod.metadata.uid
 
     @property
     def left(self) -> tuple[Reference, ...]:
@@ -131,9 +140,10 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete items, and find out which are gone."""
+    """Delete items, and find out which are gone; `pods`, by name and uid, by force."""
 
     items: tuple[Reference, ...]
+    pods: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +264,8 @@ def _created(look: Look) -> str:
 
 
 def _running(look: Look) -> Step:
-    found = _stopped(look) or _over_time(look) or _ended(look) or _too_few(look)
+    found = _stopped(look) or _over_time(look) or _ended(look)
+    found = found or (_too_few(look) if look.contents.is_mcad else _unhealthy(look))
     if found is not None:
         return found
     if not set(look.progress.ends) <= set(ends_noted(look.wrapper.status).items()):
@@ -262,8 +273,8 @@ def _running(look: Look) -> Step:
     next_read = _read_at(look)
     if look.moment.now >= next_read:
         return Inspect(_is_quiet(look))
-    deadline = min(_limit_at(look), _requeue_at(look)) - look.moment.wall
-    return Rest(min(next_read, look.moment.now + deadline))
+    deadline = min(_limit_at(look), _requeue_at(look), _ready_until(look)) - look.moment.wall
+    return Rest(min(next_read, look.moment.now + deadline, _repaired_until(look)))
 
 
 def _read_at(look: Look) -> float:
@@ -307,7 +318,7 @@ def _ended(look: Look) -> Become | None:
         case Completion.SUCCEEDED:
             return Become(Phase.SUCCEEDED, Reason.COMPLETED, "all items that end have completed")
         case Completion.FAILED:
-            return _again(look, Reason.ITEM_FAILED, "an item says that it failed")
+            return _unless_final(look, Reason.ITEM_FAILED, "an item says that it failed")
     if look.progress.missing:
         said = f"{look.progress.missing}; it is not created again"
         return Become(Phase.FAILED, Reason.ITEM_MISSING, said)
@@ -324,6 +335,59 @@ def _too_few(look: Look) -> Become | None:
         f"running={pods.running}, completed={pods.succeeded}."
     )
     return _again(look, Reason.MIN_PODS_NOT_RUNNING, said)
+
+
+def _unhealthy(look: Look) -> Become | None:
+    """Say that pods stay failed, or were never ready, for longer than CodeFlare's terms allow."""
+    pods = look.pods
+    if look.moment.now >= _repaired_until(look):
+        failed = f"{pods.failed} pod{'s are' if pods.failed != 1 else ' is'} failed"
+        return _unless_final(look, Reason.PODS_FAILED, failed)
+    if look.moment.wall >= _ready_until(look):
+        counts = f"{pods.pending} pending, {pods.running} running, {pods.succeeded} succeeded"
+        said = f"of {look.contents.needed} pods that must run at once: {counts}"
+        return _unless_final(look, Reason.PODS_NOT_READY, said)
+    return None
+
+
+def _repaired_until(look: Look) -> float:
+    """Return until when failed pods are to be replaced (monotonic); infinity without any."""
+    since = look.progress.failed_since
+    if since is None or look.contents.is_mcad:
+        return math.inf
+    return since + look.contents.patience.failure
+
+
+def _ready_until(look: Look) -> float:
+    """Return until when all pods must run, in seconds since 1970; infinity once they did.
+
+    Failed pods have a time of their own.
+    """
+    pods, patient, status = look.pods, look.contents.patience, look.wrapper.status
+    were_ready = look.progress.were_ready or _were_ready(look.wrapper)
+    if look.contents.is_mcad or were_ready or pods.failed:
+        return math.inf
+    exist = pods.pending + pods.running + pods.succeeded >= look.contents.needed
+    return moment_of(status.phase_since) + (patient.warmup if exist else patient.admission)
+
+
+def _were_ready(wrapper: Wrapper) -> bool:
+    """Say whether an earlier leader wrote that all pods ran at once since the items exist."""
+    status = wrapper.status
+    written = (each for each in status.conditions if each.type == "PodsReady")
+    return any(
+        each.status == "True"
+        or moment_of(each.last_transition_time) > moment_of(status.phase_since)
+        for each in written
+    )
+
+
+def _unless_final(look: Look, reason: Reason, message: str) -> Become:
+    """Queue it again, but not where an exit code says that it would fail again."""
+    if look.contents.is_mcad or not is_final(look.contents.patience, look.pods.exits):
+        return _again(look, reason, message)
+    codes = ", ".join(map(str, sorted(look.pods.exits)))
+    return Become(Phase.FAILED, reason, f"{message} (exit codes {codes}: not started again)")
 
 
 def _again(look: Look, reason: Reason, message: str) -> Become:
@@ -393,17 +457,29 @@ def _over(look: Look, kept: float) -> Step:
         return Rest()
     if look.lasted < kept:
         return _wait(look, kept - look.lasted) if kept < math.inf else Rest()
-    return _cleared(look) or Record(gone=True)
+    return _cleared(look, kept) or Record(gone=True)
 
 
-def _cleared(look: Look) -> Step | None:
-    """Delete what is left; None where neither an item nor a pod of the AppWrapper is left."""
+def _cleared(look: Look, kept: float = 0.0) -> Step | None:
+    """Delete what is left; None where neither an item nor a pod of the AppWrapper is left.
+
+    `kept` are the seconds of the phase in which nothing was deleted.
+    """
     if not recorded(look.wrapper):
         return None
     now, pause = look.moment.now, look.progress.pause
-    if look.left:
-        return Delete(look.left) if now >= pause.not_before else Rest(pause.not_before)
-    return Rest() if look.pods.total else None
+    forced_at = now + kept + _forced_after(look) - look.lasted
+    forced = tuple(look.own_pods()) if forced_at <= now else ()
+    if look.left or forced:
+        return Delete(look.left, forced) if now >= pause.not_before else Rest(pause.not_before)
+    if not look.pods.total:
+        return None
+    return Rest(forced_at if forced_at < math.inf else None)
+
+
+def _forced_after(look: Look) -> float:
+    """Return the seconds of deleting after which pods that are left are deleted by force."""
+    return math.inf if look.contents.is_mcad else look.contents.patience.deletion
 
 
 _DECIDE: Mapping[str, Callable[[Look], Step]] = {

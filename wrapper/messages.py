@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kube.objects.app_wrapper import AppWrapperStatus
+from kube.objects.app_wrapper import AppWrapperStatus, PodCondition
 from kube.objects.base import ObjectMeta
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Contents, Reference
+
+NO_TOTALS = Totals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class WrappedPod:
     """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
 
     `completed`: it succeeded, and was not being deleted when it did.
+    `exits` are the codes, other than 0, with which containers of a failed pod ended, `totals` what
+    its containers request, `unschedulable` what kube-scheduler says where it cannot place it.
     """
 
     metadata: ObjectMeta
@@ -73,6 +78,9 @@ class WrappedPod:
     phase: str
     pod_set: str = ""
     completed: bool = False
+    exits: tuple[int, ...] = ()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PodCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +269,16 @@ class CreateItems:
 
 @dataclass(frozen=True, slots=True)
 class DeleteItems:
-    """Delete these, as far as they are the AppWrapper's, and find out which are gone."""
+    """Delete these, as far as they are the AppWrapper's, and find out which are gone.
+
+    Then delete the `pods`, by name and uid, without waiting for their nodes.
+    """
 
     key: WrapperKey
     ticket: int
     wrapper: Wrapper
     items: tuple[Reference, ...]
+    pods: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
 """Reduces what is watched to what the state machine needs."""
 
+from collections.abc import Iterator
+
 import msgspec
 
+from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects import names
-from kube.objects.app_wrapper import AppWrapper
-from kube.objects.base import ObjectMeta, Part, Slim
+from kube.objects.app_wrapper import AppWrapper, PodCondition
+from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Slim
+from kube.objects.core import ResourceRequirements
 from kube.objects.ray import ABSENT
 from kube.ray.known_keys import WRITTEN
 from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
@@ -14,8 +18,14 @@ from kube.wrapped.remembered import Remembered
 from kube.wrapped.retries import PREFIX as RETRIES
 from kube.wrapped.retries import patience
 from kube.wrapped.stand_in import notices
+from kube.wrapped.told import Totals
+from scheduling.state.bounded_cache import Interned
 from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey
+
+_TOTALED = ("cpu", "memory", "nvidia.com/gpu")
+TOTALS: Interned[Totals] = Interned(1 << 20)
+"""Pods of one template ask for the same."""
 
 OURS = (None, "", names.MANAGED_BY)
 
@@ -61,9 +71,8 @@ def _contents_of(found: AppWrapper) -> Contents | None:
 
 def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
     """Keep the items by name, and the terms."""
-    terms, _unread = patience(
-        found.metadata.annotations
-    )  # what cannot be read stays at its default
+    # What cannot be read stays at its default.
+    terms, _unread = patience(found.metadata.annotations)  # the unread are among the notices
     return Contents(
         items=tuple(Reference(each.api_version, each.kind, each.name) for each in wrapped.items),
         fault=message_of(wrapped.faults),
@@ -71,6 +80,7 @@ def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
         suspended=wrapped.spec.suspend is True,
         is_mcad=wrapped.generation is Generation.MCAD,
         pods=sum(each.count for item in wrapped.items for each in item.pod_sets),
+        needed=sum(each.minimum for item in wrapped.items for each in item.pod_sets),
         priority=wrapped.spec.priority or 0,
         scheduling=wrapped.scheduling,
         patience=terms,
@@ -122,14 +132,37 @@ def signal_of(gang: WrappedGang) -> GangSignal | None:
     )
 
 
+class _Terminated(Part, frozen=True):
+    exit_code: int = 0
+
+
+class _State(Part, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(Part, frozen=True):
+    state: _State = _State()
+
+
 class _PodStatus(Part, frozen=True):
     phase: str = ""
+    conditions: OrNull[tuple[PodCondition, ...]] = ()
+    container_statuses: OrNull[tuple[_ContainerStatus, ...]] = ()
+
+
+class _Container(Part, frozen=True):
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class _PodSpec(Part, frozen=True):
+    containers: OrNull[tuple[_Container, ...]] = ()
 
 
 class CountedPod(Slim, frozen=True):
     """A pod, as far as it is counted."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
 
 
@@ -149,4 +182,45 @@ def pod_of(pod: CountedPod) -> WrappedPod | None:
     wrapper = WrapperKey(named.group, meta.namespace, named.name)
     phase, pod_set = pod.status.phase, meta.labels.get(names.POD_SET, "")
     completed = phase == "Succeeded" and not meta.deletion_timestamp
-    return WrappedPod(kept, wrapper, named.uid, phase, pod_set, completed)
+    return WrappedPod(
+        kept,
+        wrapper,
+        named.uid,
+        phase,
+        pod_set,
+        completed,
+        tuple(_exits(pod.status)),
+        _totals(pod.spec),
+        tuple(_unschedulable(pod.status)),
+    )
+
+
+def _totals(spec: _PodSpec) -> Totals:
+    """Add up what the containers request, as MCAD does: no init containers, no overhead."""
+    asked = [_amounts(each.resources.requests) for each in spec.containers]
+    cpu, memory, gpu = (sum(each.get(name, 0) for each in asked) for name in _TOTALED)
+    return TOTALS(Totals(cpu, memory, gpu))
+
+
+def _amounts(requests: Quantities) -> ByResource:
+    """Read what is totaled; nothing of a container of which an amount cannot be read."""
+    totaled = {name: requests[name] for name in _TOTALED if name in requests}
+    try:
+        return read_amounts(totaled, "requests")
+    except InvalidObject:
+        return {}
+
+
+def _unschedulable(status: _PodStatus) -> Iterator[PodCondition]:
+    """List what kube-scheduler says of a pod that it cannot place; gated ones it leaves out."""
+    for each in status.conditions if status.phase == "Pending" else ():
+        if (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable"):
+            yield each
+
+
+def _exits(status: _PodStatus) -> Iterator[int]:
+    """List the exit codes of a failed pod, but 0."""
+    for each in status.container_statuses if status.phase == "Failed" else ():
+        ended = each.state.terminated
+        if ended is not None and ended.exit_code:
+            yield ended.exit_code

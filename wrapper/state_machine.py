@@ -216,13 +216,16 @@ class WrapperState:
         yield from _actions(view, look, step)
 
     def _look(self, view: View, moment: Moment) -> Look:
-        pods = self._pods.get(view.key)
+        found = self._pods.get(view.key)
+        pods = counted(found.values(), view.wrapper.metadata.uid) if found else PodCounts()
+        view.progress.count(pods, view.wrapper.contents.needed, moment.now)
         return Look(
             wrapper=view.wrapper,
             progress=view.progress,
             signal=self._gangs.get(view.key),
-            pods=counted(pods.values(), view.wrapper.metadata.uid) if pods else PodCounts(),
+            pods=pods,
             moment=moment,
+            members=found or {},
         )
 
     def _inform(self, view: View, look: Look, rest: Rest) -> Iterator[Action]:
@@ -292,8 +295,8 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
             yield WriteStatus(key, ticket, wrapper, status.noted(look, step))
         case Create(items):
             yield CreateItems(key, ticket, wrapper, items)
-        case Delete(items):
-            yield DeleteItems(key, ticket, wrapper, items)
+        case Delete(items, pods):
+            yield DeleteItems(key, ticket, wrapper, items, pods)
         case Inspect(quiet):
             view.progress.pause.at_least(QUIET_DOUBLINGS if quiet else 0)
             left = look.pods.pending + look.pods.running
@@ -317,4 +320,4 @@ def _ends(pod: WrappedPod) -> bool:
 
 def _same(before: WrappedPod, after: WrappedPod) -> bool:
     going = bool(before.metadata.deletion_timestamp) == bool(after.metadata.deletion_timestamp)
-    return going and before.phase == after.phase
+    return going and (before.phase, before.exits) == (after.phase, after.exits)

@@ -4,12 +4,14 @@ All of it can be lost: whoever leads next finds it out again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kube.objects.app_wrapper import PendingPod
 from kube.wrapped.completion import Completion
+from kube.wrapped.told import Totals
 from wrapper.contents import Reference
-from wrapper.messages import Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
+from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
 
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
@@ -50,6 +52,8 @@ class Progress:
 
     `ends` are the outcomes of items that are deleted after their end, as they were read last; from
     `read_from` on they may be read again.
+
+    `failed_since` is since when pods are failed; `were_ready` says that all ran at once already.
     """
 
     created: set[int] = field(default_factory=set)
@@ -60,6 +64,8 @@ class Progress:
     pause: Pause = field(default_factory=Pause)
     trouble: str = ""
     trouble_since: float = 0.0
+    failed_since: float | None = None
+    were_ready: bool = False
     lasts: bool = False
     read_from: float = 0.0
 
@@ -90,6 +96,14 @@ class Progress:
         self.pause.lengthen(now)
         self.read_from = now + items / READS_A_SECOND
         self.pause.not_before = max(self.pause.not_before, self.read_from)
+
+    def count(self, pods: "PodCounts", needed: int, now: float) -> None:
+        """Take in how the pods are."""
+        self.were_ready |= pods.running + pods.succeeded >= needed
+        if not pods.failed:
+            self.failed_since = None
+        elif self.failed_since is None:
+            self.failed_since = now
 
     def _stopped(self, message: str, now: float) -> None:
         if not self.trouble:
@@ -154,6 +168,8 @@ class PodCounts:
     """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
 
     `completed` counts those that succeeded by pod set.
+    `exits` are the codes with which containers of failed pods ended. `totals` is what those request
+    that run or have succeeded; `unschedulable` are those that kube-scheduler cannot place.
     """
 
     pending: int = 0
@@ -162,6 +178,9 @@ class PodCounts:
     failed: int = 0
     strangers: int = 0
     completed: Mapping[str, int] = field(default_factory=lambda: _NONE)
+    exits: frozenset[int] = frozenset()
+    totals: Totals = NO_TOTALS
+    unschedulable: tuple[PendingPod, ...] = ()
 
     @property
     def total(self) -> int:
@@ -173,11 +192,15 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
     completed: Counter[str] = Counter()
+    exits: set[int] = set()
+    own: list[WrappedPod] = []
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
             completed[pod.pod_set] += pod.completed
+            exits.update(pod.exits)
+            own.append(pod)
         else:
             strangers += bool(pod.metadata.deletion_timestamp)
     return PodCounts(
@@ -187,4 +210,22 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         failed=counts.get("Failed", 0),
         strangers=strangers,
         completed=completed,
+        exits=frozenset(exits),
+        totals=_totals(own),
+        unschedulable=tuple(sorted(_unschedulable(own), key=lambda each: each.pod_name)),
     )
+
+
+def _totals(pods: Iterable[WrappedPod]) -> Totals:
+    counted = [pod.totals for pod in pods if pod.phase in ("Running", "Succeeded")]
+    return Totals(
+        sum(each.cpu for each in counted),
+        sum(each.memory for each in counted),
+        sum(each.gpu for each in counted),
+    )
+
+
+def _unschedulable(pods: Iterable[WrappedPod]) -> Iterator[PendingPod]:
+    for pod in pods:
+        if pod.unschedulable:
+            yield PendingPod(pod.metadata.name, pod.unschedulable)

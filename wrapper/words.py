@@ -32,6 +32,13 @@ _FAILED: Mapping[str, told.Step] = {
     Reason.DEADLINE_EXCEEDED: told.Step.OVERDUE,
     Reason.ITEM_CREATION_FAILURE: told.Step.NOT_CREATED,
     Reason.MIN_PODS_NOT_RUNNING: told.Step.GIVEN_UP,
+    Reason.PODS_NOT_READY: told.Step.GIVEN_UP,
+    Reason.PODS_FAILED: told.Step.FAILED_PODS,
+}
+_RESETTING: Mapping[str, told.Step] = {
+    Reason.MIN_PODS_NOT_RUNNING: told.Step.TOO_FEW,
+    Reason.PODS_NOT_READY: told.Step.TOO_FEW,
+    Reason.PODS_FAILED: told.Step.FAILED_PODS,
 }
 _STEPS: Mapping[str, told.Step] = {
     Phase.RESUMING: told.Step.DISPATCHED,
@@ -53,6 +60,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         message=after.message,
         detail=_detail(look, after),
         pods=PodCounts(contents.pods, pods.pending, pods.running, pods.succeeded, pods.failed),
+        totals=pods.totals,
         min_available=contents.minimum,
         priority=float(contents.priority),
         first_seen=moment_of(after.first_seen),
@@ -60,6 +68,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
         requeued_seconds=after.requeueing_time_in_seconds,
         requeued=after.number_of_requeueings,
         resets=after.resetting_count,
+        pending_pods=pods.unschedulable,
     )
     found = status_of(generation, said, after)
     # Counts and times are those of either generation, exactly as they were written first.
@@ -81,8 +90,7 @@ def _step(look: Look, after: AppWrapperStatus) -> told.Step:
                 return told.Step.HOLDING
             return told.Step.RUNNING if look.pods.running else told.Step.DISPATCHED
         case Phase.RESETTING:
-            few = after.reason == Reason.MIN_PODS_NOT_RUNNING
-            return told.Step.TOO_FEW if few else told.Step.STOPPING
+            return _RESETTING.get(after.reason, told.Step.STOPPING)
         case Phase.FAILED:
             return _FAILED.get(after.reason, told.Step.BROKEN)
         case _:

@@ -173,8 +173,15 @@ def let_go(look: Look) -> bool:
 
 
 def foresee(look: Look) -> Done:
-    """Have the pods that the templates tell of stand for those of the gang."""
+    """Have the pods that the templates tell of stand for those of the gang.
+
+    One that a person suspended asks for none, and takes no part of what may be foreseen.
+    """
     held, cluster = look.view.held, _as_it_is(look)
+    if isinstance(cluster, StandIn) and cluster.stopped_by_user:
+        look.scene.cache.foreseen.drop(look.view.key)
+        held.foresight_of, held.expected, look.pods = None, (), []
+        return NOTHING_DONE
     rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
     known = held.foresight_of
     stale = known is None or known[0] is not cluster or known[1] != rules.edition
@@ -194,7 +201,7 @@ def _foresight(look: Look, outlook: Outlook) -> Foresight:
     if look.scene.cache.foreseen.takes(look.view.key, count):
         return foresight_of(outlook, look.scene.profiles)
     return Foresight(
-        put_off=f"its {count} pods are judged when fewer pods of held gangs wait; allowed: "
+        put_off=f"its pods ({count}) are judged when fewer pods of held gangs wait; allowed: "
         f"{MOST_OF_A_NAMESPACE} in a namespace, {MOST_PODS} in all"
     )
 

@@ -67,8 +67,9 @@ from kube.objects.gang import Gang
 from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
-from kube.ray.ray_cluster import essential, is_wrapped
+from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
+from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by
 from kube.wrapped.watched import AppWrapperReading, as_gang
 from runtime.slicing import settle_heap
 from scheduling.model.gang import GangKey
@@ -101,6 +102,7 @@ class Coordinator:
         self._settings = settings
         self._client = client
         self._profiles = profiles_of(settings.profiles)
+        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
         patience = Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
@@ -165,6 +167,7 @@ class Coordinator:
     def _surroundings(self) -> dict[str, Reflector[Any]]:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
         client, feed = self._client, self.loop.feed
+        cluster_event = partial(_ray_cluster_event, wrapper_of=self._wrapper_of)
         return {
             "nodes": Reflector(
                 client,
@@ -178,7 +181,7 @@ class Coordinator:
                 client,
                 RAY_CLUSTERS,
                 RayCluster,
-                _sink(feed, "rayclusters", _ray_cluster_event),
+                _sink(feed, "rayclusters", cluster_event),
                 project=essential,
             ),
             "namespaces": Reflector(
@@ -256,7 +259,7 @@ class Coordinator:
         known = self.loop.state.cache.pods.get((meta.namespace, meta.name))
         if known is not None and (known.uid, known.resource_version) == version:
             return known
-        return observe(pod, self._profiles)
+        return observe(pod, self._profiles, self._wrapper_of)
 
     @property
     def watches(self) -> dict[str, Reflector[Any]]:
@@ -441,10 +444,12 @@ def _node_event(told: WatchEvent[Node]) -> Event | None:
             return None
 
 
-def _ray_cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
+def _ray_cluster_event(
+    told: WatchEvent[RayCluster], wrapper_of: WrapperOf = wrapped_by
+) -> Event | None:
     """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
     match told:
-        case Changed(obj=cluster) if is_wrapped(cluster.metadata):
+        case Changed(obj=cluster) if is_made_for_wrapper(cluster.metadata, wrapper_of):
             return _cluster_event(Deleted(cluster))
         case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_wrapped(cluster):
             return None  # KubeRay makes no pods for a RayCluster of such a name

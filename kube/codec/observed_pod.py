@@ -34,7 +34,7 @@ from kube.objects.core import (
     ResourceRequirements,
 )
 from kube.ray.ray_cluster import owner_cluster, pod_set_of, replica_of
-from kube.ray.wrapped_by import gang_name, wrapped_by
+from kube.ray.wrapped_by import WrappedBy, WrapperOf, gang_name, wrapped_by
 from scheduling.model.amounts import PODS, Requests
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import GangKey
@@ -193,14 +193,19 @@ class ObservedPod:
         return tuple(gate for gate in gates if gate != names.GATE)
 
 
-def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
+def observe(
+    pod: Pod | BarePod, profiles: Profiles = STOCK, wrapper_of: WrapperOf = wrapped_by
+) -> ObservedPod:
     """Reduce a pod; gangs are decided for the schedulers of the profiles.
+
+    `wrapper_of` says of its labels which AppWrapper a pod is of, if there are AppWrappers.
 
     An unreadable pod, or one with unreadable amounts, takes more room than any node has: its node
     counts as full, which errs on the safe side.
     """
     pod = _with_amounts_unread(pod) if isinstance(pod, BarePod) else pod
-    member = _membership(pod, profiles)
+    wrapper = wrapper_of(pod.metadata.labels)
+    member = _membership(pod, profiles, wrapper)
     gated = member is not None and names.GATE in member.gates
     placed = not pod.spec.node_name and member is not None and (gated or bool(member.pinned))
     return ObservedPod(
@@ -217,7 +222,7 @@ def observe(pod: Pod | BarePod, profiles: Profiles = STOCK) -> ObservedPod:
         used=_used(pod),
         kind=_kind(pod),
         anti_affinity=anti_affinity_terms(pod),
-        holder=HOLDERS(_holder(pod.metadata)),
+        holder=HOLDERS(_holder(pod.metadata, wrapper)),
         mounts=mounts(pod),
         member=member,
         raw=for_patches(pod) if gated else None,
@@ -247,13 +252,12 @@ def _kind(pod: Pod) -> PodKind:
     return KINDS((pod.metadata.namespace, tuple(sorted(pod.metadata.labels.items()))))
 
 
-def _holder(metadata: ObjectMeta) -> Holder:
+def _holder(metadata: ObjectMeta, wrapper: WrappedBy | None) -> Holder:
     """Name the controller of a pod; a ReplicaSet that a Deployment made stands for that one.
 
     Of a wrapped pod it is the AppWrapper, whatever made it.
     """
     owner = _controller(metadata)
-    wrapper = wrapped_by(metadata.labels)
     if wrapper is not None:
         return Holder("AppWrapper", metadata.namespace, wrapper.name[:_LONGEST_NAME])
     if owner is None or owner.kind == "Node":
@@ -291,8 +295,8 @@ def _count_used(pod: Pod) -> Requests:
         return UNREADABLE
 
 
-def _membership(pod: Pod, profiles: Profiles) -> Membership | None:
-    owner = _owner(pod.metadata)
+def _membership(pod: Pod, profiles: Profiles, wrapper: WrappedBy | None) -> Membership | None:
+    owner = _owner(pod.metadata, wrapper)
     if owner is None:
         return None
     pinned = pinned_node(pod) or ""
@@ -322,10 +326,9 @@ class _Owner(NamedTuple):
     pod_set: str
 
 
-def _owner(metadata: ObjectMeta) -> _Owner | None:
+def _owner(metadata: ObjectMeta, wrapper: WrappedBy | None) -> _Owner | None:
     """Find the gang of a pod: of a RayCluster that is wrapped, the AppWrapper is the gang."""
     labels = metadata.labels
-    wrapper = wrapped_by(labels)
     if wrapper is not None:
         gang = gang_name(wrapper.group, wrapper.name)
         return _Owner(gang, wrapper.uid, labels.get(names.POD_SET, ""))

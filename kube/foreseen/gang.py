@@ -25,6 +25,7 @@ from kube.ray.pod_templates import (
     worker_template,
 )
 from kube.ray.ray_cluster import resumed
+from kube.ray.wrapped_by import unwrapped, wrapped_by, wrapper_of_gang
 
 MOST_PODS = 20_000
 """Of a gang that is held: they are in memory one by one, as pods that exist are."""
@@ -114,9 +115,11 @@ def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[Obser
 
     KubeRay draws the names of replicas; those here stand for as many others.
     """
+    wrapper_of = wrapped_by if wrapper_of_gang(found.cluster) else unwrapped
     for pod_set in found.pod_sets:
         for first in range(0, pod_set.count, pod_set.hosts):
-            like = observe(_of_replica(pod_set, first // pod_set.hosts), profiles)
+            pod = _of_replica(pod_set, first // pod_set.hosts)
+            like = observe(pod, profiles, wrapper_of)
             for index in range(first, first + pod_set.hosts):
                 yield _named(like, found, f"{pod_set.name}{_MARK}{index:05}")
 

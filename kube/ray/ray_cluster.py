@@ -11,7 +11,6 @@ from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
 from kube.ray.known_keys import keys_of_use
 from kube.ray.pod_templates import with_templates, without_templates
-from kube.ray.wrapped_by import wrapped_by
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
@@ -91,11 +90,6 @@ def owner_cluster(metadata: ObjectMeta) -> OwnerReference | None:
         if owner.controller and owner.kind == "RayCluster" and _of_ray(owner.api_version):
             return owner
     return None
-
-
-def is_wrapped(metadata: ObjectMeta) -> bool:
-    """Say whether an AppWrapper made an object, whose gang its pods are then of."""
-    return wrapped_by(metadata.labels) is not None
 
 
 def pod_set_of(labels: Labels) -> str:

@@ -4,11 +4,11 @@ Both API groups may have an AppWrapper of one name. Their Gangs are told apart b
 begin, and what is made for one of `mcad.ibm.com` by a label more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kube.objects import names
-from kube.objects.base import Labels
+from kube.objects.base import Labels, ObjectMeta
 
 _GANGS: Mapping[str, str] = {
     names.CODEFLARE_GROUP: names.APP_WRAPPER_GANG,
@@ -31,6 +31,12 @@ class WrappedBy(NamedTuple):
     uid: str
 
 
+WrapperOf = Callable[[Labels], WrappedBy | None]
+"""Reads of its labels which AppWrapper an object is made for."""
+
+_COPYING_KINDS = ("RayJob", "RayService")
+
+
 def wrapped_by(labels: Labels) -> WrappedBy | None:
     """Read the labels of an object; None where they name no AppWrapper.
 
@@ -39,6 +45,29 @@ def wrapped_by(labels: Labels) -> WrappedBy | None:
     name, uid = labels.get(names.APP_WRAPPER), labels.get(names.APP_WRAPPER_UID)
     group = labels.get(names.APP_WRAPPER_GROUP, names.CODEFLARE_GROUP)
     return WrappedBy(group, name, uid) if name and uid and group in _GANGS else None
+
+
+def unwrapped(_labels: Labels) -> WrappedBy | None:
+    """Read nothing of the labels: where AppWrappers are not switched on they have no meaning."""
+    return None
+
+
+def is_made_for_wrapper(metadata: ObjectMeta, wrapper_of: WrapperOf = wrapped_by) -> bool:
+    """Say whether a RayCluster is made for the AppWrapper that its labels name.
+
+    Labels alone do not do it: every user may write them on a RayCluster.
+    """
+    named = wrapper_of(metadata.labels)
+    owner = next((each for each in metadata.owner_references if each.controller), None)
+    return named is not None and owner is not None and is_made_by(owner.kind, owner.uid, named.uid)
+
+
+def is_made_by(owner_kind: str, owner_uid: str, wrapper_uid: str) -> bool:
+    """Say whether what controls a RayCluster is an AppWrapper, or made for it.
+
+    That may be a RayJob or RayService: KubeRay copies their labels.
+    """
+    return bool(wrapper_uid) and (owner_uid == wrapper_uid or owner_kind in _COPYING_KINDS)
 
 
 def labels_of_group(api_version: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _unhealthy(told: Told) -> tuple[str, str]:
         return "CreateFailed", f"error creating components: {told.detail}"
     if told.step is Step.BROKEN:
         return "FailedComponent", told.detail
-    if told.pods.failed:
+    if told.step is Step.FAILED_PODS or told.pods.failed:
         return "FoundFailedPods", ""
     if told.step in (Step.TOO_FEW, Step.UNSCHEDULABLE, Step.GIVEN_UP):
         return "InsufficientPodsReady", _counts(told.pods)

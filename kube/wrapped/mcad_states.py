@@ -50,6 +50,7 @@ _MCAD = {
         can_run=True,
     ),
     Step.SUCCEEDED: _Words(COMPLETED, COMPLETED, "PodsCompleted", "[UpdateQueueJobs] setCompleted"),
+    Step.FAILED_PODS: _Words(PENDING, "Backoff", PREEMPTED, "[backoff] - Rejoining"),
     Step.TOO_FEW: _Words(PENDING, "Backoff", PREEMPTED, "[backoff] - Rejoining"),
     Step.UNSCHEDULABLE: _Words(PENDING, "Backoff", PREEMPTED, "[backoff] - Rejoining"),
     Step.OVERDUE: _Words(

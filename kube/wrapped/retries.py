@@ -1,17 +1,22 @@
 """Reads how patient an AppWrapper of CodeFlare's generation is, from its annotations."""
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kube.objects.base import Labels
 from kube.ray.gang_terms import parse_duration
-from kube.wrapped.faults import Fault
+from kube.wrapped.faults import Fault, shown
 
 PREFIX = "workload.codeflare.dev.appwrapper/"
+_CODE = re.compile(r"[0-9]{1,3}")
+
 LONGEST = 24 * 3600.0
 """No grace is longer, as CodeFlare's controller has it."""
 
 _DURATION = "a duration such as 90s or 1h30m"
 _NUMBER = "a whole number from 0 on"
+_CODES = "exit codes from 1 to 255, separated by commas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,8 @@ class Patience:
     `admission` until all pods exist, `warmup` until they are ready, `failure` until failed pods are
     replaced, `pause` before it is started again, `deletion` until pods are deleted by force,
     `failed_ttl` before the objects of a failed one are deleted, `success_ttl` of one that
-    succeeded.
+    succeeded. A pod that failed with an exit code of `terminal`, or with none of `retryable` where
+    there are any, is not worth another start.
     """
 
     admission: float = 60.0
@@ -32,6 +38,8 @@ class Patience:
     failed_ttl: float = 0.0
     success_ttl: float = 7 * 24 * 3600.0
     retries: int = 3
+    terminal: frozenset[int] = frozenset()
+    retryable: frozenset[int] = frozenset()
 
 
 _SECONDS = {
@@ -44,6 +52,7 @@ _SECONDS = {
     "successTTLDuration": "success_ttl",
 }
 _RETRIES = "retryLimit"
+_EXIT_CODES = ("terminalExitCodes", "retryableExitCodes")
 
 
 def patience(annotations: Labels) -> tuple[Patience, tuple[Fault, ...]]:
@@ -62,7 +71,19 @@ def patience(annotations: Labels) -> tuple[Patience, tuple[Fault, ...]]:
         text = annotations[PREFIX + _RETRIES]
         faults.append(Fault("", f"metadata.annotations[{PREFIX}{_RETRIES}]", text, _NUMBER))
         number = Patience().retries
-    return Patience(**seconds, retries=number), tuple(faults)
+    terminal, retryable = (_exit_codes(annotations, name, faults) for name in _EXIT_CODES)
+    found = Patience(**seconds, retries=number, terminal=terminal, retryable=retryable)
+    return found, tuple(faults)
+
+
+def _exit_codes(annotations: Labels, name: str, faults: list[Fault]) -> frozenset[int]:
+    """Read a list of exit codes; of one that holds anything else nothing counts."""
+    text = annotations.get(PREFIX + name, "")
+    found = [each.strip() for each in text.split(",")] if text.strip() else []
+    if all(_CODE.fullmatch(each) and 0 < int(each) < 256 for each in found):
+        return frozenset(map(int, found))
+    faults.append(Fault("", f"metadata.annotations[{PREFIX}{name}]", shown(text), _CODES))
+    return frozenset()
 
 
 def _longest(attribute: str) -> float:
@@ -83,3 +104,9 @@ def _retries(text: str | None) -> int | None:
 def may_retry(patient: Patience, resetting_count: int) -> bool:
     """Say whether an AppWrapper that was started again so often may be once more."""
     return resetting_count < patient.retries
+
+
+def is_final(patient: Patience, exits: Collection[int]) -> bool:
+    """Say whether pods that failed with such exit codes, none of them 0, would fail again."""
+    unlisted = bool(patient.retryable) and not patient.retryable.issuperset(exits)
+    return unlisted or not patient.terminal.isdisjoint(exits)

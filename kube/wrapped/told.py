@@ -25,9 +25,10 @@ class Step(StrEnum):
     QUEUED: it waits, and was not tried yet. FIRST: it is tried next. NO_ROOM and NO_QUOTA: it was
     tried. SUSPENDED: its user keeps it out of the queue. DISPATCHED: its objects are created, or
     being created. RUNNING: a pod runs. HOLDING: all that is asked for is complete and pods run on.
-    TOO_FEW and UNSCHEDULABLE: it is stopped and queued again for its pods. STOPPING: it is stopped
-    for another reason, which `reason` and `message` say. OVERDUE, NOT_CREATED and BROKEN (a
-    component failed, or is gone): it failed. GIVEN_UP: it was queued again too often.
+    FAILED_PODS: its pods stay failed. TOO_FEW and UNSCHEDULABLE: it is stopped and queued again
+    for its pods. STOPPING: it is stopped for another reason, which `reason` and `message` say.
+    OVERDUE, NOT_CREATED and BROKEN (a component failed, or is gone): it failed. GIVEN_UP: it was
+    queued again too often.
     """
 
     QUEUED = "Queued"
@@ -39,6 +40,7 @@ class Step(StrEnum):
     RUNNING = "Running"
     HOLDING = "Holding"
     SUCCEEDED = "Succeeded"
+    FAILED_PODS = "FailedPods"
     TOO_FEW = "TooFew"
     UNSCHEDULABLE = "Unschedulable"
     STOPPING = "Stopping"

@@ -38,6 +38,7 @@ _GROUPS = {
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",
     "PodDisruptionBudget": "/apis/policy/v1",
+    "Deployment": "/apis/apps/v1",
     "Job": "/apis/batch/v1",
     "RayCluster": "/apis/ray.io/v1",
     "RayJob": "/apis/ray.io/v1",
@@ -45,6 +46,14 @@ _GROUPS = {
     "Gang": "/apis/muster.dev/v1alpha1",
     "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
+
+_WITH_PODS = (
+    "/apis/ray.io/v1/namespaces/{}/rayservices",
+    "/apis/ray.io/v1/namespaces/{}/rayjobs",
+    "/apis/ray.io/v1/namespaces/{}/rayclusters",
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/api/v1/namespaces/{}/pods",
+)
 
 _QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
 
@@ -377,6 +386,10 @@ def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
     cluster.create_namespace(plot.name)
     yield plot
     with cluster.api.session() as session:
+        # KubeRay makes pods anew for as long as their RayCluster is there, hundreds of them in a
+        # namespace that takes none; and a pod whose node has gone is there for a minute.
+        for path in _WITH_PODS:
+            session.call("DELETE", f"{path.format(plot.name)}?gracePeriodSeconds=0")
         session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
         for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES, QUEUES):
             session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")

@@ -405,6 +405,14 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     said = place.refused(TENANT, wrapper(config_map(), unknown))
     assert "spec.components[1] (Unheard a)" in said
     assert "Unheard of example.com/v1" in said
+    nameless: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"app": "a"}}}
+    assert "spec.components[0] (Pod): template.metadata.name" in place.refused(
+        TENANT, wrapper(nameless)
+    )
+    said = place.refused(TENANT, wrapper({"metadata": {"name": "a"}}))
+    assert "spec.components[0].template.kind: Required value" in said
+    empty = wrapper() | {"spec": {"resources": {"GenericItems": [{}]}}}
+    assert "spec.resources.GenericItems[0]: generictemplate" in place.refused(TENANT, empty)
 
 
 def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:

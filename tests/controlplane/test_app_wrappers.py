@@ -8,22 +8,26 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kube.api.reviewed import HEARD, NAME
 from kube.objects import names
+from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
 from testbed.cluster import Cluster
-from testbed.muster import APP_WRAPPER, Muster, start_muster, with_app_wrappers
+from testbed.muster import (
+    APP_WRAPPER,
+    Muster,
+    start_with_app_wrappers,
+    wait_app_wrappers_trusted,
+    with_app_wrappers,
+)
 from testbed.nodes import NodeSpec, copies
 from testbed.options import Options
 from testbed.recorder import Recorder
-from testbed.waiting import wait_until
 from tests.controlplane.audit import Audit
-from tests.controlplane.plot import Plot, label
+from tests.controlplane.plot import Plot, is_ready, label
 from tests.controlplane.rayclusters import (
     Json,
     cluster_spec,
@@ -35,7 +39,6 @@ from tests.controlplane.rayclusters import (
     requests,
 )
 
-RULES = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
 WRAPPER = "AppWrapper"
 FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
 
@@ -47,10 +50,8 @@ def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
     audit = Audit(directory)
     options = with_app_wrappers(Options(apiserver_args=audit.apiserver_args))
     with Cluster.start(directory / "root", options) as cluster:
-        muster = start_muster(cluster, settings={"APP_WRAPPERS": "true"}, app_wrappers="All")
-        muster.start_wrapper()
-        made = datetime.fromisoformat(cluster.api.get(RULES)["metadata"]["creationTimestamp"])
-        wait_until(lambda: datetime.now(UTC) > made + HEARD, "the rules to be trusted")
+        muster = start_with_app_wrappers(cluster)
+        wait_app_wrappers_trusted(cluster)
         yield muster
         assert audit.forbidden() == []
     shutil.rmtree(directory)
@@ -115,6 +116,22 @@ def job(name: str, pods: int, completions: int) -> Json:
         "metadata": {"name": name},
         "spec": {"parallelism": pods, "completions": completions, "template": template},
     }
+
+
+def controller(kind: str, name: str, pods: int, cpu: str) -> Json:
+    """An object of a kind that makes equal pods and replaces them."""
+    container = {"name": "main", "image": "none", "resources": requests(cpu)}
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    selector = {"matchLabels": labels}
+    spec = {"replicas": pods, "selector": selector, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def service(name: str) -> Json:
+    ports = [{"port": 80}]
+    spec = {"selector": {"app": name}, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def status(plot: Plot, name: str) -> Json:
@@ -193,7 +210,8 @@ def test_the_second_ray_cluster_has_no_pod_until_the_first_is_deleted(
     create(plot, autoscaled(FIRST))
     plot.wait_ready(FIRST, 2)
     wait_condition(plot, FIRST, "Running", "Running")
-    kinds = [each["type"] for each in status(plot, FIRST)["conditions"]]
+    notice, *kinds = [each["type"] for each in status(plot, FIRST)["conditions"]]
+    assert notice == NOTICES  # the side-car of the head is not declared
     assert kinds[:3] == ["Init", "Queueing", "HeadOfLine"]
     assert kinds[-2:] == ["Dispatched", "Running"]
     assert sum(cpu(each) for each in plot.all("Pod") if "nodeName" in each["spec"]) == 6050
@@ -236,6 +254,45 @@ def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     assert found.get("transitionCount", 0) == 0  # counted before anything is created
     assert exist(plot, ("ConfigMap", "settings"), ("RayCluster", "large")) == []
     assert [each for each in recorder.events if each.namespace == plot.name] == []
+
+
+def test_what_controllers_of_kubernetes_make_runs_and_a_service_completes_nothing(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """A StatefulSet makes its second pod when the first is ready, also where both are gated."""
+    plot.add_node(8)
+    makers = (
+        controller("StatefulSet", "one-by-one", 2, "1"),
+        controller("Deployment", "web", 3, "1"),
+    )
+    completing = {**item(service("web")), "completionstatus": "Complete"}
+    wrapped = mcad_wrapper("all", *map(item, (*makers, pod("alone"))), completing)
+    wrapped["spec"]["schedulingSpec"] = {"minAvailable": 6}
+    create(plot, wrapped)
+    plot.wait(lambda: status(plot, "all").get("running") == 6, "all six pods to be counted")
+    assert status(plot, "all")["state"] == "Running"
+    assert exist(plot, ("Service", "web")) == ["web"]
+    made = [each for each in recorder.events if each.namespace == plot.name]
+    assert {each.gates for each in made if each.type == "ADDED"} == {(names.GATE,)}
+    assert len({each.uid for each in made}) == 6
+
+
+def test_a_pod_that_fits_only_the_sum_of_two_nodes_does_not_exist(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """MCAD creates it, and deletes it minutes later for the one behind it."""
+    plot.add_equal_nodes(2, 1)
+    create(plot, mcad_wrapper("first", item(controller("Deployment", "first", 2, "550m"))))
+    wait_phase(plot, "first", "Running")
+    create(plot, mcad_wrapper("scattered", item(controller("Deployment", "scattered", 1, "850m"))))
+    wait_said(plot, "scattered", "850m cpu on one node; 900m are free, at most 450m on one node")
+    create(plot, mcad_wrapper("next", item(controller("Deployment", "next", 2, "340m"))))
+    plot.wait(lambda: len([p for p in plot.all("Pod") if is_ready(p)]) == 4, "all four pods to run")
+    assert exist(plot, ("Deployment", "scattered")) == []
+    said = [each.get("reason") for each in status(plot, "scattered")["conditions"]]
+    assert "PreemptionTriggered" not in said
+    pods = {each.name.partition("-")[0] for each in recorder.events if each.namespace == plot.name}
+    assert pods == {"first", "next"}
 
 
 def test_a_job_completes_and_its_app_wrapper_succeeds(plot: Plot, recorder: Recorder) -> None:

@@ -5,15 +5,13 @@ Gangs are written by hand here, as the coordinator would.
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kube.api.reviewed import HEARD, NAME
 from kube.objects import names
 from testbed.cluster import Cluster
-from testbed.muster import Muster, start_muster, with_app_wrappers
+from testbed.muster import Muster, start_muster, wait_app_wrappers_trusted, with_app_wrappers
 from testbed.options import Options
 from testbed.waiting import wait_until
 
@@ -22,7 +20,6 @@ Json = dict[str, Any]
 TENANT = "tenant"
 WRAPPERS = f"/apis/{names.CODEFLARE_V1BETA2}"
 GANGS = f"/apis/{names.API_VERSION}"
-RULES = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +31,7 @@ def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
         muster = start_muster(cluster, coordinators=0, app_wrappers="All")
         for _ in range(2):
             muster.start_wrapper()
-        made = datetime.fromisoformat(cluster.api.get(RULES)["metadata"]["creationTimestamp"])
-        wait_until(lambda: datetime.now(UTC) > made + HEARD, "the rules to be trusted")
+        wait_app_wrappers_trusted(cluster)
         yield muster
 
 

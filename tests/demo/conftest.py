@@ -22,8 +22,8 @@ def stage(
     """A stage without a viewer; the logs stay when a test fails."""
     directory = tmp_path_factory.mktemp("demo") / "cluster"
     failed = request.session.testsfailed
-    with Cluster.start(directory, muster.with_muster()) as cluster:
-        muster.start_muster(cluster)
+    with Cluster.start(directory, muster.with_app_wrappers()) as cluster:
+        muster.start_with_app_wrappers(cluster)
         with World(cluster) as world:
             yield Stage(cluster, world, Lines(io.StringIO()))
     cluster.remove_data()

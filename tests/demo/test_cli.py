@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from demo import cli
 from testbed.errors import TestbedError
+from testbed.waiting import WAIT_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -86,7 +87,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         assert any("With the label" in line for line in demo.stdout)
         assert programs_in(tmp_path)
         demo.send_signal(signal.SIGINT)
-        _, errors = demo.communicate(timeout=60)
+        _, errors = demo.communicate(timeout=WAIT_SECONDS)
     assert demo.returncode == 130, errors
     assert "interrupted" in errors
     assert not programs_in(tmp_path)
@@ -147,7 +148,7 @@ def test_the_command_that_stops_it_names_the_python_that_runs(
     assert cli._stop_command() == f"{python} -m testbed down --name demo"
 
 
-def test_there_are_five_scenes() -> None:
-    result = CliRunner().invoke(cli.main, ["--scene", "6"])
+def test_there_are_six_scenes() -> None:
+    result = CliRunner().invoke(cli.main, ["--scene", "7"])
     assert result.exit_code == 2
-    assert "'1', '2', '3', '4', '5'" in result.stderr
+    assert "'1', '2', '3', '4', '5', '6'" in result.stderr

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from demo import cli
+from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
 from demo.display import Lines
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
-from demo.scenes import SCENES, Scene, scattered_gpus, stock_pair, twenty_in_turn, two_clusters
+from demo.scenes import SCENES, Scene, many_in_turn, scattered_gpus, stock_pair, two_clusters
 from demo.stage import Stage
 from testbed.errors import TestbedError
 
@@ -32,8 +33,8 @@ def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
     assert not failed(stage, scattered_gpus(stage))
 
 
-def test_twenty_gangs_run_one_after_another(stage: Stage) -> None:
-    assert not failed(stage, twenty_in_turn(stage))
+def test_gangs_run_one_after_another(stage: Stage) -> None:
+    assert not failed(stage, many_in_turn(stage, count=8))
 
 
 def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
@@ -42,6 +43,10 @@ def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
 
 def test_a_held_gang_waits_without_a_pod(stage: Stage) -> None:
     assert not failed(stage, waits_without_pods(stage))
+
+
+def test_of_two_app_wrappers_the_second_is_created_when_the_first_is_deleted(stage: Stage) -> None:
+    assert not failed(stage, wrapped_pair(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Self
 
-_SECONDS = 10.0
+from testbed.waiting import WAIT_SECONDS
+
 _PIECE = 1 << 16
 
 
@@ -51,7 +52,7 @@ class Switchboard:
                     end.transport.abort()
 
     def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_SECONDS)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.snapshot import Ledger
+from kube.objects import names
+from kube.ray.wrapped_by import unwrapped
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.extender.worlds import (
     Json,
@@ -212,3 +214,12 @@ def test_nodes_that_only_pods_name_leave_nothing_behind() -> None:
         known.put_pod(seen)
         known.remove_pod(seen.pod.uid)
     assert known._capacity_cache._changed == before
+
+
+def test_without_app_wrappers_a_labelled_pod_is_of_the_gang_of_its_ray_cluster() -> None:
+    found = member(pod("w", gpu=1), "train")
+    found["metadata"]["labels"] |= {names.APP_WRAPPER: "a", names.APP_WRAPPER_UID: "u"}
+    for known, of_gang in ((Ledger(unwrapped), True), (Ledger(), False)):
+        known.put_gang(as_gang(gang(slots={"a": 1})))
+        seen = known.asked(as_pod(found)).pod
+        assert (known.snapshot().gang_of(seen) is not None) is of_gang

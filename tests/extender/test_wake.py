@@ -66,7 +66,7 @@ async def test_it_rings_when_room_comes_free(
     async with waking(known, unscheduled, bell) as waker:
         known.put_gang(as_gang(gang(slots={"a": 1})))
         waker.tell()
-        await asyncio.wait_for(bell.rung.acquire(), 10)
+        await asyncio.wait_for(bell.rung.acquire(), 60)
     assert bell.count == 1
 
 
@@ -77,7 +77,7 @@ async def test_it_rings_again_where_it_failed(
     unscheduled.note(as_watched_pod(pod("p", gpu=1)))
     known.put_gang(as_gang(gang(slots={"a": 1})))
     async with waking(known, unscheduled, bell):
-        await asyncio.wait_for(bell.rung.acquire(), 10)
+        await asyncio.wait_for(bell.rung.acquire(), 60)
     assert bell.failures == 0
 
 

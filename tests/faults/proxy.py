@@ -23,11 +23,11 @@ import aiohttp
 from aiohttp import web
 
 from testbed.closing import Closing
+from testbed.waiting import WAIT_SECONDS
 
 T = TypeVar("T")
 
 _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
-_START_SECONDS = 10.0
 _NO_LIMIT = 1 << 30
 _LAST_LOOKS = 2000
 """How often it is looked whether closed connections have let go of their sockets, each ms."""
@@ -285,7 +285,7 @@ class Proxy(Closing):
         self._loop.close()
 
     def _in_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_SECONDS)
 
     def _begin(self, fault: F) -> F:
         self._faults.append(fault)

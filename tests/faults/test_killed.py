@@ -21,8 +21,8 @@ SHORT = [pytest.mark.timeout(900)]
 @pytest.mark.parametrize(
     ("replicas", "gangs", "kills", "seed"),
     [
-        pytest.param(1, 12, 10, 1, id="alone", marks=SHORT),
-        pytest.param(2, 12, 10, 2, id="in-a-pair", marks=SHORT),
+        pytest.param(1, 6, 5, 1, id="alone", marks=SHORT),
+        pytest.param(2, 6, 5, 2, id="in-a-pair", marks=SHORT),
         pytest.param(1, 50, 100, 3, id="alone-100", marks=LONG),
         pytest.param(2, 50, 100, 4, id="in-a-pair-100", marks=LONG),
     ],
@@ -44,9 +44,9 @@ def test_gangs_come_and_go_while_coordinators_are_killed(
     plot.add_equal_nodes(NODES, CPUS)
     crew.start(replicas)
     traffic = Traffic(plot, random.Random(seed))
-    with Killer(crew, kills, random.Random(seed)) as killer:
+    with Killer(crew, kills, random.Random(seed), lambda: taken_over(chronicle.ledger)) as killer:
         traffic.flow(gangs, lambda: killer.busy)
-    assert killer.kills == kills
+    assert killer.kills >= kills
     room = {plot.node(name): cpus for name, cpus in ROOM.items()}
     expected = {(plot.name, name): count for name, count in traffic.minimum.items()}
     assert problems(chronicle.ledger, room) == []

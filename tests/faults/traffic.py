@@ -23,6 +23,8 @@ _LEAST, _MOST = 3, 5
 """Pods of a gang: a head and two to four workers."""
 GANG_SECONDS = 120.0
 _AIM_SECONDS = 10.0
+_MOST_TIMES = 4
+"""So many times the kills asked for are enough in any case."""
 
 
 class Traffic:
@@ -65,15 +67,19 @@ class Killer(Closing):
     """Kills coordinators at random moments and starts them again at once; a context manager.
 
     Half of the kills come at any moment. The others come in the middle of a release, which
-    arrives after the kill, or only when the next leader is at work.
+    arrives after the kill, or only when the next leader is at work. After `kills` of them it ends
+    once `enough` says so, for what a kill hits depends on the machine.
     """
 
-    def __init__(self, crew: Crew, kills: int, chance: random.Random) -> None:
+    def __init__(
+        self, crew: Crew, kills: int, chance: random.Random, enough: Callable[[], object]
+    ) -> None:
         self.kills = 0
         self._crew = crew
         self._wanted = kills
+        self._is_enough = enough
         self._chance = chance
-        self._enough = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="killer", daemon=True)
 
     @property
@@ -82,14 +88,19 @@ class Killer(Closing):
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        while self.kills < self._wanted and not self._enough.is_set():
+        while not self._closed.is_set() and not self._is_done():
             if self._chance.random() < 0.5:
                 self._kill_at_release(self._crew.wait_leader())
             else:
-                self._enough.wait(self._chance.uniform(0, 1.5))
+                self._closed.wait(self._chance.uniform(0, 1.5))
                 victim = self._crew.holder or self._chance.choice(self._crew.members)
                 victim.process.restart()
             self.kills += 1
+
+    def _is_done(self) -> bool:
+        if self.kills == _MOST_TIMES * self._wanted:
+            return True
+        return self.kills >= self._wanted and bool(self._is_enough())
 
     def _kill_at_release(self, victim: Member) -> None:
         hold = victim.proxy.hold(releases_after(self._chance.randrange(_MOST)))
@@ -105,5 +116,5 @@ class Killer(Closing):
         return self
 
     def close(self) -> None:
-        self._enough.set()
+        self._closed.set()
         self._thread.join()

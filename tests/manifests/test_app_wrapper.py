@@ -5,8 +5,11 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 from certs.__main__ import into_the_cluster
+from extender.settings import PREFIX
+from extender.settings import Settings as ExtenderSettings
 from kube.api.reviewed import NAME
 from kube.objects import names
 from tests.manifests.test_manifests import BASE, MANIFESTS, Json, Rights, documents
@@ -14,13 +17,14 @@ from webhook.cache import WRAPPERS
 from webhook.settings import Settings
 
 HERE = MANIFESTS / "app-wrapper"
+NO_OBJECTS = ("kustomization.yaml", "settings.yaml", "extender.yaml")
 OBJECTS = [
     each
     for path in sorted(HERE.glob("*.yaml"))
-    if path.name not in ("kustomization.yaml", "settings.yaml")
+    if path.name not in NO_OBJECTS
     for each in documents(path)
 ]
-GROUPS = sorted(each.group for each in WRAPPERS)
+GROUPS = sorted(WRAPPERS)
 USED: dict[str, Rights] = {
     # webhook/cache.py, webhook/wrap_app.py
     "webhook": {
@@ -42,7 +46,7 @@ USED: dict[str, Rights] = {
         ("workload.codeflare.dev", "appwrappers/finalizers"): {"update"},
         ("mcad.ibm.com", "appwrappers/finalizers"): {"update"},
         ("muster.dev", "gangs"): {"get", "list", "watch"},
-        ("", "pods"): {"list", "watch"},
+        ("", "pods"): {"delete", "list", "watch"},
         ("", "events"): {"create", "patch"},
         ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"},
@@ -71,10 +75,13 @@ def rules(role: Json) -> list[Json]:
 
 def test_the_component_names_every_file_and_not_the_definitions() -> None:
     (found,) = documents(HERE / "kustomization.yaml")
-    files = {path.name for path in HERE.glob("*.yaml")} - {"kustomization.yaml", "settings.yaml"}
+    files = {path.name for path in HERE.glob("*.yaml")} - {*NO_OBJECTS}
     assert found["kind"] == "Component"
     assert {*found["resources"]} == files
-    assert found["patches"] == [{"path": "settings.yaml"}]
+    # A patch with a target changes nothing where there is none: the extender is in few overlays.
+    target = {"kind": "Deployment", "name": "muster-extender"}
+    patches = [{"path": "settings.yaml"}, {"path": "extender.yaml", "target": target}]
+    assert found["patches"] == patches
     assert [path.name for path in (HERE / "crds").iterdir()] == ["codeflare.yaml"]
 
 
@@ -150,6 +157,21 @@ def test_the_setting_is_taken() -> None:
     (variable,) = container["env"]
     assert variable["name"] == "MUSTER_WEBHOOK_APP_WRAPPERS"
     assert Settings(app_wrappers=variable["value"]).managed_by == {names.MANAGED_BY, ""}
+
+
+def test_the_extender_is_told_where_there_is_one() -> None:
+    (deployment,) = (
+        each
+        for each in documents(MANIFESTS / "extender" / "extender.yaml")
+        if each["kind"] == "Deployment"
+    )
+    (patch,) = yaml.safe_load((HERE / "extender.yaml").read_text(encoding="utf-8"))
+    assert patch["path"] == "/spec/template/spec/containers/0/env/-"
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    variable = patch["value"]
+    assert variable["name"] == f"{PREFIX}APP_WRAPPERS"
+    assert ExtenderSettings(app_wrappers=variable["value"]).app_wrappers
+    assert not ExtenderSettings().app_wrappers
 
 
 # ---- what the programs may do

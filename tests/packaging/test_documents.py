@@ -90,7 +90,17 @@ def test_paths_exist(path: Path) -> None:
     for word in WORD.findall(prose(path)):
         first, slash, rest = word.partition("/")
         if slash and rest and first in tracked_folders():
-            assert list(ROOT.glob(word.rstrip("/"))), word
+            file = word.partition("::")[0]
+            assert list(ROOT.glob(file.rstrip("/"))), word
+
+
+@every_document
+def test_tests_exist_that_are_named(path: Path) -> None:
+    """A word like `tests/kube/test_samples.py::test_it` names a test in a file."""
+    for word in WORD.findall(prose(path)):
+        file, colons, name = word.partition("::")
+        if colons and file.startswith("tests/"):
+            assert f"def {name}(" in (ROOT / file).read_text(), word
 
 
 @every_document

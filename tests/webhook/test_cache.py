@@ -22,7 +22,7 @@ from webhook.metrics import Metrics
 from webhook.review import GONE, ClusterKey, Marks
 
 LABELS = {OPT_IN: "true", "team": "a"}
-DEADLINE = 20.0
+DEADLINE = 60.0
 SHORT = 0.3
 
 

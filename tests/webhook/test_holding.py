@@ -256,4 +256,6 @@ def test_a_review_with_a_flipped_byte_is_read_or_refused(place: int, byte: int) 
 def test_a_wrapped_raycluster_is_left_to_its_appwrapper() -> None:
     wrapped = {**GANG, names.APP_WRAPPER: "aw", names.APP_WRAPPER_UID: "w-1"}
     assert is_held(review_of(cluster(WHEN_ADMITTED)))
-    assert not is_held(review_of(cluster(WHEN_ADMITTED, labels=wrapped)))
+    owned = cluster(WHEN_ADMITTED, labels=wrapped, owner=made_by("AppWrapper", "w-1"))
+    assert not is_held(review_of(owned))
+    assert is_held(review_of(cluster(WHEN_ADMITTED, labels=wrapped)))  # its user labelled it so

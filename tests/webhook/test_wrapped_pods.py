@@ -41,9 +41,11 @@ from webhook.metrics import Metrics
 from webhook.review import (
     ALLOW,
     GONE,
+    OFF,
     AppWrapperKey,
     Ask,
     Decision,
+    Deny,
     Gone,
     Key,
     Marks,
@@ -59,14 +61,19 @@ NOTED = Marks({}, {CREATED_BY: ""})
 LABELS = {APP_WRAPPER: "aw", APP_WRAPPER_UID: "w-1"}
 
 
+def made_for(uid: str, *, opted_in: bool = False) -> Marks:
+    """A RayCluster that is made for an AppWrapper."""
+    return Marks({APP_WRAPPER_UID: uid, **(labelled().labels if opted_in else {})}, {})
+
+
 class Known:
     """What is known of one AppWrapper, and of the RayCluster of the samples."""
 
     def __init__(self, wrapper: Marks | Gone | None, cluster: Marks | Gone | None = GONE) -> None:
-        self._known = {KEY: wrapper, CLUSTER: cluster}
+        self._known: dict[Key, Marks | Gone | None] = {KEY: wrapper, CLUSTER: cluster}
 
-    def but(self, known: Mapping[AppWrapperKey, Marks | Gone | None]) -> Known:
-        self._known.update(known)
+    def but(self, known: Mapping[Key, Marks | Gone | None]) -> Known:
+        self._known |= known
         return self
 
     def find(self, key: Key) -> Marks | Gone | None:
@@ -100,7 +107,7 @@ def test_a_pod_of_any_kind_is_gated_by_its_labels() -> None:
 
 
 def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first() -> None:
-    for cluster in (labelled(), NOTHING, GONE):
+    for cluster in (made_for("w-1"), made_for("w-1", opted_in=True), GONE):
         assert gates(pod("worker"), Known(NOTED, cluster)) == [GATE]
     gated = pod("worker")
     pod_of(gated)["spec"]["schedulingGates"] = [OURS]
@@ -110,8 +117,31 @@ def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first(
 @pytest.mark.parametrize("wrapper", [GONE, NOTHING], ids=["gone", "of another controller"])
 def test_without_an_appwrapper_of_musters_the_owner_decides(wrapper: Marks | Gone) -> None:
     assert decided(pod(), Known(wrapper)) is ALLOW
-    assert gates(pod("worker"), Known(wrapper, labelled())) == [GATE]
+    wrapped = made_for("w-1", opted_in=True)
+    assert gates(pod("worker"), Known(wrapper, wrapped)) == [GATE]
     assert decided(pod("worker"), Known(wrapper, NOTHING)) is ALLOW
+
+
+@pytest.mark.parametrize("wrapper", [NOTED, GONE, NOTHING], ids=["of ours", "gone", "of others"])
+@pytest.mark.parametrize("cluster", [labelled(), made_for("w-2", opted_in=True)], ids=str)
+def test_labels_take_no_pod_out_of_the_gang_of_its_ray_cluster(
+    wrapper: Marks | Gone, cluster: Marks
+) -> None:
+    refused = decided(pod("worker"), Known(wrapper, cluster))
+    assert isinstance(refused, Deny)
+    assert refused.code == 403
+    assert refused.message.startswith(f"labels {APP_WRAPPER} and {APP_WRAPPER_UID} name AppWrapper")
+    assert refused.message.endswith("allowed: a template without them")
+
+
+def test_labels_take_no_ray_pod_into_the_gang_of_an_app_wrapper() -> None:
+    assert isinstance(decided(pod("worker"), Known(NOTED, NOTHING)), Deny)
+
+
+def test_where_there_are_no_app_wrappers_the_labels_mean_nothing() -> None:
+    assert gates(pod("worker"), Known(OFF, labelled())) == [GATE]
+    assert decided(pod("worker"), Known(OFF, NOTHING)) is ALLOW
+    assert decided(pod(), Known(OFF)) is ALLOW
 
 
 def test_an_appwrapper_that_is_not_known_is_asked_for_before_the_owner() -> None:
@@ -169,13 +199,33 @@ def test_an_appwrapper_is_found_in_its_group_by_its_uid() -> None:
 
 
 def test_without_the_setting_there_is_no_appwrapper() -> None:
-    assert cache().find(KEY) is GONE
+    assert cache().find(KEY) is OFF
 
 
 def test_the_caches_of_appwrappers_must_be_complete_too() -> None:
     unsynced = Holds(synced=False)
     assert not cache(held("w-1"), unsynced).synced
     assert cache(held("w-1"), Holds()).synced
+
+
+@pytest.mark.parametrize(
+    ("owner", "counts"),
+    [
+        ({"kind": "AppWrapper", "uid": "w-1", "controller": True}, True),
+        ({"kind": "RayJob", "uid": "j", "controller": True}, True),
+        ({"kind": "AppWrapper", "uid": "w-2", "controller": True}, False),
+        ({"kind": "RayJob", "uid": "j"}, False),
+        ({}, False),
+    ],
+)
+def test_a_ray_cluster_is_made_for_what_owns_it_and_not_for_what_it_says(
+    owner: Json, counts: bool
+) -> None:
+    meta = {"uid": CLUSTER.uid, "labels": LABELS, "ownerReferences": [owner] if owner else []}
+    marked = msgspec.convert({"metadata": meta}, Marked)
+    clusters = Holds({(CLUSTER.namespace, CLUSTER.name): marked})
+    found = Cache(clusters, Holds(), Metrics(), clock=lambda: 0.0).find(CLUSTER)
+    assert found == (made_for("w-1") if counts else NOTHING)
 
 
 # ---- from the API server

@@ -13,6 +13,7 @@ import jsonpatch
 import msgspec
 
 from kube.api.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Timeout
+from kube.objects import names
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -54,6 +55,7 @@ class FakeApi:
         self.unserved: set[str] = set()
         self.created: list[Key] = []
         self.deleted: list[Key] = []
+        self.forced: list[str] = []
         self.phases: list[str] = []
         self.statuses = 0
         self.read: list[str] = []
@@ -121,9 +123,19 @@ class FakeApi:
         plural, name, _sub = _parsed(path)
         return _as(as_, self._write(lambda: self.change(plural, name, **changes)))
 
-    async def delete(self, path: str, *, uid: str | None = None, **_: Any) -> bytes:
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        grace_period_seconds: int | None = None,
+        **_: Any,
+    ) -> bytes:
         plural, name, _sub = _parsed(path)
-        self._write(lambda: self._delete(plural, name, uid))
+        if grace_period_seconds == 0:
+            self._write(lambda: self._force(plural, name, uid))
+        else:
+            self._write(lambda: self._delete(plural, name, uid))
         return b"{}"
 
     # --- how it answers -------------------------------------------------------------------------
@@ -187,6 +199,15 @@ class FakeApi:
         self.deleted.append((plural, name))
         there["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.put(plural, there)
+
+    def _force(self, plural: str, name: str, uid: str | None) -> None:
+        """A pod that is deleted by force is gone at once."""
+        there = self._there(plural, name)
+        assert (plural, uid) == ("pods", there["metadata"]["uid"])
+        wrapper = self.objects["appwrappers", there["metadata"]["labels"][names.APP_WRAPPER]]
+        assert _phase(wrapper) in MAY_DELETE
+        self.forced.append(name)
+        self.remove(plural, name)
 
     def _expect(self, obj: Json, phases: tuple[str, ...]) -> None:
         """What is done must have been written before."""

@@ -8,6 +8,7 @@ import pytest
 from kube.objects import names
 from tests.wrapper.fake_api import not_granted, over_quota, refused
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
+from wrapper.lifecycle import MCAD_PAUSE
 from wrapper.view import READS_A_SECOND
 
 
@@ -161,6 +162,17 @@ def test_an_item_that_is_refused_takes_the_others_back_and_names_itself() -> Non
     said = "spec.components[1] (Job work): spec.template: Invalid value"
     assert world.status["message"] == said
     assert [told.message for told in world.told][-1] == said
+
+
+def test_what_comes_after_an_item_that_is_refused_is_never_created() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["configmaps"] = refused("data: Invalid value")
+    world.place()
+    world.settle(1)
+    assert (world.phase, world.api.created) == ("Failed", [])
+    assert world.status["message"] == (
+        "spec.components[0] (ConfigMap settings): data: Invalid value"
+    )
 
 
 def test_mcads_generation_says_it_in_its_words() -> None:
@@ -412,6 +424,45 @@ def test_too_few_pods_requeue_it_for_longer_each_time_and_end_it() -> None:
     assert world.api.phases.count("Resuming") == 3
 
 
+def test_a_start_that_is_slow_ends_well_once_the_time_for_it_has_grown() -> None:
+    """As MCAD's own case has it: 200 s until its pods run, and 60, 60, 120 and 240 s for that."""
+    terms = {"minAvailable": 1, "requeuing": {"timeInSeconds": 60, "growthType": "exponential"}}
+    world = with_wrapper(mcad(job(), completion="Complete", schedulingSpec=terms))
+    world.place_each_time()
+    world.settle(60 + 60 + 120 + 3 * MCAD_PAUSE + 200)
+    assert world.api.phases.count("Resuming") == 4
+    world.gang("Resumed", placed=True)
+    world.pods_become("Running")
+    world.settle(600)
+    world.job_says("work", "Complete")
+    world.pods_become("Succeeded")
+    world.settle(600)
+    assert (world.status["state"], world.status["numberOfRequeueings"]) == ("Completed", 3)
+
+
+def test_a_job_whose_pods_have_succeeded_is_not_queued_again_for_its_few_pods() -> None:
+    terms = {"minAvailable": 1, "requeuing": {"timeInSeconds": 10}}
+    world = running(mcad(job(), schedulingSpec=terms))
+    world.job_says("work", "Complete")
+    world.pods_become("Succeeded")
+    world.settle(3600)
+    assert (world.status["state"], world.items) == ("Running", ["work"])
+    assert world.api.phases.count("Resuming") == 1
+
+
+def test_one_of_two_that_completes_leaves_the_other_running() -> None:
+    world = running(mcad(job("one"), job("two"), completion="Complete"))
+    world.job_says("one", "Complete")
+    world.settle(60)
+    assert world.status["state"] == "Running"
+    world.job_says("two", "Complete")
+    world.settle(60)
+    assert world.status["state"] == "RunningHoldCompletion"
+    world.pods_become("Succeeded")
+    world.settle(3)
+    assert world.status["state"] == "Completed"
+
+
 def test_one_app_wrapper_that_fails_again_and_again_holds_up_none() -> None:
     world = with_wrapper(codeflare(config_map("bad")))
     world.api.refuse["configmaps"] = over_quota()
@@ -458,6 +509,16 @@ def test_a_bad_spec_is_said_and_nothing_is_created() -> None:
     assert world.api.created == []
     assert world.status["reason"] == "Misconfigured"
     assert "template.metadata.name" in world.status["message"]
+
+
+def test_one_that_is_too_large_is_said_and_nothing_is_created() -> None:
+    """10 MB are more than an API server takes; what it does not refuse is refused here."""
+    parts = [{**config_map(f"part-{n}"), "data": {"a": "x" * 1_000_000}} for n in range(10)]
+    world = with_wrapper(codeflare(*parts, job()))
+    world.place()
+    world.settle(60)
+    assert (world.status["reason"], world.api.created) == ("Misconfigured", [])
+    assert "allowed: at most 1048576 bytes" in world.status["message"]
 
 
 def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> None:

@@ -56,6 +56,8 @@ class World:
         self.told: list[TellUser] = []
         self.metrics = Metrics()
         self.places_again = False
+        self.nodes_answer = True
+        self.makes_pods = True
         self.lead()
 
     def lead(self) -> None:
@@ -134,17 +136,20 @@ class World:
         for (plural, name), obj in list(self.api.objects.items()):
             meta = obj["metadata"]
             if plural in ITEMS and meta.get("deletionTimestamp"):
-                for pod in self.pods_of(name):
+                for pod in self.pods_of(name) if self.nodes_answer else ():
                     self.api.remove("pods", pod["metadata"]["name"])
-                self.api.remove(plural, name)
-            elif plural == "jobs" and meta.get("labels") and not self.pods_of(name):
-                self._make_pod(obj)
+                if not self.pods_of(name):
+                    self.api.remove(plural, name)
+            elif plural == "jobs" and meta.get("labels") and self.makes_pods:
+                self._make_missing_pod(obj)
 
     def pods_of(self, job: str) -> list[Json]:
         """The pods that a Job made."""
         return [p for p in self.api.named("pods") if p["metadata"]["name"] == f"{job}-0"]
 
-    def _make_pod(self, job: Json) -> None:
+    def _make_missing_pod(self, job: Json) -> None:
+        if self.pods_of(job["metadata"]["name"]):
+            return
         meta = job["spec"]["template"]["metadata"]
         name = f"{job['metadata']['name']}-0"
         self.api.put("pods", {"metadata": {"name": name, **meta}, "status": {"phase": "Pending"}})
@@ -190,10 +195,12 @@ class World:
         """The gang gives its place back."""
         self.gang("Suspending", placed=False, reason=reason, message=message)
 
-    def pods_become(self, phase: str) -> None:
-        """All pods are in a phase."""
+    def pods_become(self, phase: str, *exits: int) -> None:
+        """All pods are in a phase; their containers ended so."""
+        ended = [{"state": {"terminated": {"exitCode": code}}} for code in exits]
         for pod in self.api.named("pods"):
-            self.api.change("pods", pod["metadata"]["name"], status={"phase": phase})
+            status = {"phase": phase, "containerStatuses": ended}
+            self.api.change("pods", pod["metadata"]["name"], status=status)
 
     def job_says(self, name: str, condition: str) -> None:
         """A Job ended."""

@@ -14,8 +14,8 @@ import msgspec
 import structlog
 
 from kube.api.client import Client, Resource
-from kube.api.errors import KubeError, NotFound, is_of_what_goes
-from kube.api.resources import GANGS
+from kube.api.errors import Conflict, KubeError, NotFound, is_of_what_goes
+from kube.api.resources import GANGS, PODS
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name
 from kube.wrapped.items import read
@@ -246,7 +246,23 @@ class Executor:
                 said = str(error)
                 continue
             self._done("delete")
+        await self._force(action)
         return Deleted(frozenset(gone), said)
+
+    async def _force(self, action: DeleteItems) -> None:
+        """Delete pods as if their nodes had ended them; one that is gone needs nothing more."""
+        for name, uid in action.pods:
+            if not self._term.valid():
+                return
+            path = PODS.path(action.key.namespace, name)
+            try:
+                await self._client.delete(path, uid=uid, grace_period_seconds=0)
+            except (NotFound, Conflict):
+                continue
+            except KubeError as error:
+                self._failed("delete", error)
+            else:
+                self._done("delete")
 
     async def _read(self, action: ReadItems) -> Result:
         try:

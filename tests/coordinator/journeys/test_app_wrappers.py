@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.cluster import foreseen_gangs
 from coordinator.messages.actions import DeletePod, EvictPod, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from kube.objects import names
+from tests.coordinator import app_wrappers as controllers
 from tests.coordinator.api import Key
 from tests.coordinator.app_wrappers import (
     app_wrapper,
@@ -670,6 +672,72 @@ def test_deleted_in_any_phase_nothing_is_left_of_it(name: str) -> None:
     assert world.bound("b") == {"n1": 1}
 
 
+@pytest.mark.parametrize("change_leader", [False, True])
+@pytest.mark.parametrize("name", PHASES)
+def test_suspended_by_hand_in_any_phase_it_is_gone_and_comes_back(
+    name: str, change_leader: bool
+) -> None:
+    world = brought_to(name, replicas=2)
+    suspend(world, True)
+    if change_leader:
+        world.leader.restart()
+        world.elect(1)
+    world.settle(seconds=60)
+    assert (pods_of(world.api, "a"), phase(world.api, "a")) in (([], "Suspended"), ([], ""))
+    assert "placement" not in gang_status(world)
+    if Key("appwrappers", TEAM, "p") in world.api.objects:
+        world.delete("appwrappers", "p")
+    suspend(world, False)
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == ["n1"] * 4
+
+
+@pytest.mark.parametrize(("now", "runs"), [(2, 2), (5, 0)])
+@pytest.mark.parametrize("name", PHASES)
+def test_edited_in_any_phase_it_runs_as_it_says_then_or_not_at_all(
+    name: str, now: int, runs: int
+) -> None:
+    """The webhook lets no such edit pass while the items exist: this one it did not see."""
+    world = brought_to(name)
+    spec = app_wrapper("a", job("work", now))["spec"]
+    world.api.change(wrapper_of(world.api, "a"), lambda obj: obj.update(spec=spec))
+    world.settle(seconds=60)
+    if Key("appwrappers", TEAM, "p") in world.api.objects:
+        world.delete("appwrappers", "p")
+    world.settle(seconds=600)
+    assert nodes_of(world.api, "a") == ["n1"] * runs
+    world.create(gang_of("b", 3 - runs))
+    world.settle(seconds=10)
+    assert world.bound("b") == {"n1": 4 - runs}
+
+
+@pytest.mark.parametrize("name", ["Resuming", "Running"])
+def test_a_node_that_is_lost_before_its_pods_run_has_it_placed_elsewhere(name: str) -> None:
+    world = brought_to(name)
+    world.delete("nodes", "n1")
+    world.create(node("n2", cpu=4))
+    world.settle(seconds=1200)
+    assert nodes_of(world.api, "a") == ["n2"] * 4
+
+
+def test_where_the_pods_of_an_item_are_refused_all_of_it_is_deleted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a rule of admission that Muster does not know: the Job exists, and none of its pods."""
+    monkeypatch.setattr(controllers, "make_pods", lambda *_: None)
+    world = World(node("n1", cpu=4))
+    world.create(app_wrapper("a", config_map("settings"), job("work", 4)))
+    world.settle(seconds=30)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=260)
+    assert (phase(world.api, "a"), world.bound("b")) == ("Running", {})
+    world.settle(seconds=30)
+    assert world.bound("b") == {"n1": 4}
+    assert phase(world.api, "a") == "Suspended"
+    left = {Key("configmaps", TEAM, "settings"), Key("jobs", TEAM, "work")}
+    assert not left & world.api.objects.keys()
+
+
 @pytest.mark.parametrize("name", PHASES)
 def test_another_of_its_name_starts_anew(name: str) -> None:
     world = brought_to(name)
@@ -770,3 +838,21 @@ def test_a_ray_cluster_in_the_form_of_such_a_name_does_not_take_its_place() -> N
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1"] * 4
     assert gang_status(world)["phase"] == "Running"
+
+
+def test_those_that_a_person_suspended_take_no_part_of_what_may_be_foreseen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(foreseen_gangs, "MOST_PODS", 4)
+    world = World(node("n1", cpu=4))
+    world.create(app_wrapper("stopped", job("idle", 4), suspend=True))
+    world.settle(seconds=10)
+    assert gang_status(world, "stopped")["reason"] == "Suspended"
+    world.create(app_wrapper("a", job("work", 4)))
+    world.settle(seconds=30)
+    assert len(nodes_of(world.api, "a")) == 4
+    world.delete("appwrappers", "a")
+    world.settle(seconds=30)
+    suspend(world, False, "stopped")
+    world.settle(seconds=30)
+    assert len(nodes_of(world.api, "stopped")) == 4

@@ -937,7 +937,7 @@ def test_more_pods_than_can_be_kept_in_memory_are_judged_when_others_are_gone(
     world.settle(seconds=5)
     status = world.status("c")
     assert status["reason"] == "Held"
-    assert "its 4 pods are judged when fewer pods of held gangs wait" in status["message"]
+    assert "its pods (4) are judged when fewer pods of held gangs wait" in status["message"]
     assert not world.leader.state.views[key("c")].held.foresight.pods
     world.delete("rayclusters", "a")
     world.settle(seconds=10)

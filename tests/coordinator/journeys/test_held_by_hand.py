@@ -230,7 +230,7 @@ def test_one_that_is_opted_out_never_sleeps(phase: Phase, change_leader: bool) -
     assert not list(world.api.all("gangs"))
 
 
-@pytest.mark.parametrize("phase", [placed, resuming, resumed, coming])
+@pytest.mark.parametrize("phase", [placed, resuming, resumed, coming, gated, partly_released])
 def test_a_node_that_is_lost_before_the_release_has_it_placed_elsewhere(phase: Phase) -> None:
     world = phase()
     world.delete("nodes", "n1")

@@ -6,13 +6,20 @@ from typing import cast
 import msgspec
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from pytest_aiohttp import AiohttpServer
 
+from coordinator.messages.events import ClusterGone, ClusterSeen
 from coordinator.settings import PREFIX, Settings
-from coordinator.shell.app import Coordinator
+from coordinator.shell.app import Coordinator, _ray_cluster_event
 from kube.api.client import Client
 from kube.api.credentials import open_access
+from kube.api.watch_events import Changed
 from kube.objects import core as core_objects
+from kube.objects import names
+from kube.objects.base import ObjectMeta, OwnerReference
+from kube.objects.ray import RayCluster
+from kube.ray.wrapped_by import unwrapped
 from runtime.program import load_settings
 
 
@@ -49,3 +56,26 @@ async def test_an_api_of_app_wrappers_that_is_not_served_keeps_no_gang_waiting(
             await reflector.wait_synced()
         assert not reflector.blind
         task.cancel()
+
+
+@pytest.mark.parametrize(("switched_on", "gang"), [(False, "rc"), (True, "appwrapper.a")])
+def test_labels_of_wrapped_pods_have_a_meaning_where_there_are_app_wrappers(
+    switched_on: bool, gang: str
+) -> None:
+    made = Coordinator(Settings(app_wrappers=switched_on), cast(Client, None))
+    labels = {names.APP_WRAPPER: "a", names.APP_WRAPPER_UID: "u"}
+    owner = OwnerReference(names.RAY_API_VERSION, "RayCluster", "rc", "r", controller=True)
+    meta = ObjectMeta("p", "team", labels=labels, owner_references=(owner,))
+    member = made._reduce(core_objects.Pod(meta)).member
+    assert member is not None
+    assert member.gang.name == gang
+
+
+def test_labels_alone_take_no_ray_cluster_from_its_gang() -> None:
+    labels = {names.APP_WRAPPER: "a", names.APP_WRAPPER_UID: "u"}
+    labelled = RayCluster(ObjectMeta("rc", "team", labels=labels))
+    assert _ray_cluster_event(Changed(labelled)) == ClusterSeen(labelled)
+    owner = OwnerReference(names.CODEFLARE_V1BETA2, "AppWrapper", "a", "u", controller=True)
+    wrapped = replace(labelled, metadata=replace(labelled.metadata, owner_references=(owner,)))
+    assert isinstance(_ray_cluster_event(Changed(wrapped)), ClusterGone)
+    assert _ray_cluster_event(Changed(wrapped), unwrapped) == ClusterSeen(wrapped)

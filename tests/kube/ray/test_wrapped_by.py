@@ -3,15 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kube.codec.observed_pod import observe
 from kube.objects import names
-from kube.objects.base import ObjectMeta
+from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.core import Pod
 from kube.ray.wrapped_by import (
     WrapperName,
     gang_name,
+    is_made_for_wrapper,
     labels_of_group,
+    unwrapped,
     wrapped_by,
     wrapper_of_gang,
 )
@@ -52,3 +55,26 @@ def test_a_label_alone_means_nothing(label: str) -> None:
 
 def test_another_group_has_no_app_wrappers() -> None:
     assert wrapped_by({**LABELS, names.APP_WRAPPER_GROUP: "example.com"}) is None
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayService", "AppWrapper", "Deployment", ""])
+def test_a_ray_cluster_is_wrapped_by_what_controls_it_not_by_its_labels(kind: str) -> None:
+    owner = OwnerReference(kind=kind, name="a", uid="o", controller=True)
+    meta = ObjectMeta("rc", "team", labels=LABELS, owner_references=(owner,) if kind else ())
+    assert is_made_for_wrapper(meta) is (kind in ("RayJob", "RayService"))
+    meta = replace(meta, owner_references=(replace(owner, uid="u"),))
+    assert is_made_for_wrapper(meta)
+    assert not is_made_for_wrapper(meta, unwrapped)
+
+
+def test_where_there_are_no_app_wrappers_a_labelled_pod_is_of_its_ray_cluster() -> None:
+    owner = OwnerReference("ray.io/v1", "RayCluster", "rc", uid="r", controller=True)
+    labels = {**LABELS, names.POD_SET: "x", names.RAY_GROUP: "workers"}
+    pod = Pod(ObjectMeta("p", "team", labels=labels, owner_references=(owner,)))
+    seen = observe(pod, wrapper_of=unwrapped)
+    assert seen.member is not None
+    assert (seen.member.gang.name, seen.member.cluster_uid) == ("rc", "r")
+    assert (seen.member.pod_set, seen.holder.kind) == ("workers", "RayCluster")
+    member = observe(pod).member
+    assert member is not None
+    assert member.gang.name == "appwrapper.a"
