@@ -51,9 +51,8 @@ class Progress:
     """How far a phase has come. `trouble` says what stops it since `trouble_since`.
 
     `ends` are the outcomes of items that are deleted after their end, as they were read last; from
-    `read_from` on they may be read again.
-
-    `failed_since` is since when pods are failed; `were_ready` says that all ran at once already.
+    `read_from` on they may be read again. `failed_since` is since when pods are failed;
+    `were_ready` says that all ran at once already.
     """
 
     created: set[int] = field(default_factory=set)

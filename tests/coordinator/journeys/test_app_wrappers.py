@@ -142,6 +142,11 @@ def test_a_placement_is_of_the_spec_that_the_record_names(cpu: int, pods: int) -
     assert after["held"]["generation"] == 2
     fits = cpu * pods <= 4
     assert ("placement" in after) is fits
+    gangs = (each.new for each in world.api.history if (each.new or {}).get("kind") == "Gang")
+    said = [gang.get("status") or {} for gang in gangs if gang]
+    of_now = [each for each in said if each.get("held", {}).get("generation") == 2]
+    assert of_now
+    assert any("placement" in each for each in of_now) is fits
     world.wrapper = True
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == (["n1"] * pods if fits else [])
