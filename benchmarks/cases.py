@@ -9,6 +9,7 @@ from benchmarks import (
     backlog,
     burst,
     extender,
+    fit,
     freed,
     held,
     large,
@@ -21,6 +22,7 @@ from benchmarks import (
     release,
     relist,
     reviews,
+    scrape,
     status_writes,
     sync,
     throughput,
@@ -86,6 +88,7 @@ CASES = {
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
+    "fit": Case("How long does `muster fit` take with a large cluster?", 5, fit.measure),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
     "whole-nodes": Case(
@@ -108,5 +111,6 @@ CASES = {
         "What do nominations cost kube-scheduler on 5,000 nodes?", 3, nomination.measure_large
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
+    "scrape": Case("What does a scrape of the metrics cost?", 20, scrape.measure),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

@@ -1,7 +1,8 @@
 """`python -m benchmarks.list_server CERTIFICATE KEY PORT NODES PODS`: lists as from an API server.
 
-It answers watches that begin with all objects, and nothing else truly. POST /expire makes every
-watch of pods end in 410 as soon as its list was sent; GET /lists says how many were sent whole.
+It answers lists in pages, and watches that begin with all objects; no pod is one of Ray. POST
+/expire makes every watch of pods end in 410 as soon as its list was sent; GET /lists says how many
+were sent whole.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from aiohttp import web
@@ -46,6 +47,8 @@ class Lists:
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
         """Send all pods, and the end once all watches are to end."""
+        if _is_list(request):
+            return _page(request, () if " in (" in _selector(request) else self._pods)
         answer = await self._stream(request, self._pods)
         self._sent += 1
         await self._expired.wait()
@@ -54,11 +57,15 @@ class Lists:
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
         """Send all nodes, and nothing more."""
+        if _is_list(request):
+            return _page(request, self._nodes)
         await self._stream(request, self._nodes)
         return await _forever()
 
     async def nothing(self, request: web.Request) -> web.StreamResponse:
         """List nothing."""
+        if _is_list(request):
+            return _page(request, ())
         await self._stream(request, ())
         return await _forever()
 
@@ -83,6 +90,23 @@ class Lists:
             await answer.write(b"".join(_event("ADDED", each) for each in piece))
         await answer.write(_event("BOOKMARK", json.dumps({"metadata": _END})))
         return answer
+
+
+def _is_list(request: web.Request) -> bool:
+    return "watch" not in request.query
+
+
+def _selector(request: web.Request) -> str:
+    return request.query.get("labelSelector", "")
+
+
+def _page(request: web.Request, objects: Sequence[str]) -> web.Response:
+    """Answer with as many objects as are asked for; the place of the next is where to go on."""
+    at, most = int(request.query.get("continue", 0)), int(request.query.get("limit", len(objects)))
+    more = str(at + most) if at + most < len(objects) else ""
+    meta = json.dumps({"resourceVersion": "1", "continue": more})
+    text = f'{{"metadata":{meta},"items":[{",".join(objects[at : at + most])}]}}'
+    return web.Response(body=text.encode(), content_type="application/json")
 
 
 async def _forever() -> web.StreamResponse:

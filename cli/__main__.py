@@ -2,16 +2,54 @@
 
 import click
 
+from cli.endings import TABLE
 from cli.lazy_group import LazyGroup
 
 COMMANDS = {
+    "completion": ("cli.commands.completion", "Print the completion script of a shell."),
+    "dashboard": ("cli.commands.dashboard", "Serve a page with queues, gangs and nodes."),
+    "doctor": (
+        "cli.commands.doctor",
+        "Whether all is there that Muster needs, and what is in its way.",
+    ),
+    "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
+    "fit": ("cli.commands.fit", "Say whether Ray clusters of a file would start now."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
+    "nodes": ("cli.commands.nodes", "GPUs of nodes and pools, and how many pods still fit."),
+    "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
+    "status": ("cli.commands.status", "Gangs, queues and GPUs on one screen."),
+    "why": ("cli.commands.why", "Why a gang waits, what would help, what happened."),
 }
 
+_EPILOG = f"""\
+\b
+Exit code:
+{TABLE}
+\b
+Examples:
+  muster status --watch
+  muster why team/train
+  muster queue research
+  kubectl muster nodes
+"""
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def main() -> None:
-    """Gang admission for Ray on Kubernetes, from the command line."""
+    """Gang admission for Ray on Kubernetes, from the command line.
+
+    Every command reads the API server with the rights of its caller, and changes nothing.
+    """
+
+
+def as_plugin() -> None:
+    """Run as `kubectl muster`, which is what help then calls it."""
+    main(prog_name="kubectl muster")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from coordinator.queues.waiting_limit import MOST
 from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
 from kube.objects import names
 from runtime.leader_settings import LeaderSettings
+from scheduling.diagnosis.holes import GpuPools
 
 PREFIX = "MUSTER_COORDINATOR_"
 LONGEST = 30 * 24 * 3600.0
@@ -68,6 +69,14 @@ class Settings(LeaderSettings):
 
     guard: Guard = Guard.NOMINATION
     """What keeps others out of reserved room: Nomination, Extender or None."""
+
+    gpu_resources: Json[tuple[str, ...]] = Field(
+        default=GpuPools().resources, validate_default=False
+    )
+    """Resources that metrics count as GPUs, as JSON."""
+
+    pool_labels: Json[tuple[str, ...]] = Field(default=GpuPools().labels, validate_default=False)
+    """Labels of nodes, as JSON; the first that a node has names its pool in metrics."""
 
     app_wrappers: bool = False
     """Whether AppWrappers are gangs, of every API group that is served; the program `wrapper` has

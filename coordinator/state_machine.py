@@ -39,6 +39,7 @@ from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.deciding import NO_PLACEMENT, decide
 from coordinator.state.following import follow_queues
+from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
 from coordinator.state.known import Known
 from coordinator.state.preempting import settle_trials
@@ -53,6 +54,11 @@ from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.queueing.membership import NotAllowed
 
 NOTHING_RESERVED = Reserved()
+
+INTAKE = "intake"
+GANGS = "gangs"
+QUEUE_REPORTS = "queue_reports"
+"""The parts of a step, beside those of deciding."""
 
 
 class CoordinatorState(Known):
@@ -72,13 +78,17 @@ class CoordinatorState(Known):
         follow_queues(self, moment)
         if due:
             agenda.dirty |= agenda.late  # a decision must know where each pod is
+        self.lap(INTAKE)
         actions = self._advance_dirty(moment)
+        self.lap(GANGS)
         if due and not self.blind:
             actions += self._advance_dirty(moment, decide(self, moment))
         actions += settle_trials(self, moment)
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)
+        self.lap(GANGS)
         actions += report(self, moment)
+        self.lap(QUEUE_REPORTS)
         self._look_again_at_freed_quotas(moment)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
@@ -201,6 +211,7 @@ class CoordinatorState(Known):
         actions = [*news, *self._advance_gang(key, scene), *self._take_back_left(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
+        self._count(key, scene.moment.now)
         again = self.unknown_keys.due_at(key)
         if again is not None:
             self.agenda.wake_by(key, again)
@@ -243,6 +254,15 @@ class CoordinatorState(Known):
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
         held = tuple(self.quota.of(key).values())
         self.reports.census.note(key, Counted(_waits_in(view), held, is_out(self.cache, key)))
+
+    def _count(self, key: GangKey, now: float) -> None:
+        """Bring up to date what metrics tell of the gang."""
+        view, facts = self.views.get(key), None
+        if view is not None:
+            held = self.quota.of(key).get(view.cluster_uid)
+            queue = self._queue_of(key, view.cluster_uid, view)
+            facts = facts_of(view, queue, held, self.gpu_pools.resources)
+        self.term.counts.note(key, facts, now)
 
     def _queue_of(self, key: GangKey, uid: str, view: GangView | None) -> str:
         """Return the queue that counts what a RayCluster holds: the one it was admitted in."""

@@ -143,6 +143,7 @@ def _compile(build: _Build, say: Say) -> None:
     programs.mkdir(parents=True)
     # -v names each package as it is compiled: the only sign of life that the compiler gives.
     command = [str(build.go), "build", "-v", *BUILD_FLAGS, "-ldflags", build.recipe.ldflags]
+    command += ["-tags", ",".join(build.recipe.tags)] if build.recipe.tags else []
     command += ["-o", f"{programs}{os.sep}", *build.recipe.packages]
     log = build.partial / "build.log"
     say(f"{build.title}: building {', '.join(build.recipe.packages)}")

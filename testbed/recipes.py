@@ -39,6 +39,8 @@ class Recipe:
     renames: Mapping[str, str] = field(default_factory=dict)
     # Folders of the module's source that a warm run needs beside the programs.
     assets: tuple[str, ...] = ()
+    # Build tags of Go, by which some modules leave parts of themselves out.
+    tags: tuple[str, ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -100,6 +102,17 @@ KUBERAY: Mapping[str, Recipe] = {
     "1.4.2": _kuberay("kuberay-1.4"),
 }
 
+PROMETHEUS = Recipe(
+    name="prometheus",
+    module="github.com/prometheus/prometheus",
+    packages=tuple(
+        f"github.com/prometheus/prometheus/cmd/{program}" for program in ("prometheus", "promtool")
+    ),
+    # Without the discovery of targets in clouds, which is half of the build.
+    tags=("remove_all_sd",),
+)
+"""No part of a cluster: what reads its metrics, and checks rules, in the long tests."""
+
 
 def recipes_for(kubernetes: str, kuberay: str) -> tuple[Recipe, ...]:
     """List what a cluster of these versions of Kubernetes and KubeRay is made of.
@@ -149,7 +162,7 @@ def content_key(recipe: Recipe, target: Target) -> str:
         "go.mod": (recipe.directory / "go.mod").read_text(),
         "go.sum": (recipe.directory / "go.sum").read_text(),
         "packages": recipe.packages,
-        "flags": [*BUILD_FLAGS, recipe.ldflags],
+        "flags": [*BUILD_FLAGS, recipe.ldflags, *recipe.tags],
         "renames": dict(recipe.renames),
         "assets": recipe.assets,
         "target": [target.goos, target.goarch],

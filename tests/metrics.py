@@ -26,6 +26,12 @@ def families(registry: CollectorRegistry) -> dict[str, Family]:
     return {each.name: each for each in found}
 
 
+def samples(each: Family) -> tuple[str, ...]:
+    """The names that queries have for a metric."""
+    parts = ("_bucket", "_sum", "_count") if each.kind == "histogram" else ("",)
+    return tuple(each.name + part for part in parts)
+
+
 def _exposed(collector: Any) -> str:
     name: str = collector._name
     return f"{name}_total" if collector._type == "counter" else name

@@ -35,12 +35,15 @@ class Refused:
 class Refusals:
     """All refusals that are remembered."""
 
+    noted: int = 0
+    """How often kube-scheduler refused a pod on the node that it was released to."""
     _known: dict[Where, Refused] = field(default_factory=dict)
 
     def note(self, pod: ObservedPod, until: float) -> str:
         """Avoid the node that a pod was released to; return what is news of it, for its user."""
         assert pod.member is not None
         assert pod.member.shape is not None
+        self.noted += 1
         where = pod.namespace, pod.member.shape.key, pod.settled_on
         news = where not in self._known
         said = f"kube-scheduler refuses {pod.name} on {pod.settled_on}, which is avoided now"

@@ -21,7 +21,7 @@ from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
-from scheduling.model.amounts import Requests
+from scheduling.model.amounts import Requests, is_device
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
 from scheduling.model.node import Node
@@ -56,6 +56,8 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
+        self.reserved = Counter[tuple[str, str]]()
+        """Devices that are reserved, by node and resource."""
         self.admission = AdmissionRules()
         self.foreseen = ForeseenGangs()
         self._spread = Counter[str]()
@@ -239,6 +241,14 @@ class ClusterCache:
         for name, requests, count in room:
             self.table.use(name, requests, count)
             self.holders.use(holder, name, requests, count)
+            self._count_reserved(name, requests, count)
+
+    def _count_reserved(self, node: str, requests: Requests, count: int) -> None:
+        for resource, amount in requests:
+            if is_device(resource):
+                self.reserved[node, resource] += count * amount
+                if not self.reserved[node, resource]:
+                    del self.reserved[node, resource]
 
     def columns(self) -> NodeSnapshot:
         """The nodes as they stand, reservations included."""

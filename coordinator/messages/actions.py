@@ -217,7 +217,9 @@ class LogDecision:
     `seconds` is how long the gang has waited, where that is the matter; `started` says that it is
     the whole wait, from the RayCluster's creation to the first placement. `nodes` are the nodes of
     the `pods` pods that the line is of. Of what is stopped for another gang, `preempted` says
-    whether it is surplus, a gang or a job, and `replicas` counts surplus.
+    whether it is surplus, a gang or a job, and `replicas` counts surplus. `asked_for` is for how
+    long a gang that starts has asked for room, and `released_in` how long after the write of their
+    place pods were released: they are measured and not told.
     """
 
     gang: GangKey
@@ -231,6 +233,8 @@ class LogDecision:
     started: bool = False
     preempted: str = ""
     replicas: int = 0
+    asked_for: float | None = None
+    released_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ REPAIRS = {
 
 def decisions(look: Look) -> Iterator[LogDecision]:
     """Say what the log is to tell after a look at a gang."""
+    _note_asking(look)
     yield from _admission(look)
     yield from _release(look)
     yield from _refusal(look)
@@ -60,11 +61,21 @@ def decisions(look: Look) -> Iterator[LogDecision]:
     yield from _fences(look)
 
 
+def _note_asking(look: Look) -> None:
+    """Note since when the gang asks for room for its start."""
+    view = look.view
+    if view.reservation.placement is None and not view.asks_for_minimum:
+        view.notes.asks_since = None
+    elif view.asks_for_minimum and view.notes.asks_since is None:
+        view.notes.asks_since = look.now
+
+
 def _admission(look: Look) -> Iterator[LogDecision]:
     view, notes = look.view, look.view.notes
     if not (notes.placed and view.survey.durable):
         return
     placed, first = notes.placed, notes.first
+    asked, notes.asks_since, notes.written_at = notes.asks_since, None, look.now
     notes.placed, notes.first, notes.refused = Counter(), False, ""
     yield LogDecision(
         gang=view.key,
@@ -75,6 +86,7 @@ def _admission(look: Look) -> Iterator[LogDecision]:
         seconds=_waited(look) if first else None,
         reason=Reason.ADMITTED,
         started=first,
+        asked_for=look.now - asked if first and asked is not None else None,
     )
 
 
@@ -88,7 +100,15 @@ def _release(look: Look) -> Iterator[LogDecision]:
     done = [pod.uid for pod in look.pods if pod.uid in releasing and not pod.gated]
     nodes = {releasing[uid] for uid in done} - {""}
     if done:
-        yield LogDecision(view.key, RELEASED, _queue(view), len(done), tuple(sorted(nodes)))
+        at = notes.written_at
+        yield LogDecision(
+            gang=view.key,
+            what=RELEASED,
+            queue=_queue(view),
+            pods=len(done),
+            nodes=tuple(sorted(nodes)),
+            released_in=look.now - at if at is not None and nodes else None,
+        )
 
 
 def _refusal(look: Look) -> Iterator[LogDecision]:

@@ -14,7 +14,8 @@ class Notes:
     `placed` (node -> pods) is decided and not yet written; `first`: nothing was decided before it.
     `releasing` (uid -> node) are releases that were sent and are in no line yet. `refused` is the
     reason that the log told last; `fenced` (uid -> token) and `deleted` are pods that it told of,
-    `stopped` the endings, each by the gang that it is for and its time.
+    `stopped` the endings, each by the gang that it is for and its time. `asks_since` is since when
+    the gang asks for room for its start, and `written_at` when a placement was last seen written.
     """
 
     placed: Counter[str] = field(default_factory=Counter)
@@ -24,6 +25,8 @@ class Notes:
     fenced: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     stopped: set[tuple[GangKey | None, str]] = field(default_factory=set)
+    asks_since: float | None = None
+    written_at: float | None = None
 
     def decided(self, placement: Placement, count: int) -> None:
         """Note a placement before it is written, the so-many-th of its gang."""

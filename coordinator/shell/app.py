@@ -72,6 +72,7 @@ from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by
 from kube.wrapped.watched import AppWrapperReading, as_gang
 from runtime.slicing import settle_heap
+from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import is_wrapper_gang
 from scheduling.model.volume import Fact
@@ -118,6 +119,7 @@ class Coordinator:
             waiting_limit=limit,
             profiles=self._profiles,
             guard=settings.guard,
+            gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
         )
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed

@@ -1,12 +1,20 @@
-"""Writes decisions to the log, and how long gangs waited to the metrics."""
+"""Writes decisions to the log, and what is counted and measured of them to the metrics."""
 
 from typing import Any
 
 import structlog
 
 from coordinator.messages.actions import LogDecision
-from coordinator.metrics import ADMISSION_WAIT, LATE_STARTS, PREEMPTIONS
-from coordinator.reconcile.decisions import GANG_STOPPED
+from coordinator.metrics import (
+    ADMISSION,
+    ADMISSION_WAIT,
+    GIVEN_UP_PLACEMENTS,
+    LATE_STARTS,
+    PREEMPTIONS,
+    RELEASE,
+    REPAIRS,
+)
+from coordinator.reconcile.decisions import DELETED, GANG_STOPPED, GIVEN_UP
 from scheduling.model.verdict import Reason
 
 log = structlog.get_logger()
@@ -16,15 +24,27 @@ MOST_NODES = 10
 
 
 def write(decision: LogDecision) -> None:
-    """Write the line, observe the wait that has ended, and count what was preempted."""
+    """Write the line, observe the times in it, and count what was stopped or repaired."""
     log.info(decision.what, **_fields(decision))
-    if decision.started and decision.seconds is not None:
-        ADMISSION_WAIT.observe(decision.seconds)
+    _observe(decision)
     if decision.what == GANG_STOPPED and decision.reason == Reason.READY_TIMEOUT:
         LATE_STARTS.labels(decision.queue).inc()
     if decision.preempted:
         count = decision.replicas or 1
         PREEMPTIONS.labels(decision.queue, decision.preempted).inc(count)
+    if decision.what == DELETED:
+        REPAIRS.labels(decision.reason).inc(decision.pods)
+    if decision.what == GIVEN_UP:
+        GIVEN_UP_PLACEMENTS.labels(decision.reason).inc()
+
+
+def _observe(decision: LogDecision) -> None:
+    if decision.started and decision.seconds is not None:
+        ADMISSION_WAIT.labels(decision.queue).observe(decision.seconds)
+    if decision.asked_for is not None:
+        ADMISSION.observe(decision.asked_for)
+    if decision.released_in is not None:
+        RELEASE.observe(decision.released_in)
 
 
 def _fields(decision: LogDecision) -> dict[str, Any]:

@@ -56,7 +56,13 @@ from coordinator.messages.events import (
     Teller,
     WriteEnded,
 )
-from coordinator.metrics import EVENTS_DROPPED, EVICTIONS, NOMINATIONS_FORBIDDEN, WRITES
+from coordinator.metrics import (
+    EVENTS_DROPPED,
+    EVICTIONS,
+    GATE_REMOVAL,
+    NOMINATIONS_FORBIDDEN,
+    WRITES,
+)
 from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
 from coordinator.shell.stopper import Stopper
@@ -144,6 +150,8 @@ class Executor:
         self._in_doubt = False
         self._informed = False
         self._forbidden = False
+        self._asked_at: dict[str, float] = {}
+        """When the release of a pod was asked for, by its uid."""
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions and start as many as may run; decisions go into the log at once."""
@@ -160,6 +168,9 @@ class Executor:
                     self._courtesy.append((now + COURTESY, action))
                 case WriteQueueStatus() | WriteQueueFinalizers():
                     self._courtesy.append((now + COURTESY, action))
+                case ReleasePod():
+                    self._asked_at[action.pod.metadata.uid] = now
+                    self._urgent.add(action, now)
                 case _:
                     self._urgent.add(action, now)
         self._start_some()
@@ -179,6 +190,7 @@ class Executor:
         self._urgent.clear()
         self._courtesy.clear()
         self._echoes.clear()
+        self._asked_at.clear()
         NOMINATIONS_FORBIDDEN.set(0)
         left = set(self._running)
         if left and seconds > 0:
@@ -303,7 +315,11 @@ class Executor:
             if action.node
             else unpinned_release_patch(action.pod)
         )
-        return await self._patch_pod(action.gang, action.pod, "release", operations)
+        asked_at = self._asked_at.pop(action.pod.metadata.uid, None)
+        events = await self._patch_pod(action.gang, action.pod, "release", operations)
+        if asked_at is not None and _was_patched(events):
+            GATE_REMOVAL.observe(time.monotonic() - asked_at)
+        return events
 
     @_do.register
     async def _fence(self, action: FencePod) -> list[Event]:
@@ -571,6 +587,11 @@ def _unchanged(
 def _is_refusal(error: KubeError) -> bool:
     """Say whether the API server judged a change; a webhook that gives no code says 400."""
     return isinstance(error, ApiError) and error.status in (400, 403, 422)
+
+
+def _was_patched(events: Iterable[Event]) -> bool:
+    """Whether the patch of a pod, which ended in these events, was accepted."""
+    return any(isinstance(each, PodPatchEnded) and each.error is None for each in events)
 
 
 def _outcome(error: KubeError) -> str:

@@ -10,7 +10,6 @@ longer, so that deciding never takes more than a third of the time.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,12 +17,15 @@ from functools import lru_cache
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
-from coordinator.metrics import CYCLE_SECONDS, INBOX
+from coordinator.metrics import CYCLE_SECONDS, EVENT_LAG, INBOX
+from coordinator.shell.inbox import Inbox
+from coordinator.shell.laps import Laps
 from coordinator.state_machine import CoordinatorState
 
 Submit = Callable[[Iterable[Action]], None]
 
 LONGEST_REST = 0.25
+SUBMIT = "submit"  # the part of a cycle in which its actions are handed over
 BATCH = 2_000  # events handled before others get the event loop: some tens of milliseconds
 
 
@@ -35,7 +37,9 @@ class Loop:
         self.last_step = time.monotonic()
         self._actor: tuple[int, Submit] | None = None
         self._debounce = debounce
-        self._inbox: deque[Event] = deque()
+        self._inbox = Inbox()
+        self._laps = Laps()
+        state.lap = self._laps.lap
         self._wake = asyncio.Event()
         self._cycle_at: float | None = None
         self._cycle_took = 0.0
@@ -43,7 +47,7 @@ class Loop:
 
     def feed(self, events: Iterable[Event]) -> None:
         """Queue events; they are handled in the order in which they were fed."""
-        self._inbox.extend(events)
+        self._inbox.put(events, time.monotonic())
         self._wake.set()
 
     def appoint(self, start: TermStarted, submit: Submit) -> None:
@@ -66,9 +70,9 @@ class Loop:
 
     def _step(self) -> None:
         self.last_step = now = time.monotonic()
-        events: list[Event] = []
-        while self._inbox and len(events) < BATCH:
-            events.append(self._inbox.popleft())
+        if self._inbox.oldest is not None:
+            EVENT_LAG.observe(now - self._inbox.oldest)
+        events = self._inbox.take(BATCH)
         INBOX.set(len(self._inbox))
         if self.state.next_wake is not None and self.state.next_wake <= now:
             events.append(TimePassed())
@@ -93,9 +97,12 @@ class Loop:
 
     def _cycle(self, events: list[Event], now: float) -> None:
         self._cycle_at = None
+        self._laps.begin()
         self._act(self.state.handle([*events, CycleDue()], _moment(now)))
+        self._laps.lap(SUBMIT)
         self._cycle_took = time.monotonic() - now
         CYCLE_SECONDS.observe(self._cycle_took)
+        self._laps.tell()
 
     def _plan_cycle(self) -> None:
         if self.state.cycle_wanted and self._cycle_at is None:

@@ -1,6 +1,7 @@
 """Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from math import inf
 
@@ -12,6 +13,7 @@ from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
 from coordinator.state.preempting import propose
+from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
@@ -27,6 +29,11 @@ from scheduling.state.pod_index import ExistingPods
 
 NO_PLACEMENT = Placement()
 
+SNAPSHOT = "snapshot"
+DECIDING = "deciding"
+ANSWERS = "answers"
+"""The parts of a decision: what is asked, the core's answers, and taking them in."""
+
 
 def decide(known: Known, moment: Moment) -> list[GangKey]:
     """Decide; returns the gangs in the order of the queue, in which they are to be written."""
@@ -36,6 +43,7 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     decisions = _decisions(known, moment)
     waiting = _note_answers(known, decisions, moment)
     known.cycles.quiet = quiet_delay(waiting)
+    known.lap(ANSWERS)
     return [decision.key for decision in decisions]
 
 
@@ -55,15 +63,10 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     have moved.
     """
     cycles = known.cycles
-    decisions, cycles.memory = next_cycle(
-        queues_of(known, moment),
-        known.cache.columns(),
-        _remembered(known, moment),
-        existing=existing_pods(known),
-        holders=Holders(known.cache.holders),
-        volumes=_volumes(known),
-        daemons=known.cache.daemons,
-    )
+    asked = question(known, _remembered(known, moment), moment)
+    known.lap(SNAPSHOT)
+    decisions, cycles.memory = asked()
+    known.lap(DECIDING)
     cycles.ages.passed(cycles.memory.passed)
     propose(known, cycles.memory.preemptions, moment)
     _note_plans(known, cycles.memory.preemptions)
@@ -72,6 +75,23 @@ def _decisions(known: Known, moment: Moment) -> tuple[Decision, ...]:
     if cycles.memory.asks_again_in < inf:
         known.agenda.refresh_by(moment.now + cycles.memory.asks_again_in)
     return decisions
+
+
+Answers = tuple[tuple[Decision, ...], Memory]
+
+
+def question(known: Known, memory: Memory | None, moment: Moment) -> Callable[[], Answers]:
+    """Return what asks the core about all gangs that wait in line; it notes no answer."""
+    return partial(
+        next_cycle,
+        queues_of(known, moment),
+        known.cache.columns(),
+        memory,
+        existing=existing_pods(known),
+        holders=Holders(known.cache.holders),
+        volumes=_volumes(known),
+        daemons=known.cache.daemons,
+    )
 
 
 def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
@@ -157,6 +177,7 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
         return
     pods = known.cache.members(view.key, view.cluster_uid)
     known.cycles.admissions += 1
+    known.cycles.verdicts.placements[GANG if placed.placement is None else PODS] += 1
     if placed.placement is None:
         asked = known.cycles.waiting.gang(view.key)
         placed.admitted_at, placed.queue = moment.wall, asked.queue if asked else DEFAULT_QUEUE
@@ -175,6 +196,7 @@ def _refused(known: Known, view: GangView, refusal: Refusal, position: int, mome
     """Numbers that moved are written when the gang's quiet time is over, a new reason now."""
     queueing, before = view.queueing, view.queueing.refusal
     same_reason = before is not None and before.reason == refusal.reason
+    known.cycles.verdicts.refused(before, refusal)
     same = same_reason and before == refusal and queueing.position == position
     queueing.refusal, queueing.position, queueing.left_out = refusal, position, None
     if not same_reason:

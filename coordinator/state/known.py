@@ -1,6 +1,6 @@
 """Holds everything the coordinator knows: what was observed, and what the leader decided."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
@@ -23,11 +23,14 @@ from coordinator.record.renewals import Renewals
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
+from coordinator.state.gang_counts import GangCounts
 from coordinator.state.reserved_room import ReservedRoom
+from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.scheduler_profiles import STOCK, Profiles
 from kube.foreseen.gang import foreseen_gang
 from scheduling.admission.refusal_memory import Memory
+from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
 from scheduling.queueing.quota_tree import QuotaTree
@@ -68,6 +71,7 @@ class Term:
     are, by gang, the nodes on which nothing is released until nominations to them are taken back.
     `left` are, by gang, nominated pods whose RayCluster is gone. `pace` is that of nominations,
     and `forbidden_until` the end of the time in which none is written, for that is forbidden.
+    `counts` are what metrics tell of the gangs.
     """
 
     epoch: int = 0
@@ -82,6 +86,7 @@ class Term:
     left: dict[GangKey, Left] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
     forbidden_until: float = NEVER
+    counts: GangCounts = field(default_factory=GangCounts)
 
     def forbidden_ended(self, now: float) -> bool:
         """Whether the time without nominations is over since the last call."""
@@ -99,7 +104,8 @@ class Cycles:
     many placements were decided. `waiting` are the gangs that the last one was asked about,
     `ages` says which of them have aged. `looked_at` are the gangs that may ask for
     something else since then, `avoided` the nodes that pods avoided, by namespace and shape, and
-    `parts` what could be taken from gangs that were not looked at since.
+    `parts` what could be taken from gangs that were not looked at since. `verdicts` counts those
+    of all terms.
     """
 
     memory: Memory | None = None
@@ -111,6 +117,7 @@ class Cycles:
     looked_at: set[GangKey] = field(default_factory=set)
     avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     parts: dict[GangKey, tuple[GangPart, ...]] = field(default_factory=dict)
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
 
 
 @dataclass
@@ -119,7 +126,8 @@ class Known:
 
     `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
     `came_at` is when a gated pod of any gang came last. `scheduler` is the holder of
-    kube-scheduler's Lease.
+    kube-scheduler's Lease. `lap` is told when a part of `handle` is done, by name: there is no
+    clock here. `gpu_pools` say what metrics take for GPUs.
     """
 
     patience: Patience = field(default_factory=Patience)
@@ -140,6 +148,8 @@ class Known:
     profiles: Profiles = field(default_factory=lambda: STOCK)
     guard: Guard = Guard.NONE
     scheduler: str = ""
+    gpu_pools: GpuPools = field(default_factory=GpuPools)
+    lap: Callable[[str], None] = field(default=lambda _: None)
     room: ReservedRoom = field(init=False)
 
     def __post_init__(self) -> None:

@@ -306,6 +306,28 @@ async def load_access(
         raise NoAccess(f"{source.called}: {error}") from error
 
 
+def context_namespace(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> str:
+    """Name the namespace of the context that `load_access` finds, or of the service account.
+
+    Reads files, and is called once `load_access` has read them without a fault.
+    """
+    path = next((each for each, _ in _paths(kubeconfig, "", environ) if each), None)
+    if path is None:
+        found = service_account / "namespace"
+        return found.read_text(encoding="utf-8").strip() if found.exists() else "default"
+    from kubernetes.config import list_kube_config_contexts
+
+    contexts, active = list_kube_config_contexts(path)
+    named = [each for each in contexts if each["name"] == context] if context else [active]
+    return str((named[0].get("context") or {}).get("namespace") or "default")
+
+
 def _paths(
     kubeconfig: str | None, setting: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[str | None, str]]:

@@ -117,9 +117,11 @@ def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[Obser
     """
     wrapper_of = wrapped_by if wrapper_of_gang(found.cluster) else unwrapped
     for pod_set in found.pod_sets:
+        like = observe(pod_set.pod, profiles, wrapper_of)
         for first in range(0, pod_set.count, pod_set.hosts):
-            pod = _of_replica(pod_set, first // pod_set.hosts)
-            like = observe(pod, profiles, wrapper_of)
+            if pod_set.hosts > 1:
+                pod = _of_replica(pod_set, first // pod_set.hosts)
+                like = observe(pod, profiles, wrapper_of)
             for index in range(first, first + pod_set.hosts):
                 yield _named(like, found, f"{pod_set.name}{_MARK}{index:05}")
 
@@ -199,10 +201,8 @@ def _keys(spec: TemplateSpec) -> Iterator[str]:
 
 
 def _of_replica(pod_set: ForeseenPodSet, replica: int) -> TemplatePod:
-    """Label a pod with a replica, where more than one pod make one."""
+    """Label a pod with its replica, which has more than one."""
     meta = pod_set.pod.metadata
-    if pod_set.hosts == 1:
-        return pod_set.pod
     labels = {**meta.labels, names.RAY_REPLICA_NAME: f"{pod_set.name}{_MARK}{replica:05}"}
     return structs.replace(pod_set.pod, metadata=structs.replace(meta, labels=labels))
 

@@ -105,7 +105,16 @@ main(standalone_mode=False, args=sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["import", "mcad", "-f", "-"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["status", "--help"],
+        ["why", "--help"],
+        ["completion", "bash"],
+        ["import", "mcad", "-f", "-"],
+    ],
+)
 def test_a_start_imports_nothing_that_is_slow(arguments: list[str]) -> None:
     code = (
         "import atexit, sys\n"

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY
 
 from coordinator.messages.actions import EmitEvent, NominatePod
@@ -20,8 +19,6 @@ from coordinator.metrics import CONNECTIONS
 from coordinator.settings import Settings
 from coordinator.shell import decision_log
 from coordinator.shell.app import Coordinator
-from coordinator.shell.executor import Executor
-from coordinator.shell.health import application
 from coordinator.shell.loop import BATCH, Loop
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client
@@ -29,11 +26,13 @@ from kube.api.credentials import open_access
 from kube.api.errors import ServerError
 from kube.api.leader_election import Term
 from kube.objects import names
+from tests.coordinator import test_decision_metrics, test_gpu_metrics
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import gang_in, queue
+from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
 from tests.coordinator.shell.test_executor import (
     GANG,
     NO_RIGHT,
@@ -45,30 +44,14 @@ from tests.coordinator.shell.test_executor import (
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
 from tests.kube.half_request import count_half_request
-from tests.metrics import total, untested
+from tests.metrics import untested
 
 PATIENCE = Patience()
 
 
 def test_every_metric_has_a_test_that_sees_it_move() -> None:
-    assert untested(REGISTRY, globals()) == []
-
-
-def value(name: str, **labels: str) -> float:
-    return total(REGISTRY, name, **labels)
-
-
-async def scrape(coordinator: Coordinator) -> None:
-    """Have the gauges read, as whoever asks for the page does."""
-    async with TestClient(TestServer(application(coordinator))) as client:
-        answer = await client.get("/metrics")
-        assert answer.status == 200
-
-
-async def scrape_world(world: World) -> None:
-    coordinator = Coordinator(Settings(), cast(Client, None))
-    coordinator.loop.state = world.leader.state
-    await scrape(coordinator)
+    elsewhere = {**vars(test_decision_metrics), **vars(test_gpu_metrics)}
+    assert untested(REGISTRY, {**globals(), **elsewhere}) == []
 
 
 def one_runs_one_waits() -> World:
@@ -78,14 +61,6 @@ def one_runs_one_waits() -> World:
     world.create(gang_of("waits", 2))
     world.settle(seconds=5)
     return world
-
-
-def executor_of(client: object) -> Executor:
-    class Ours:
-        def valid(self) -> bool:
-            return True
-
-    return Executor(cast(Client, client), Ours(), lambda _: None, identity="test", concurrency=1)
 
 
 # ---- gangs
@@ -331,7 +306,7 @@ async def test_muster_watch_silence_seconds_moves(monkeypatch: pytest.MonkeyPatc
         assert nodes.last_contact is not None
         later = nodes.last_contact + 1000.0
         monkeypatch.setattr(
-            "coordinator.shell.health.time", SimpleNamespace(monotonic=lambda: later)
+            "coordinator.shell.scrape.time", SimpleNamespace(monotonic=lambda: later)
         )
         await scrape(coordinator)
     assert value("muster_watch_silence_seconds", resource="nodes") == pytest.approx(1000, abs=60)

@@ -25,6 +25,7 @@ SECRETS = [
     "admin.kubeconfig",
     "webhook/ca.key",
 ]
+PAGE = {f"cli/page/assets/{name}" for name in ("index.html", "page.css", "page.js")}
 # What no list of endings foresees. The wheel leaves these out too: it takes code only.
 ODD_SECRETS = ["certs/tls.key.bak", "certs/id_ed25519", "kube/token.txt"]
 
@@ -86,12 +87,12 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def code() -> set[str]:
-    """The modules of every program, as they lie in the checkout."""
+    """The modules of every program, and the files of the page, as they lie in the checkout."""
     return {
         path.relative_to(ROOT).as_posix()
         for program in programs()
         for path in files(ROOT / program)
-        if path.suffix == ".py"
+        if path.suffix == ".py" or path.relative_to(ROOT).as_posix() in PAGE
     }
 
 

@@ -1,4 +1,4 @@
-"""docs/operating.md names every metric, with its type and its labels, and no other."""
+"""docs/metrics.md names every metric, with its type and its labels, and no other."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def registries() -> Iterator[CollectorRegistry]:
 
 
 def documented() -> dict[str, Family]:
-    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = [
         (name, kind, re.findall(r"`(\w+)`", labels)) for name, kind, labels in ROW.findall(text)
     ]

@@ -21,6 +21,7 @@ from testbed.recipes import (
     KUBERAY_VARIABLE,
     KUBERNETES,
     KUBERNETES_VARIABLE,
+    PROMETHEUS,
     Recipe,
     Target,
     content_key,
@@ -68,6 +69,7 @@ def test_the_key_changes_with_the_pinned_files(modules: Path, name: str) -> None
         dataclasses.replace(THING, ldflags="-s"),
         dataclasses.replace(THING, packages=("example.com/thing/other",)),
         dataclasses.replace(THING, assets=("samples",)),
+        dataclasses.replace(THING, tags=("small",)),
     ],
 )
 def test_the_key_changes_with_the_recipe(modules: Path, changed: Recipe) -> None:
@@ -85,6 +87,13 @@ def test_every_module_is_pinned(kubernetes: str, kuberay: str) -> None:
     for recipe in recipes_for(kubernetes, kuberay):
         assert recipe.module in (recipe.directory / "go.mod").read_text()
         assert (recipe.directory / "go.sum").stat().st_size
+
+
+def test_prometheus_is_pinned() -> None:
+    pinned = (PROMETHEUS.directory / "go.mod").read_text()
+    assert f"{PROMETHEUS.module} v" in pinned
+    assert all(f"{each}\n" in pinned for each in PROMETHEUS.packages)
+    assert (PROMETHEUS.directory / "go.sum").stat().st_size
 
 
 @pytest.mark.parametrize("kubernetes", KUBERNETES)

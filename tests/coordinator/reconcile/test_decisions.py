@@ -12,6 +12,7 @@ from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.deeds import annotate, apart, in_zones
 from tests.coordinator.world import World, name_of
+from tests.metrics import total
 
 PATIENCE = Patience()
 
@@ -234,9 +235,7 @@ def test_fences_of_a_new_leader_are_one_line_for_each_gang() -> None:
 
 def observed() -> float:
     """How many waits were observed."""
-    found = REGISTRY.get_sample_value("muster_admission_wait_seconds_count")
-    assert found is not None
-    return found
+    return total(REGISTRY, "muster_admission_wait_seconds")
 
 
 def test_a_line_has_no_field_without_a_value_and_one_admission_is_observed(

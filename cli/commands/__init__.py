@@ -1,0 +1,1 @@
+"""The commands of `muster` that read the cluster, a module for each."""

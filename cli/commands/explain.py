@@ -1,0 +1,34 @@
+"""`muster explain REASON`: what a reason means and what to do about it. Reads no cluster."""
+
+from __future__ import annotations
+
+import click
+
+from cli.endings import Unusable
+from cli.options import end, epilog, output_option
+
+
+@click.command(
+    epilog=epilog(
+        "muster explain InsufficientResources",
+        "muster explain -o json",
+        "kubectl get gangs -A -o jsonpath='{.items[*].status.reason}' | xargs -n1 muster explain",
+    )
+)
+@click.argument("reason", default="", metavar="[REASON]")
+@output_option
+def command(reason: str, output: str) -> None:
+    """Print what REASON means and what to do about it; without it all reasons.
+
+    A reason is the word that `muster why` and `kubectl get gangs` show: case does not matter.
+    """
+    # These import the core, and rich: a start without work must not pay for them.
+    from cli.report.explained import explained  # noqa: PLC0415
+    from cli.show.explained import table  # noqa: PLC0415
+    from cli.show.output import show  # noqa: PLC0415
+
+    try:
+        found = explained(reason)
+    except Unusable as ending:
+        end(ending)
+    show(found, output, table(found))

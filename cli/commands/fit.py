@@ -1,0 +1,71 @@
+"""`muster fit -f FILE`: whether Ray clusters would start now, in their queues."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.endings import FINE, NO, NOT_READ, Unusable
+from cli.imports.outcome import Fault
+from cli.options import cluster_options, end, epilog, namespace_option, output_option, run
+
+if TYPE_CHECKING:
+    from cli.imports.outcome import Source
+    from cli.read.reader import Reader
+    from cli.read.target import Target
+    from cli.report.fit import FitReport
+
+
+@click.command(
+    epilog=epilog(
+        "muster fit -f raycluster.yaml",
+        "muster fit -f jobs.yaml -n team -o json",
+        "kubectl get rayjob train -o yaml | muster fit -f -",
+    )
+)
+@click.option(
+    "-f", "--file", "files", multiple=True, required=True, help="A file; - is standard input."
+)
+@namespace_option
+@cluster_options
+@output_option
+@click.pass_context
+def command(
+    context: click.Context, files: tuple[str, ...], namespace: str, target: Target, output: str
+) -> None:
+    """Say whether RayClusters, RayJobs and RayServices of FILE would start now.
+
+    They are judged together, as if all were created now. Nothing is created: their pods are worked
+    out from the templates, and decided on as the coordinator would. Of what does not fit it is said
+    why, and the largest number of replicas of each worker group that would.
+    """
+    # These import the core, and rich: a start without work must not pay for them.
+    from cli.files import read_files  # noqa: PLC0415
+    from cli.report.fit import exit_code  # noqa: PLC0415
+    from cli.show.fit import table  # noqa: PLC0415
+    from cli.show.output import printable, show  # noqa: PLC0415
+
+    try:
+        sources = read_files(files)
+    except Fault as fault:
+        end(Unusable(str(fault)))
+    report, remarks = run(context, target, lambda reader: _work(reader, sources, namespace))
+    for each in (*remarks, *report.not_judged):
+        click.echo(f"Note: {printable(each)}", err=True)
+    show(report, output, table(report, wide=output == "wide"))
+    sys.exit(exit_code(report, fine=FINE, no=NO, not_read=NOT_READ))
+
+
+async def _work(
+    reader: Reader, sources: list[Source], namespace: str
+) -> tuple[FitReport, list[str]]:
+    from cli.fitting.asked import read_asked  # noqa: PLC0415
+    from cli.read.judging import judge  # noqa: PLC0415
+
+    try:
+        asked, remarks = read_asked(sources, namespace or reader.namespace)
+    except Fault as fault:
+        raise Unusable(str(fault)) from None
+    return await judge(reader, asked), remarks

@@ -1,0 +1,45 @@
+"""How a command ends: its exit codes, and why it could not answer."""
+
+FINE = 0
+NO = 1
+WRONG_USE = 2
+NOT_READ = 3
+INTERRUPTED = 130
+
+TABLE = f"""\
+  {FINE}  an answer, printed
+  {NO}  the answer is no: there is no such object, or it does not fit
+  {WRONG_USE}  the command line or the input cannot be used
+  {NOT_READ}  the cluster cannot be read: not reachable, not allowed, not logged in, no Muster there
+"""
+"""As `--help` and the documents show it."""
+
+
+class Ending(Exception):  # noqa: N818 - an end, which is not always a fault
+    """The command ends here; the message says why, in one line."""
+
+    code = NOT_READ
+
+
+class Absent(Ending):
+    """What was asked for is not there."""
+
+    code = NO
+
+
+class Unusable(Ending):
+    """What was given to the command cannot be used."""
+
+    code = WRONG_USE
+
+
+class CannotRead(Ending):
+    """The cluster, or a kind of its objects, cannot be read."""
+
+
+class NotServed(CannotRead):
+    """The API server knows no such kind."""
+
+
+class NotAllowed(CannotRead):
+    """The caller has no right to read such objects."""

@@ -1,0 +1,163 @@
+"""Reads what is asked about: each Ray object as the RayCluster that it makes, with templates."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.imports.outcome import Fault, Source
+from kube.objects import names
+from kube.objects.ray import RayCluster
+from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
+
+RAY_GROUP: Final = "ray.io"
+SPECS: Final[Mapping[str, tuple[str, ...]]] = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+}
+"""Where an object of each kind has the spec of its RayCluster."""
+
+DRAWN: Final = "~"
+"""In no name of an object: what is asked about is never taken for what exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One object of the input. Its RayCluster is suspended: its templates are kept, as of those.
+
+    `notes` say where it is judged otherwise than as it stands in the input.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    cluster: RayCluster
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def mounts_claims(self) -> bool:
+        """Whether a pod may mount a volume of a claim."""
+        spec = self.cluster.spec
+        templates = (spec.head_group_spec, *(each.template for each in spec.worker_group_specs))
+        return any(b"persistentVolumeClaim" in bytes(each) for each in templates)
+
+
+def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], list[str]]:
+    """Return what is asked about, and remarks on what is not; raises Fault where nothing is."""
+    found, remarks, places = [], [], []
+    for number, each in enumerate(sources):
+        places.append(each.place)
+        if each.group == RAY_GROUP and each.kind in SPECS:
+            found.append(_read(each, namespace, number))
+        else:
+            remarks.append(f"{each.place}: {_kind(each)}: not judged: only {_kinds()} are")
+    if not found:
+        where = f"{places[0]}: " if places else ""
+        raise Fault(f"{where}there is no object to judge; allowed: {_kinds()}")
+    _check_names(found)
+    return found, remarks
+
+
+def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
+    """Return the namespaces that objects are in, by name."""
+    return sorted({each.namespace for each in asked})
+
+
+def _kinds() -> str:
+    return f"{', '.join(SPECS)} of {RAY_GROUP}"
+
+
+def _kind(source: Source) -> str:
+    return f"{source.kind}.{source.group}" if source.group else source.kind
+
+
+def _check_names(found: Sequence[Asked]) -> None:
+    seen = set()
+    for each in found:
+        if str(each) in seen:
+            raise Fault(f"{each}: there are two of it; allowed: each object once")
+        seen.add(str(each))
+
+
+def _read(source: Source, namespace: str, number: int) -> Asked:
+    meta = _part(source, source.body, ("metadata",))
+    spec = _part(source, source.body, SPECS[source.kind])
+    if source.kind == "RayJob" and _part(source, source.body, ("spec",)).get("clusterSelector"):
+        raise Fault(f"{source.place}: RayJob: spec.clusterSelector: it makes no RayCluster")
+    cluster = _decoded(source, {"metadata": _bare(meta), "spec": {**spec, "suspend": True}})
+    if not cluster.spec.head_group_spec or bytes(cluster.spec.head_group_spec) == b"null":
+        where = ".".join(SPECS[source.kind])
+        raise Fault(f"{source.place}: {source.kind}: {where}.headGroupSpec: absent")
+    found = cluster.metadata
+    name = found.name or f"{meta.get('generateName') or ''}{DRAWN}"
+    placed = replace(
+        found, name=name, namespace=found.namespace or namespace, uid=f"{DRAWN}{number}"
+    )
+    notes = _notes(source.kind, spec)
+    return Asked(
+        source.kind, placed.namespace, name, essential(replace(cluster, metadata=placed)), notes
+    )
+
+
+def _bare(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out what only an object that exists has: it is asked about as one that is new."""
+    kept = ("name", "namespace", "labels", "annotations")
+    return {key: meta[key] for key in kept if key in meta}
+
+
+def _part(source: Source, body: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+    found: Any = body
+    for key in path:
+        found = found.get(key)
+        if not isinstance(found, Mapping):
+            said = "absent" if found is None else type(found).__name__
+            where = ".".join(path)
+            raise Fault(f"{source.place}: {source.kind}: {where}: {said}; allowed: an object")
+    part: Mapping[str, Any] = found
+    return part
+
+
+def _decoded(source: Source, body: Mapping[str, Any]) -> RayCluster:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(body), type=RayCluster)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as fault:
+        said = " ".join(str(fault).split())
+        raise Fault(f"{source.place}: {source.kind}: cannot be read: {said}") from None
+
+
+def _notes(kind: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    if kind == "RayCluster" and spec.get("suspend"):
+        return ("spec.suspend is true: judged as if it were resumed",)
+    return ()
+
+
+def as_gang(asked: Asked, namespace_labels: Mapping[str, str]) -> Asked:
+    """Return it as a gang; where nothing opts it in, with a note that it would be none."""
+    meta = asked.cluster.metadata
+    said = opt_in(meta.labels, meta.annotations, namespace_labels)
+    if said.answer is not Answer.NO:
+        return asked
+    opted_in = replace(meta, labels={**meta.labels, names.OPT_IN: "true"})
+    note = f'{names.OPT_IN} is not "true": it would be no gang; judged as if it were one'
+    cluster = replace(asked.cluster, metadata=opted_in)
+    return Asked(asked.kind, asked.namespace, asked.name, cluster, (*asked.notes, note))
+
+
+def beside(asked: Asked) -> Asked:
+    """Return it under a name of its own, for a RayCluster of its name exists."""
+    meta = asked.cluster.metadata
+    cluster = replace(asked.cluster, metadata=replace(meta, name=f"{meta.name}{DRAWN}"))
+    note = f"RayCluster {meta.namespace}/{meta.name} exists: judged as another one beside it"
+    return Asked(asked.kind, asked.namespace, asked.name, cluster, (*asked.notes, note))
+
+
+def as_created(cluster: RayCluster, stamp: str) -> RayCluster:
+    """Return the RayCluster as if it were created now, with nothing that suspends it."""
+    meta = replace(cluster.metadata, creation_timestamp=stamp, generation=1)
+    return essential(resumed(replace(cluster, metadata=meta)))

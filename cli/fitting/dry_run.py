@@ -1,0 +1,218 @@
+"""Asks a coordinator's state machine: it leads on a picture, and what it asks for is not written.
+
+So there is no second logic: the gangs that wait, the order of the queues, reservations, quota and
+the verdict are what a coordinator would come to that began to lead now. What is asked about takes
+part as a gang whose pods have all come, gated: those that are foreseen of its templates.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from cli.fitting.asked import Asked, as_created, as_gang, beside
+from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
+from cli.fitting.quota_alone import is_within_quota, within_quota
+from cli.report.fit import (
+    Fits,
+    Most,
+    Verdict,
+    by_pod_set,
+    not_created,
+    over_resource_quota,
+    unforeseeable,
+)
+from coordinator.gang.demand import NotReady
+from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
+from coordinator.gang.view import GangView
+from coordinator.messages.clock import Moment
+from coordinator.messages.events import (
+    ClusterGone,
+    ClusterSeen,
+    CycleDue,
+    Event,
+    GangGone,
+    GangSeen,
+    PodGone,
+    PodSeen,
+    Teller,
+    TermStarted,
+)
+from coordinator.reconcile.status import explain
+from coordinator.state.what_if import would_admit
+from coordinator.state_machine import CoordinatorState
+from kube.foreseen.gang import foreseen_gang
+from kube.objects.base import ObjectMeta, OwnerReference
+from kube.objects.gang import Gang, GangMeta
+from kube.objects.ray import RayCluster
+from scheduling.model.gang import GangKey, PendingGang
+
+CYCLES = 3
+"""That are run at most until all are answered: a cycle may leave a question to the next one."""
+
+MOST_GROUPS = 8
+"""Worker groups of one object that are searched for how many replicas would fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What takes part for one object, so that it can be taken back."""
+
+    key: GangKey
+    uid: str
+    events: tuple[Event, ...]
+    back: tuple[Event, ...]
+
+
+class DryRun:
+    """A picture of the cluster with a leader.
+
+    Where it is `roomless`, nodes and pods could not be read: gangs are judged by quota alone.
+    """
+
+    def __init__(self, state: CoordinatorState, moment: Moment, *, roomless: bool = False) -> None:
+        self._state, self._moment, self._roomless = state, moment, roomless
+        recorded = (gang.status.epoch or 0 for gang in state.cache.gangs.values())
+        state.handle([TermStarted(1 + max(recorded, default=0), clean=True)], moment)
+
+    def placed(self, asked: Asked) -> Asked:
+        """Return what is asked about as it would stand in the cluster."""
+        key = GangKey(asked.namespace, asked.name)
+        mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
+        return beside(mine) if key in self._state.cache.clusters else mine
+
+    def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
+        """Answer for objects that are created together; those that fit keep their room."""
+        found = [self._foreseen(each.cluster) for each in asked]
+        parts = [each for each in found if isinstance(each, _Part)]
+        self._decide(parts)
+        return [self._verdict(each.key) if isinstance(each, _Part) else each for each in found]
+
+    def most(self, asked: Asked) -> tuple[Most, ...]:
+        """Search for each worker group how many of its replicas would fit, the rest as asked."""
+        groups = list(groups_asked(asked.cluster).items())
+        searched, others = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
+        return (
+            *(
+                Most(group, count, self._most_of(asked.cluster, group, count, hosts))
+                for group, (count, hosts) in searched
+            ),
+            *(Most(group, count, None, searched=False) for group, (count, _) in others),
+        )
+
+    def _most_of(self, cluster: RayCluster, group: str, count: int, hosts: int) -> int | None:
+        """Search where it waits; where its pods would not be created, among those that would be."""
+        meta = cluster.metadata
+        key = GangKey(meta.namespace, meta.name)
+        if key in self._state.views:
+            return self._most_placed(key, group, count, hosts)
+        created = most_that_fit(
+            count, lambda n: self._would_be_created(with_replicas(cluster, group, n))
+        )
+        if created is None:
+            return None
+        part = self._foreseen(with_replicas(cluster, group, created))
+        assert isinstance(part, _Part), "what would be created is foreseen"
+        self._decide([part])
+        no = self._verdict(key).fits is Fits.NO
+        most = self._most_placed(key, group, created, hosts) if no else created
+        self._state.handle(part.back, self._moment)
+        return most
+
+    def _would_be_created(self, cluster: RayCluster) -> bool:
+        return isinstance(self._foreseen(cluster), _Part)
+
+    def _most_placed(self, key: GangKey, group: str, refused: int, hosts: int) -> int | None:
+        asked = self._state.views[key].queueing.asked
+        if not isinstance(asked, PendingGang):
+            return None
+        return most_that_fit(
+            refused, lambda n: self._would_be_placed(with_pods(asked, group, n * hosts))
+        )
+
+    def _would_be_placed(self, asked: PendingGang) -> bool:
+        if self._roomless:
+            return is_within_quota(asked, self._state.queues)
+        return would_admit(self._state, asked, self._moment)
+
+    # ---- one gang
+
+    def _foreseen(self, cluster: RayCluster) -> _Part | Verdict:
+        """Work out the pods of a RayCluster, or say why there are none."""
+        cache, namespace = self._state.cache, cluster.metadata.namespace
+        admission = cache.admission.admission(namespace, cache.priority_classes)
+        foresight = foresight_of(foreseen_gang(cluster, admission), self._state.profiles)
+        if foresight.unforeseeable:
+            return unforeseeable(foresight.unforeseeable)
+        if foresight.refused:
+            return not_created(foresight.refused)
+        refused = self._quota_refusal(foresight, cluster)
+        return over_resource_quota(refused) if refused else self._part(cluster, foresight)
+
+    def _quota_refusal(self, foresight: Foresight, cluster: RayCluster) -> str:
+        assert foresight.found is not None
+        cache, meta = self._state.cache, cluster.metadata
+        others, claimed = cache.foreseen.claimed_beside(GangKey(meta.namespace, meta.name))
+        quotas = cache.admission.quotas(meta.namespace)
+        return quota_refusal(foresight.found, others, claimed, quotas)
+
+    def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
+        meta = cluster.metadata
+        key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
+        events: tuple[Event, ...] = (
+            ClusterSeen(created),
+            GangSeen(_record(meta)),
+            *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in foresight.pods),
+        )
+        names = [(pod.name, pod.uid) for pod in foresight.pods]
+        return _Part(key, meta.uid, events, _back(key, meta.uid, names))
+
+    def _decide(self, parts: Sequence[_Part]) -> None:
+        """Run cycles until all are answered; without room there is nothing to decide on."""
+        self._state.handle([event for part in parts for event in part.events], self._moment)
+        for _ in range(0 if self._roomless else CYCLES):
+            self._state.handle([CycleDue()], self._moment)
+            if all(self._is_answered(part.key) for part in parts):
+                return
+
+    def _is_answered(self, key: GangKey) -> bool:
+        view = self._state.views[key]
+        asks = isinstance(view.queueing.asked, PendingGang)
+        answered = view.queueing.refusal is not None or view.reservation.placement is not None
+        return answered or not asks
+
+    def _verdict(self, key: GangKey) -> Verdict:
+        view = self._state.views[key]
+        asked, placement = view.queueing.asked, view.reservation.placement
+        said = explain(view, asked if isinstance(asked, NotReady) else None)
+        verdict = Verdict(Fits.NO, said.reason, said.message, _queue_of(view))
+        if placement is not None:
+            return replace(verdict, fits=Fits.YES, placement=by_pod_set(placement))
+        if not isinstance(asked, PendingGang):
+            return verdict
+        if self._roomless:
+            return within_quota(verdict, asked, self._state.queues)
+        return replace(verdict, position=view.queueing.position, count_matters=True)
+
+
+def _queue_of(view: GangView) -> str:
+    return view.understood.terms.queue if view.understood.terms is not None else ""
+
+
+def _record(meta: ObjectMeta) -> Gang:
+    """Make the Gang that the coordinator would create: a cycle asks no gang without a record."""
+    owner = OwnerReference(kind="RayCluster", name=meta.name, uid=meta.uid)
+    mine = GangMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=f"{meta.uid}-gang",
+        resource_version="1",
+        owner_references=(owner,),
+    )
+    return Gang(metadata=mine)
+
+
+def _back(key: GangKey, uid: str, pods: Iterable[tuple[str, str]]) -> tuple[Event, ...]:
+    """List what undoes that an object took part."""
+    gone = (PodGone(key.namespace, name, of, Teller.RAY_POD_WATCH) for name, of in pods)
+    return (*gone, GangGone(key, ""), ClusterGone(key, uid))

@@ -1,0 +1,127 @@
+"""Options that commands share, and how a command is run against the cluster.
+
+A command's body is a coroutine of a reader that returns what to print and the exit code; all that
+can go wrong on the way ends in one line on standard error.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from cli.endings import INTERRUPTED, TABLE, Ending
+from cli.read.target import Target
+
+if TYPE_CHECKING:
+    from cli.read.reader import Reader
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+OUTPUTS = ("table", "wide", "json", "yaml")
+
+
+def epilog(*examples: str) -> str:
+    """Write the end of a command's help: exit codes and examples."""
+    lines = "\n".join(f"  {each}" for each in examples)
+    return f"\b\nExit code:\n{TABLE}\n\b\nExamples:\n{lines}\n"
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name a cluster; the command gets them as its argument `target`."""
+
+    @wraps(command)
+    def with_target(
+        *arguments: Any,
+        kubeconfig: str | None,
+        context: str | None,
+        request_timeout: float,
+        **others: Any,
+    ) -> Any:
+        return command(*arguments, target=Target(kubeconfig, context, request_timeout), **others)
+
+    found: Callable[..., Any] = with_target
+    for option in (_TIMEOUT, _CONTEXT, _KUBECONFIG):
+        found = option(found)
+    return found
+
+
+_KUBECONFIG = click.option(
+    "--kubeconfig", help="Default: KUBECONFIG, then the pod's account, then ~/.kube/config."
+)
+_CONTEXT = click.option("--context", help="Default: the kubeconfig's current context.")
+_TIMEOUT = click.option(
+    "--request-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long one request may take.",
+)
+
+
+def namespace_option(command: F) -> F:
+    """Add `-n`."""
+    return click.option("-n", "--namespace", default="", help="The namespace of the gangs.")(
+        command
+    )
+
+
+def scope_options(command: F) -> F:
+    """Add `-n` and `-A`; without either all namespaces are shown that the caller may list."""
+    everywhere = click.option(
+        "-A", "--all-namespaces", "everywhere", is_flag=True, help="Gangs of all namespaces."
+    )
+    return namespace_option(everywhere(command))
+
+
+def output_option(command: F) -> F:
+    """Add `-o`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(OUTPUTS),
+        default="table",
+        show_default=True,
+        help="How the answer is printed.",
+    )(command)
+
+
+def run(
+    context: click.Context,
+    target: Target,
+    work: Callable[[Reader], Coroutine[Any, Any, T]],
+) -> T:
+    """Run a coroutine with a reader of the target; ends the program where it cannot be read.
+
+    `obj` of click's context, where it is set, opens the reader in place of the real one.
+    """
+    import asyncio  # noqa: PLC0415 - a start without work must not pay for it
+
+    from cli.read.reader import open_reader  # noqa: PLC0415
+
+    async def opened() -> T:
+        async with (context.obj or open_reader)(target) as reader:
+            return await work(reader)
+
+    # The lists of a large cluster: the collector would walk all of them again and again.
+    gc.disable()
+    try:
+        return asyncio.run(opened())
+    except Ending as ending:
+        end(ending)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        gc.enable()
+
+
+def end(ending: Ending) -> NoReturn:
+    """End the program with one line on standard error."""
+    click.echo(f"Error: {' '.join(str(ending).split())}", err=True)
+    sys.exit(ending.code)

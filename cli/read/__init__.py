@@ -1,0 +1,1 @@
+"""Reads objects of the cluster, with the rights of the caller."""

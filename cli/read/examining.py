@@ -1,0 +1,125 @@
+"""Reads what `muster doctor` looks at; what may not be read is said in its place."""
+
+import asyncio
+import time
+from importlib import metadata
+from typing import Any, Final, TypeVar
+
+from cli.endings import NotAllowed, NotServed
+from cli.read.reader import Reader
+from cli.report.examined import (
+    ConfigMap,
+    Definition,
+    Deployment,
+    EndpointSlice,
+    Examined,
+    Lease,
+    Looked,
+    SchedulerPod,
+    ServerVersion,
+    TlsSecret,
+    WebhookConfiguration,
+)
+from cli.report.snapshot import Unread
+from kube.api import resources
+from kube.api.client import Resource
+from kube.objects.names import DEFAULT_NAMESPACE
+
+T = TypeVar("T")
+
+DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
+CONFIGURATIONS: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
+)
+SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices")
+SECRETS: Final = Resource("", "v1", "secrets")
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps")
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments")
+POD_GROUPS: Final = tuple(
+    Resource("scheduling.k8s.io", version, "podgroups")
+    for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+)
+KUBE_SYSTEM: Final = "kube-system"
+SCHEDULERS: Final = "component=kube-scheduler"
+
+
+class _ServerVersion(Resource):
+    """What the API server says of itself, which is in no list."""
+
+    def path(
+        self,
+        namespace: str | None = None,  # noqa: ARG002 - the signature of a resource
+        name: str | None = None,  # noqa: ARG002
+        subresource: str | None = None,  # noqa: ARG002
+    ) -> str:
+        """Return the path."""
+        return "/version"
+
+
+VERSION: Final = _ServerVersion("", "v1", "version", namespaced=False)
+
+
+async def read_examined(reader: Reader, namespace: str = DEFAULT_NAMESPACE) -> Examined:
+    """Read all; raises CannotRead where the API server cannot be reached at all."""
+    version = await _one(reader, VERSION, ServerVersion, "", "")
+    (
+        definitions,
+        configurations,
+        slices,
+        secrets,
+        leases,
+        deployments,
+        schedulers,
+        config_maps,
+    ) = await asyncio.gather(
+        _list(reader, DEFINITIONS, Definition),
+        _list(reader, CONFIGURATIONS, WebhookConfiguration),
+        _list(reader, SLICES, EndpointSlice, namespace),
+        _list(reader, SECRETS, TlsSecret, namespace),
+        _list(reader, resources.LEASES, Lease, namespace),
+        _list(reader, DEPLOYMENTS, Deployment),
+        _list(reader, resources.PODS, SchedulerPod, KUBE_SYSTEM, SCHEDULERS),
+        _list(reader, CONFIG_MAPS, ConfigMap, KUBE_SYSTEM),
+    )
+    return Examined(
+        time.time(),
+        metadata.version("muster"),
+        namespace,
+        version,
+        definitions,
+        configurations,
+        slices,
+        secrets,
+        leases,
+        deployments,
+        schedulers,
+        config_maps,
+        await _serves_pod_groups(reader),
+    )
+
+
+async def _serves_pod_groups(reader: Reader) -> bool:
+    """Say whether any version of native PodGroups is served; where it is not said, none."""
+    found = await asyncio.gather(*(_list(reader, each, Definition) for each in POD_GROUPS))
+    return any(not isinstance(each, Unread) for each in found)
+
+
+async def _one(
+    reader: Reader, resource: Resource, as_: type[T], name: str, namespace: str
+) -> Looked[T]:
+    try:
+        found = await reader.get(resource, as_, name, namespace)
+    except (NotAllowed, NotServed) as refusal:
+        return Unread(resource.plural, str(refusal))
+    return Unread(resource.plural, "there is none") if found is None else (found,)
+
+
+async def _list(
+    reader: Reader, resource: Resource, as_: type[Any], namespace: str = "", selector: str = ""
+) -> Looked[Any]:
+    try:
+        return await reader.list(resource, as_, namespace=namespace, label_selector=selector)
+    except (NotAllowed, NotServed) as refusal:
+        return Unread(resource.plural, str(refusal))

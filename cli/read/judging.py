@@ -1,0 +1,71 @@
+"""Takes the picture that Ray objects are judged on, and has them judged."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from cli.fitting.asked import Asked, namespaces_of
+from cli.fitting.dry_run import DryRun
+from cli.fitting.stand_ins import stand_ins
+from cli.read.coordinator_settings import read_settings
+from cli.read.picture import read_picture, read_volumes
+from cli.read.reader import Reader
+from cli.report.fit import FitOfObject, FitReport, Verdict
+from coordinator.gang.priority import AllowedClasses
+from coordinator.messages.clock import Moment
+from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.settings import Settings
+from coordinator.state_machine import CoordinatorState
+from kube.codec.scheduler_profiles import profiles_of
+
+
+async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
+    """Return the answers for objects that are created together; raises CannotRead."""
+    settings, unset = await read_settings(reader)
+    state, moment = _state(settings), _moment()
+    picture = await read_picture(reader, state.profiles, namespaces_of(asked))
+    state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
+    if state.cache.is_mounting or any(each.mounts_claims for each in asked):
+        volumes = await read_volumes(reader)
+        state.handle(volumes.events, moment)
+        picture = picture.beside(volumes)
+    dry_run = DryRun(state, moment, roomless=picture.roomless)
+    unread = (unset, *picture.unread, *reader.faults)
+    return FitReport(tuple(_answers(dry_run, asked)), tuple(each for each in unread if each))
+
+
+def _answers(dry_run: DryRun, asked: Sequence[Asked]) -> Iterator[FitOfObject]:
+    placed = [dry_run.placed(each) for each in asked]
+    for each, verdict in zip(placed, dry_run.verdicts(placed), strict=True):
+        yield _answer(dry_run, each, verdict)
+
+
+def _answer(dry_run: DryRun, asked: Asked, verdict: Verdict) -> FitOfObject:
+    return FitOfObject(
+        asked.kind,
+        asked.namespace,
+        asked.name,
+        verdict.fits,
+        verdict.reason,
+        verdict.message,
+        verdict.queue,
+        verdict.position,
+        verdict.placement,
+        dry_run.most(asked) if verdict.count_matters else (),
+        asked.notes,
+    )
+
+
+def _state(settings: Settings) -> CoordinatorState:
+    """Return the state of a coordinator that was just started with these settings."""
+    return CoordinatorState(
+        allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
+        waiting_limit=WaitingLimit(settings.waiting_per_namespace),
+        profiles=profiles_of(settings.profiles),
+    )
+
+
+def _moment() -> Moment:
+    wall = time.time()
+    stamp = datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Moment(time.monotonic(), stamp, wall)

@@ -1,0 +1,274 @@
+"""Reads what a coordinator decides on, as the events that its watches would begin with."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.read.reader import Reader
+from coordinator.messages.events import (
+    AdmissionRuleSeen,
+    AdmissionRulesListed,
+    ClusterSeen,
+    DeviceClassSeen,
+    Event,
+    FactSeen,
+    FactsSeen,
+    GangSeen,
+    NamespaceSeen,
+    NodeSeen,
+    PodSeen,
+    PriorityClassSeen,
+    QueueSeen,
+    RayOwnerSeen,
+    Teller,
+)
+from kube.api import resources
+from kube.api.client import Resource
+from kube.codec.observed_pod import observe
+from kube.codec.scheduler_profiles import Profiles
+from kube.codec.storage import WATCHES, StorageWatch
+from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.core import DeviceClass, Namespace, Node, Pod, PriorityClass
+from kube.objects.gang import Gang
+from kube.objects.names import RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.queue import GangQueue
+from kube.objects.ray import RayCluster, RayJob, RayService
+from kube.ray.ray_cluster import essential
+from kube.ray.ray_owner import essential_job, essential_service
+from kube.ray.wrapped_by import is_made_for_wrapper
+from kube.wrapped.watched import AppWrapperReading, as_gang
+
+_RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
+_OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
+_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One list: how its objects become events, and what is unknown where it may not be read.
+
+    `is_room` says that without it nothing is known of the room on nodes. `always` are events that
+    follow a list however many objects it has.
+    """
+
+    resource: Resource
+    kind: type[Any]
+    event: Callable[[Any], Event | None]
+    without: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    is_room: bool = False
+    may_be_absent: bool = False
+    always: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What was read. `unread` says what could not be, and what is not judged therefore."""
+
+    events: tuple[Event, ...]
+    unread: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
+    """The kinds that may not be read, by plural name."""
+    roomless: bool = False
+
+    def beside(self, other: "Picture") -> "Picture":
+        """Return both together."""
+        return Picture(
+            (*self.events, *other.events),
+            (*self.unread, *other.unread),
+            self.missing | other.missing,
+            self.roomless or other.roomless,
+        )
+
+
+async def read_picture(reader: Reader, profiles: Profiles, namespaces: Sequence[str]) -> Picture:
+    """Read all but volumes; raises CannotRead where not even the queues can be read."""
+    kinds = (*_room(profiles), *_rest())
+    found = await asyncio.gather(*(_read(reader, each) for each in kinds))
+    picture = _joined(found)
+    narrowed = [each for each in _namespaced() if each.resource.plural in picture.missing]
+    return picture.beside(await _narrowed(reader, narrowed, namespaces))
+
+
+async def read_volumes(reader: Reader) -> Picture:
+    """Read what decides on volumes: only gangs whose pods mount claims ask for it."""
+    return _joined(await asyncio.gather(*(_facts(reader, each) for each in WATCHES)))
+
+
+async def _facts(reader: Reader, watch: StorageWatch) -> Picture:
+    """Read facts of one kind; one that cannot be read counts as if none could."""
+    try:
+        found = await reader.list(watch.resource, watch.kind)
+        seen = [FactSeen(watch.observe(each).fact) for each in found]
+    except NotServed:
+        seen = []
+    except (NotAllowed, ValueError) as fault:
+        return Picture((), (f"{fault}: gangs whose pods mount claims are refused",))
+    return Picture((*seen, FactsSeen(watch.fact)))
+
+
+def _room(profiles: Profiles) -> Iterable[Listed]:
+    """List what takes and gives room."""
+    seen = partial(_pod, profiles=profiles)
+    ray, others = Teller.RAY_POD_WATCH, Teller.POD_WATCH
+    yield Listed(resources.NODES, Node, NodeSeen, is_room=True)
+    yield Listed(
+        resources.PODS, Pod, partial(seen, teller=ray), label_selector=_RAY_PODS, is_room=True
+    )
+    yield Listed(
+        resources.PODS,
+        Pod,
+        partial(seen, teller=others),
+        label_selector=_OTHER_PODS,
+        field_selector=_NOT_ENDED,
+        is_room=True,
+    )
+    yield Listed(resources.GANGS, Gang, GangSeen, is_room=True)
+    yield Listed(resources.RAY_CLUSTERS, RayCluster, _cluster, is_room=True)
+    yield Listed(resources.APP_WRAPPERS, AppWrapper, _app_wrapper, is_room=True, may_be_absent=True)
+
+
+def _rest() -> Iterable[Listed]:
+    """List what else a decision depends on."""
+    order = "the order of gangs that wait may be another"
+    yield Listed(resources.GANG_QUEUES, GangQueue, QueueSeen)
+    yield from _namespaced()
+    yield Listed(
+        resources.PRIORITY_CLASSES,
+        PriorityClass,
+        PriorityClassSeen,
+        "priorities are taken for 0",
+    )
+    yield Listed(
+        resources.RUNTIME_CLASSES,
+        RuntimeClass,
+        AdmissionRuleSeen,
+        "RuntimeClasses are taken to add nothing to pods",
+        always=(AdmissionRulesListed(RuntimeClass),),
+    )
+    yield Listed(
+        resources.DEVICE_CLASSES,
+        DeviceClass,
+        _device_class,
+        "resources of DeviceClasses are taken for plain ones",
+        may_be_absent=True,
+    )
+    yield Listed(resources.RAY_JOBS, RayJob, _job, order, may_be_absent=True)
+    yield Listed(resources.RAY_SERVICES, RayService, _service, order, may_be_absent=True)
+
+
+def _namespaced() -> Iterable[Listed]:
+    """List what matters of the namespaces alone that are asked about."""
+    yield Listed(resources.NAMESPACES, Namespace, NamespaceSeen)
+    for kind, resource in _RULES.items():
+        listed = AdmissionRulesListed(kind)
+        yield Listed(resource, kind, AdmissionRuleSeen, always=(listed,))
+
+
+_RULES: dict[type[AdmissionRule], Resource] = {
+    LimitRange: resources.LIMIT_RANGES,
+    ResourceQuota: resources.RESOURCE_QUOTAS,
+}
+
+
+# ---- objects
+
+
+def _pod(found: Pod, profiles: Profiles, teller: Teller) -> Event:
+    return PodSeen(observe(found, profiles), teller)
+
+
+def _cluster(found: RayCluster) -> Event | None:
+    """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
+    return None if is_made_for_wrapper(found.metadata) else ClusterSeen(essential(found))
+
+
+def _app_wrapper(found: AppWrapper) -> Event:
+    return ClusterSeen(as_gang(AppWrapperReading()(found)))
+
+
+def _device_class(found: DeviceClass) -> Event:
+    return DeviceClassSeen(found)
+
+
+def _job(found: RayJob) -> Event:
+    return RayOwnerSeen(essential_job(found))
+
+
+def _service(found: RayService) -> Event:
+    return RayOwnerSeen(essential_service(found))
+
+
+# ---- reading
+
+
+async def _read(reader: Reader, listed: Listed) -> Picture:
+    """Read one list; where it is not allowed, say what is not judged therefore."""
+    try:
+        return await _list(reader, listed)
+    except NotAllowed as refusal:
+        return _not_allowed(listed, refusal)
+
+
+async def _list(reader: Reader, listed: Listed, namespace: str = "") -> Picture:
+    try:
+        found = await reader.list(
+            listed.resource,
+            listed.kind,
+            namespace=namespace,
+            label_selector=listed.label_selector,
+            field_selector=listed.field_selector,
+        )
+    except NotServed:
+        if not listed.may_be_absent:
+            raise
+        found = ()
+    events = (listed.event(each) for each in found)
+    return Picture((*(each for each in events if each is not None), *listed.always))
+
+
+def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
+    if listed.resource == resources.GANG_QUEUES:
+        raise refusal
+    said = f"{refusal}: {listed.without}" if listed.without else str(refusal)
+    missing = frozenset({listed.resource.plural})
+    # It is read in single namespaces instead.
+    return Picture((), () if missing <= _NARROWED else (said,), missing, listed.is_room)
+
+
+_NARROWED = frozenset({"namespaces", *(each.plural for each in _RULES.values())})
+
+
+async def _narrowed(reader: Reader, kinds: Iterable[Listed], namespaces: Sequence[str]) -> Picture:
+    """Read in the namespaces that are asked about what may not be read in all."""
+    return _joined(
+        await asyncio.gather(
+            *(_read_in(reader, each, name) for each in kinds for name in namespaces)
+        )
+    )
+
+
+async def _read_in(reader: Reader, listed: Listed, namespace: str) -> Picture:
+    try:
+        if listed.resource == resources.NAMESPACES:
+            found = await reader.get(listed.resource, Namespace, namespace)
+            return Picture(() if found is None else (NamespaceSeen(found),))
+        return await _list(reader, listed, namespace)
+    except CannotRead as refusal:
+        return Picture((), (str(refusal),))
+
+
+def _joined(pictures: Iterable[Picture]) -> Picture:
+    every = list(pictures)
+    return Picture(
+        tuple(chain.from_iterable(each.events for each in every)),
+        tuple(dict.fromkeys(chain.from_iterable(each.unread for each in every))),
+        frozenset().union(*(each.missing for each in every)),
+        any(each.roomless for each in every),
+    )

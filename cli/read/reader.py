@@ -1,0 +1,218 @@
+"""A reader of lists: what the commands ask of the API server, and what they are told if it fails.
+
+Importing the client takes longer than all else that `muster` does: commands import this module
+when they run.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.read.target import Target
+from kube.api.client import Client, Resource, decode, selectors
+from kube.api.credentials import context_namespace, load_access
+from kube.api.errors import (
+    Forbidden,
+    Garbled,
+    Gone,
+    KubeError,
+    NotFound,
+    Timeout,
+    Unauthorized,
+    Unreachable,
+)
+
+T = TypeVar("T")
+
+PAGE = 2500
+"""Objects in one page: fewer round trips than the client's own number, for one reader alone."""
+
+_TRIES = 3  # of a list that takes longer than the API server keeps its place
+
+
+class Reader(Protocol):
+    """What a command reads the cluster through; raises only `CannotRead`."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that counts where the command line names none."""
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """Objects that were left out of lists because they cannot be decoded, and why."""
+
+    async def list(
+        self,
+        resource: Resource,
+        as_: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
+        """Return all objects of a kind, of one namespace or, where it is empty, of all."""
+
+    async def get(
+        self, resource: Resource, as_: type[T], name: str, namespace: str = ""
+    ) -> T | None:
+        """Return one object; None where there is none of that name."""
+
+
+class _Place(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Place = msgspec.field(default_factory=_Place)
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _ItemsAs(msgspec.Struct, Generic[T]):
+    items: list[T] | None = None
+
+
+class ApiReader:
+    """Reads through the API server; one object that cannot be decoded takes no other with it."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._faults: list[str] = []
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the kubeconfig's context, or of the account of the pod."""
+        return self._namespace
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """What was left out of lists so far."""
+        return self._faults
+
+    async def list(
+        self,
+        resource: Resource,
+        as_: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
+        """Return all objects of a kind; raises CannotRead with the kind and the place in it."""
+        path = resource.path(namespace or None)
+        asked = selectors(label_selector, field_selector)
+        for left in reversed(range(_TRIES)):
+            try:
+                return tuple([each async for each in self._each(path, as_, asked)])
+            except Gone as error:
+                if not left:
+                    raise _cannot_read(error, resource, namespace) from error
+            except KubeError as error:
+                raise _cannot_read(error, resource, namespace) from error
+        raise AssertionError("the last try returns or raises")
+
+    async def _each(self, path: str, as_: type[T], asked: dict[str, str]) -> AsyncIterator[T]:
+        """Yield the objects of all pages."""
+        pages = self._client.list(
+            path,
+            label_selector=asked.get("labelSelector", ""),
+            field_selector=asked.get("fieldSelector", ""),
+            limit=PAGE,
+        )
+        async for page in pages:
+            for each in self._decoded(page, as_):
+                yield each
+
+    def _decoded(self, page: bytes, as_: type[T]) -> Sequence[T]:
+        """Decode a page at once, and only where that fails its objects one by one."""
+        try:
+            return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
+        except Garbled:
+            return list(self._decodable(page, as_))
+
+    def _decodable(self, page: bytes, as_: type[T]) -> Iterator[T]:
+        for raw in decode(page, _Items).items or ():
+            try:
+                yield decode(bytes(raw), as_)
+            except Garbled as error:
+                place = decode(bytes(raw), _Named).metadata
+                named = f"{place.namespace}/{place.name}" if place.namespace else place.name
+                self._faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
+
+    async def get(
+        self, resource: Resource, as_: type[T], name: str, namespace: str = ""
+    ) -> T | None:
+        """Return one object, None where there is none; raises CannotRead."""
+        try:
+            return await self._client.get(resource.path(namespace or None, name), as_=as_)
+        except NotFound as error:
+            if error.reason:  # one without a reason is of the path, which is not served
+                return None
+            raise _cannot_read(error, resource, namespace) from error
+        except KubeError as error:
+            raise _cannot_read(error, resource, namespace) from error
+
+
+@asynccontextmanager
+async def open_reader(target: Target) -> AsyncIterator[Reader]:
+    """Open the cluster that the command line names; raises CannotRead."""
+    # Standard output is for the answer.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    try:
+        access = await load_access(target.kubeconfig, target.context, setting="--kubeconfig")
+        namespace = context_namespace(target.kubeconfig, target.context)
+    except KubeError as error:
+        raise CannotRead(one_line(str(error))) from error
+    async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+        yield ApiReader(client, namespace)
+
+
+def one_line(text: str) -> str:
+    """Put a text on one line, however it came."""
+    return " ".join(text.split())
+
+
+def called(resource: Resource) -> str:
+    """Name a kind as kubectl does."""
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> CannotRead:
+    """Say what could not be read and why, and what can be done about it."""
+    kind = called(resource)
+    where = f" in namespace {namespace}" if namespace else ""
+    said = one_line(str(error))
+    listed = f"{kind}{where or ' in all namespaces'}"
+    said_of: Mapping[type[KubeError], tuple[type[CannotRead], str]] = {
+        Forbidden: (NotAllowed, f"not allowed to read {listed}: {said}"),
+        NotFound: (NotServed, _not_served(resource)),
+        Unauthorized: (
+            CannotRead,
+            f"the credentials are wrong or have expired, log in again: {said}",
+        ),
+        Timeout: (CannotRead, f"no answer for {kind}{where} within --request-timeout: {said}"),
+        Unreachable: (CannotRead, f"the API server cannot be reached: {said}"),
+        Garbled: (CannotRead, f"{kind}{where} cannot be decoded: {said[:300]}"),
+    }
+    default = (CannotRead, f"{kind}{where} cannot be read: {said}")
+    ending, message = said_of.get(type(error), default)
+    return ending(message)
+
+
+def _not_served(resource: Resource) -> str:
+    kind = f"{called(resource)} in version {resource.version}"
+    if resource.group.endswith("muster.dev"):
+        return (
+            f"the cluster does not serve {kind}: Muster is not installed there, or its definitions "
+            "are of another release (kubectl apply -k manifests/crds)"
+        )
+    return f"the cluster does not serve {kind}"

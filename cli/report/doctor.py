@@ -1,0 +1,447 @@
+"""The checks of `muster doctor`: each says of one thing how it is, and what to do about it."""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from cryptography import x509
+
+from cli.report.examined import Definition, Deployment, Examined, Lease, Looked, Webhook
+from cli.report.snapshot import Unread
+from kube.objects.base import Slim
+from kube.objects.crds import gang_crd, gang_queue_crd
+from kube.objects.names import LEASE_NAME
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+OLDEST_KUBERNETES, NEWEST_KUBERNETES = 35, 36
+"""The minor versions on which the tests run."""
+
+PROGRAMS: Final = ("muster-coordinator", "muster-webhook", "muster-certs")
+EXTENDER: Final = "muster-extender"
+WEBHOOKS: Final = "muster-webhook"
+TLS_SECRET: Final = "muster-webhook-tls"  # noqa: S105 - the name of a Secret
+POLICIES: Final[Mapping[str, str]] = {"gate.muster.dev": "Fail", "hold.muster.dev": "Ignore"}
+LEAST_DAYS = 30
+"""Days that a certificate should last: those of the webhook are made for a year."""
+
+PATIENCE = 2.0
+"""How many durations of a Lease may pass without a renewal: clocks differ."""
+
+APPLY: Final = "kubectl apply -k overlay, with the manifests of this release"
+
+SYSTEMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Kueue": ("kueue-controller-manager",),
+    "Volcano": ("volcano-scheduler", "volcano-controllers"),
+    "YuniKorn": ("yunikorn-scheduler", "yunikorn-admission-controller"),
+    "KAI": ("kai-scheduler-default", "kai-scheduler", "kai-operator", "binder"),
+    "MCAD": ("mcad-controller",),
+    "CodeFlare's AppWrapper": ("appwrapper-controller-manager", "codeflare-operator-manager"),
+}
+"""Deployments of other systems that admit gangs, by their usual names."""
+
+KAI_NAMESPACE: Final = "kai-scheduler"
+
+
+class State(StrEnum):
+    """How something is. UNKNOWN: it could not be read."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class Finding(Slim, frozen=True):
+    """One thing that was looked at; `remedy` is empty where there is nothing to do."""
+
+    check: str
+    state: State
+    message: str
+    remedy: str = ""
+
+
+class DoctorReport(Slim, frozen=True):
+    """All findings, in the order of the checks."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything has failed."""
+        return any(each.state is State.FAIL for each in self.findings)
+
+
+Check = Callable[[Examined], Iterator[Finding]]
+
+
+def examine(seen: Examined) -> DoctorReport:
+    """Make all checks."""
+    return DoctorReport(tuple(finding for check in CHECKS for finding in check(seen)))
+
+
+def _ok(check: str, message: str) -> Finding:
+    return Finding(check, State.OK, message)
+
+
+def _warn(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check, State.WARN, message, remedy)
+
+
+def _fail(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check, State.FAIL, message, remedy)
+
+
+def _unknown(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check, State.UNKNOWN, message, remedy)
+
+
+def _unread(check: str, unread: Unread) -> Finding:
+    remedy = f"ask with an account that may list {unread.kind}"
+    return Finding(check, State.UNKNOWN, unread.message, remedy)
+
+
+def _named(found: Looked[T], name: str) -> T | Unread | None:
+    """Return the object of a name; None where there is none."""
+    if isinstance(found, Unread):
+        return found
+    return next((each for each in found if each.metadata.name == name), None)  # type: ignore[attr-defined]
+
+
+# ---- versions
+
+
+def check_kubernetes(seen: Examined) -> Iterator[Finding]:
+    """Say whether the tests of this release run on this Kubernetes."""
+    check = "Kubernetes"
+    if isinstance(seen.version, Unread):
+        yield _unread(check, seen.version)
+        return
+    found = seen.version[0]
+    minor = int("".join(filter(str.isdigit, found.minor)) or 0)
+    if OLDEST_KUBERNETES <= minor <= NEWEST_KUBERNETES:
+        yield _ok(check, found.git_version)
+    else:
+        tested = f"1.{OLDEST_KUBERNETES} to 1.{NEWEST_KUBERNETES}"
+        yield _warn(check, f"{found.git_version} is not tested", f"use Kubernetes {tested}")
+
+
+def check_kuberay(seen: Examined) -> Iterator[Finding]:
+    """Say whether KubeRay is there, in a version that Muster reads."""
+    check = "KubeRay"
+    found = _named(seen.definitions, "rayclusters.ray.io")
+    if isinstance(found, Unread):
+        yield _unread(check, found)
+    elif found is None:
+        yield _fail(check, "there is no definition rayclusters.ray.io", "install KubeRay")
+    elif not any(each.served and each.name == "v1" for each in found.spec.versions):
+        yield _fail(check, "rayclusters.ray.io does not serve v1", "install KubeRay 1.4 or newer")
+    else:
+        yield _ok(check, "rayclusters.ray.io serves v1")
+
+
+def check_programs(seen: Examined) -> Iterator[Finding]:
+    """Say whether Muster's programs run, all of one release."""
+    if isinstance(seen.deployments, Unread):
+        yield _unread("programs", seen.deployments)
+        return
+    mine = {
+        each.metadata.name: each
+        for each in seen.deployments
+        if each.metadata.namespace == seen.namespace
+    }
+    for name in PROGRAMS:
+        yield _program(name, mine.get(name), seen.namespace)
+    yield from _releases(mine.values(), seen.release)
+
+
+def _program(name: str, found: Deployment | None, namespace: str) -> Finding:
+    if found is None:
+        return _fail(name, f"there is no Deployment {namespace}/{name}", APPLY)
+    wanted = 1 if found.spec.replicas is None else found.spec.replicas
+    available, said = found.status.available_replicas, f"of {wanted} pods are available"
+    remedy = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/name={name}"
+    if not available:
+        return _fail(name, f"0 {said}", remedy)
+    if available < wanted:
+        return _warn(name, f"{available} {said}", remedy)
+    return _ok(name, f"{available} {said}")
+
+
+def _releases(found: Iterable[Deployment], release: str) -> Iterator[Finding]:
+    """Say whether the programs are of one image, and this command of the same release."""
+    mine = [each for each in found if each.metadata.name.startswith("muster-")]
+    images = sorted({image for each in mine for image in each.images})
+    tags = {image.rpartition(":")[2].removeprefix("v") for image in images}
+    if len(images) > 1:
+        said = f"the programs are of {len(images)} images: {', '.join(images)}"
+        yield _warn("release", said, "give all of them one image and tag in the overlay")
+    elif any(tag[:1].isdigit() and tag != release for tag in tags):
+        said = f"the programs are of {images[0]}, and this command is of {release}"
+        yield _warn("release", said, "install the command of the release that runs")
+    elif images:
+        yield _ok("release", f"{images[0]}; this command is of {release}")
+
+
+# ---- definitions
+
+
+def check_definitions(seen: Examined) -> Iterator[Finding]:
+    """Say whether the definitions are those of this release."""
+    for wanted in (gang_crd(), gang_queue_crd()):
+        name = wanted["metadata"]["name"]
+        found = _named(seen.definitions, name)
+        if isinstance(found, Unread):
+            yield _unread(name, found)
+        elif found is None:
+            yield _fail(
+                name, "there is no such definition (CRD)", "kubectl apply -k manifests/crds"
+            )
+        else:
+            yield _definition(name, found, wanted)
+
+
+def _definition(name: str, found: Definition, wanted: Json) -> Finding:
+    remedy = "kubectl apply -k manifests/crds, of the release that runs"
+    established = {each.type: each.status for each in found.status.conditions}.get("Established")
+    if established != "True":
+        return _fail(name, "the API server does not serve it: not Established", remedy)
+    version = wanted["spec"]["versions"][0]
+    mine = next((each for each in found.spec.versions if each.name == version["name"]), None)
+    if mine is None or not mine.served:
+        return _fail(name, f"version {version['name']} is not served", remedy)
+    schema = mine.schema.open_apiv3_schema if mine.schema is not None else None
+    place = _difference(schema, version["schema"]["openAPIV3Schema"])
+    if place is not None:
+        said = f"its schema is of another release than this command: they differ at {place}"
+        return _warn(name, said, remedy)
+    return _ok(name, f"{version['name']}, with the schema of this release")
+
+
+def _difference(found: Any, wanted: Any, place: str = "") -> str | None:
+    """Return the first place in which two schemas differ."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in sorted({*found, *wanted}):
+            differs = _difference(found.get(key), wanted.get(key), f"{place}.{key}")
+            if differs is not None:
+                return differs
+        return None
+    return None if found == wanted else place or "."
+
+
+# ---- webhooks and certificates
+
+
+def check_webhooks(seen: Examined) -> Iterator[Finding]:
+    """Say whether the API server asks the webhook, and can reach it."""
+    found = _named(seen.configurations, WEBHOOKS)
+    if isinstance(found, Unread):
+        yield _unread("webhooks", found)
+        return
+    if found is None:
+        said = f"there is no MutatingWebhookConfiguration {WEBHOOKS}: no pod gets a gate"
+        yield _fail("webhooks", said, APPLY)
+        return
+    there = {each.name for each in found.webhooks}
+    for name in sorted(POLICIES.keys() - there):
+        yield _fail(name, f"{WEBHOOKS} has no such webhook", APPLY)
+    for each in found.webhooks:
+        yield _webhook(each)
+    yield _endpoints("webhook endpoints", WEBHOOKS, seen)
+
+
+def _webhook(found: Webhook) -> Finding:
+    if not found.client_config.ca_bundle:
+        remedy = f"see the log of muster-certs, which fills it; until then {_effect(found)}"
+        return _fail(found.name, "caBundle is empty: the API server trusts no certificate", remedy)
+    wanted = POLICIES.get(found.name)
+    if wanted is not None and found.failure_policy != wanted:
+        said = f"failurePolicy is {found.failure_policy}; {wanted} is what Muster's manifests have"
+        return _warn(found.name, said, APPLY)
+    return _ok(found.name, f"failurePolicy {found.failure_policy}, caBundle is set")
+
+
+def _effect(found: Webhook) -> str:
+    return "pods of Ray are refused" if found.failure_policy == "Fail" else "it is not asked"
+
+
+def _endpoints(check: str, service: str, seen: Examined) -> Finding:
+    """Say whether any pod of a service answers."""
+    if isinstance(seen.endpoints, Unread):
+        return _unread(check, seen.endpoints)
+    mine = [
+        each
+        for each in seen.endpoints
+        if each.metadata.labels.get("kubernetes.io/service-name") == service
+    ]
+    ready = sum(each.ready for each in mine)
+    if ready:
+        pods = "1 pod is" if ready == 1 else f"{ready} pods are"
+        return _ok(check, f"{pods} ready behind Service {service}")
+    remedy = f"kubectl -n {seen.namespace} describe pods -l app.kubernetes.io/name={service}"
+    return _fail(check, f"no pod is ready behind Service {service}", remedy)
+
+
+def check_certificate(seen: Examined) -> Iterator[Finding]:
+    """Say how long the webhook's certificate lasts, or else the authority that it is of."""
+    check = "certificate"
+    found = _named(seen.secrets, TLS_SECRET)
+    if found is None:
+        yield _fail(check, f"there is no Secret {TLS_SECRET}", "see the log of muster-certs")
+    elif not isinstance(found, Unread):
+        yield _lasting(check, found.data.get("tls.crt", ""), seen)
+    else:
+        yield from _authority(seen)
+
+
+def _authority(seen: Examined) -> Iterator[Finding]:
+    """Judge what the API server trusts; the certificate itself may not be read."""
+    found = _named(seen.configurations, WEBHOOKS)
+    if isinstance(found, Unread):
+        yield _unread("certificate", found)
+    elif found is not None:
+        for each in found.webhooks[:1]:
+            yield _lasting("certificate authority", each.client_config.ca_bundle, seen)
+
+
+def _lasting(check: str, encoded: str, seen: Examined) -> Finding:
+    remedy = f"kubectl -n {seen.namespace} delete secret {TLS_SECRET}: muster-certs makes another"
+    try:
+        found = x509.load_pem_x509_certificates(base64.b64decode(encoded, validate=True))
+    except (ValueError, binascii.Error):
+        return _fail(check, "it is no certificate in PEM", remedy)
+    # Of a bundle the last one counts: the others are of before.
+    ends = max(each.not_valid_after_utc for each in found)
+    begins = min(each.not_valid_before_utc for each in found)
+    now = datetime.fromtimestamp(seen.now, UTC)
+    if now < begins:
+        return _fail(check, f"not valid before {begins:%Y-%m-%d %H:%M} UTC", "set the clocks")
+    days = (ends - now).total_seconds() / 86_400
+    if days <= 0:
+        return _fail(check, f"it ended on {ends:%Y-%m-%d}: all pods of Ray are refused", remedy)
+    said = f"it ends on {ends:%Y-%m-%d}, in {days:.0f} days"
+    return _ok(check, said) if days >= LEAST_DAYS else _warn(check, said, remedy)
+
+
+# ---- leader, scheduler, extender
+
+
+def check_leader(seen: Examined) -> Iterator[Finding]:
+    """Say whether a coordinator leads: without one nothing is decided."""
+    check, found = "leader", _named(seen.leases, LEASE_NAME)
+    remedy = f"kubectl -n {seen.namespace} logs deployment/muster-coordinator"
+    if isinstance(found, Unread):
+        yield _unread(check, found)
+    elif found is None or not found.spec.holder_identity:
+        yield _fail(check, f"no coordinator holds Lease {LEASE_NAME}", remedy)
+    else:
+        yield _fresh(check, found, remedy, seen.now)
+
+
+def _fresh(check: str, found: Lease, remedy: str, now: float) -> Finding:
+    holder, duration = found.spec.holder_identity, found.spec.lease_duration_seconds or 15
+    try:
+        renewed = datetime.fromisoformat(found.spec.renew_time or "").timestamp()
+    except ValueError:
+        return _fail(check, f"{holder} never renewed Lease {LEASE_NAME}", remedy)
+    age = max(0.0, now - renewed)
+    if age > PATIENCE * duration:
+        said = f"{holder} renewed Lease {LEASE_NAME} {age:.0f} s ago; it lasts {duration} s"
+        return _fail(check, said, remedy)
+    return _ok(check, f"{holder} leads")
+
+
+def check_scheduler(seen: Examined) -> Iterator[Finding]:
+    """Say which kube-scheduler binds, where its pods can be seen."""
+    check = "kube-scheduler"
+    if isinstance(seen.schedulers, Unread):
+        yield _unread(check, seen.schedulers)
+        return
+    images = sorted(
+        {each.image for pod in seen.schedulers for each in pod.spec.containers if each.image}
+    )
+    if not images:
+        said = "its pods are not in kube-system, where a hosted control plane has none"
+        yield _unknown(check, said, "compare its version with that of the API server")
+    else:
+        yield _ok(check, ", ".join(images))
+
+
+def check_extender(seen: Examined) -> Iterator[Finding]:
+    """Say whether the extender runs, and whether kube-scheduler is told of it."""
+    if isinstance(seen.deployments, Unread):
+        yield _unread("extender", seen.deployments)
+        return
+    runs = any(
+        (each.metadata.namespace, each.metadata.name) == (seen.namespace, EXTENDER)
+        for each in seen.deployments
+    )
+    if runs:
+        yield _endpoints("extender", EXTENDER, seen)
+        yield _configured(seen)
+    else:
+        yield _ok("extender", "not installed: nominations keep reserved room where they can")
+
+
+def _configured(seen: Examined) -> Finding:
+    check = "extender configured"
+    remedy = "docs/extender.md says which lines kube-scheduler's configuration needs"
+    if isinstance(seen.config_maps, Unread):
+        return _unread(check, seen.config_maps)
+    texts = [text for each in seen.config_maps for text in each.data.values()]
+    configurations = [each for each in texts if "KubeSchedulerConfiguration" in each]
+    if any(EXTENDER in each for each in configurations):
+        return _ok(check, "a ConfigMap of kube-system tells kube-scheduler of it")
+    if configurations:
+        said = "kube-scheduler's configuration in kube-system does not name it"
+        return _warn(check, said, remedy)
+    said = "kube-scheduler's configuration is in no ConfigMap of kube-system"
+    return _unknown(check, said, remedy)
+
+
+# ---- others
+
+
+def check_others(seen: Examined) -> Iterator[Finding]:
+    """Name other systems that admit gangs: they may act on the same pods."""
+    check = "other gang systems"
+    if isinstance(seen.deployments, Unread):
+        yield _unread(check, seen.deployments)
+        return
+    found = sorted({name for each in seen.deployments for name in _system(each)})
+    remedy = "docs/coexistence.md: opt no Ray cluster in to both"
+    for name in found:
+        yield _warn(check, f"{name} runs here", remedy)
+    if seen.pod_groups:
+        said = "the API server serves PodGroups of scheduling.k8s.io (GenericWorkload)"
+        yield _warn(check, said, "give no pod of a gang spec.schedulingGroup")
+    if not found and not seen.pod_groups:
+        yield _ok(check, "none runs here")
+
+
+def _system(found: Deployment) -> Iterator[str]:
+    meta = found.metadata
+    for system, usual in SYSTEMS.items():
+        is_mine = meta.name in usual
+        if system == "KAI" and meta.name == "binder":
+            is_mine = meta.namespace == KAI_NAMESPACE
+        if is_mine:
+            yield system
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_kubernetes,
+    check_kuberay,
+    check_programs,
+    check_definitions,
+    check_webhooks,
+    check_certificate,
+    check_leader,
+    check_scheduler,
+    check_extender,
+    check_others,
+)

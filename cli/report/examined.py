@@ -1,0 +1,190 @@
+"""What `muster doctor` looks at, as it was read; `Unread` stands for what could not be."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from cli.report.snapshot import Unread
+from kube.objects.base import Condition, Labels, ObjectMeta, OrNull, Part, Slim
+
+T = TypeVar("T")
+Looked: TypeAlias = tuple[T, ...] | Unread
+
+
+class ServerVersion(Slim, frozen=True):
+    """What the API server says of itself."""
+
+    major: str = ""
+    minor: str = ""
+    git_version: str = ""
+
+
+class _CrdSchema(Slim, frozen=True):
+    open_apiv3_schema: Any = msgspec.field(default=None, name="openAPIV3Schema")
+
+
+class CrdVersion(Slim, frozen=True):
+    """One version of a definition."""
+
+    name: str = ""
+    served: bool = False
+    schema: _CrdSchema | None = None
+
+
+class _CrdSpec(Part, frozen=True):
+    versions: OrNull[tuple[CrdVersion, ...]] = ()
+
+
+class _CrdStatus(Part, frozen=True):
+    conditions: OrNull[tuple[Condition, ...]] = ()
+
+
+class Definition(Slim, frozen=True):
+    """A CustomResourceDefinition."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _CrdSpec = _CrdSpec()
+    status: _CrdStatus = _CrdStatus()
+
+
+class _ServiceReference(Slim, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _ClientConfig(Slim, frozen=True):
+    ca_bundle: str = ""
+    url: str = ""
+    service: _ServiceReference | None = None
+
+
+class Webhook(Slim, frozen=True):
+    """One webhook of a configuration."""
+
+    name: str = ""
+    client_config: _ClientConfig = _ClientConfig()
+    failure_policy: str = "Fail"
+
+
+class WebhookConfiguration(Part, frozen=True):
+    """A MutatingWebhookConfiguration."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    webhooks: OrNull[tuple[Webhook, ...]] = ()
+
+
+class _EndpointConditions(Slim, frozen=True):
+    ready: bool | None = None
+
+
+class _Endpoint(Slim, frozen=True):
+    conditions: _EndpointConditions = _EndpointConditions()
+
+
+class EndpointSlice(Part, frozen=True):
+    """Where the pods of a service are; one that does not say is ready."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    endpoints: OrNull[tuple[_Endpoint, ...]] = ()
+
+    @property
+    def ready(self) -> int:
+        """Count the pods that answer."""
+        return sum(each.conditions.ready is not False for each in self.endpoints)
+
+
+class TlsSecret(Part, frozen=True):
+    """A Secret; only its certificate is read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    data: OrNull[dict[str, str]] = msgspec.field(default_factory=dict)
+
+
+class _LeaseSpec(Slim, frozen=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
+
+
+class Lease(Slim, frozen=True):
+    """Who leads, and since when it said so."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class Container(Slim, frozen=True):
+    """A container, by its image."""
+
+    name: str = ""
+    image: str = ""
+
+
+class _PodSpec(Part, frozen=True):
+    containers: OrNull[tuple[Container, ...]] = ()
+
+
+class SchedulerPod(Slim, frozen=True):
+    """A pod of the control plane."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _PodSpec = _PodSpec()
+
+
+class _Template(Slim, frozen=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _DeploymentSpec(Slim, frozen=True):
+    replicas: int | None = None
+    template: _Template = _Template()
+
+
+class _DeploymentStatus(Slim, frozen=True):
+    available_replicas: int = 0
+
+
+class Deployment(Slim, frozen=True):
+    """A Deployment: images, and how many of its pods are available."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _DeploymentSpec = _DeploymentSpec()
+    status: _DeploymentStatus = _DeploymentStatus()
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of its containers."""
+        return tuple(each.image for each in self.spec.template.spec.containers)
+
+
+class ConfigMap(Part, frozen=True):
+    """A ConfigMap, which may hold kube-scheduler's configuration."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    data: OrNull[Labels] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The objects of one moment; `now` is in seconds since 1970.
+
+    `configurations` are the webhooks of all systems, `deployments` those of all namespaces,
+    `endpoints`, `secrets` and `leases` those of Muster's namespace, `schedulers` the pods of
+    kube-scheduler and `config_maps` those of kube-system. `pod_groups` says that the native API of
+    gangs is served.
+    """
+
+    now: float
+    release: str
+    namespace: str
+    version: Looked[ServerVersion]
+    definitions: Looked[Definition]
+    configurations: Looked[WebhookConfiguration]
+    endpoints: Looked[EndpointSlice]
+    secrets: Looked[TlsSecret]
+    leases: Looked[Lease]
+    deployments: Looked[Deployment]
+    schedulers: Looked[SchedulerPod]
+    config_maps: Looked[ConfigMap]
+    pod_groups: bool

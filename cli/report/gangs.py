@@ -1,0 +1,93 @@
+"""Gangs as lists show them: which wait, in their order, and what the others hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from cli.report.room import placement_of
+from kube.codec.fields import created_at, quantity
+from kube.objects.gang import Gang
+from scheduling.model.amounts import PODS
+from scheduling.model.queue import DEFAULT_QUEUE
+
+WAITING = ("Gathering", "Queued", "")
+"""Phases of gangs that have no place; one without a phase was not looked at yet."""
+
+_LAST = 2**31
+
+
+class GangReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One gang; `position` is that in its queue, 0 where it has none. `holds` is by resource."""
+
+    namespace: str
+    name: str
+    queue: str
+    phase: str
+    position: int
+    priority: int
+    ready: str
+    reason: str
+    message: str
+    created: str
+    holds: Mapping[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, as commands take them."""
+        return f"{self.namespace}/{self.name}"
+
+
+def gang_report(gang: Gang) -> GangReport:
+    """Report on one gang."""
+    status = gang.status
+    return GangReport(
+        namespace=gang.metadata.namespace,
+        name=gang.metadata.name,
+        queue=queue_of(gang),
+        phase=status.phase,
+        position=status.position or 0,
+        priority=gang.spec.priority,
+        ready=status.ready,
+        reason=status.reason,
+        message=status.message,
+        created=gang.metadata.creation_timestamp or "",
+        holds=holds(gang),
+    )
+
+
+def queue_of(gang: Gang) -> str:
+    """Name the queue that a gang holds quota of, else the one that it waits in."""
+    if gang.status.placement is not None:
+        return gang.status.placement.queue or DEFAULT_QUEUE
+    return gang.spec.queue or DEFAULT_QUEUE
+
+
+def waits(gang: Gang) -> bool:
+    """Say whether a gang has no place yet."""
+    return gang.status.phase in WAITING and gang.status.placement is None
+
+
+def in_order(gangs: Iterable[Gang]) -> list[Gang]:
+    """Sort waiting gangs by position, then as their queue sorts those of one position."""
+    return sorted(gangs, key=_order)
+
+
+def _order(gang: Gang) -> tuple[int, int, float, str, str]:
+    meta = gang.metadata
+    place = gang.status.position or _LAST
+    return place, -gang.spec.priority, created_at(meta), meta.namespace, meta.name
+
+
+def holds(gang: Gang) -> dict[str, str]:
+    """Return what the placement of a gang takes in all, by resource."""
+    placement = placement_of(gang)
+    if placement is None:
+        return {}
+    sums: Counter[str] = Counter()
+    for each in placement.assignments:
+        pods = sum(count for _, count in each.nodes)
+        sums.update({resource: amount * pods for resource, amount in each.requests})
+    return {each: quantity(each, amount) for each, amount in sorted(sums.items()) if each != PODS}

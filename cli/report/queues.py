@@ -1,0 +1,211 @@
+"""Queues: quota, usage, what they borrow and may still take, and which gangs wait in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from cli.endings import Absent
+from cli.report.gangs import GangReport, gang_report, in_order, queue_of, waits
+from cli.report.nodes import told
+from cli.report.snapshot import QUEUES, Snapshot
+from kube.codec.fields import InvalidObject, quantity, read_amounts
+from kube.codec.queue import read_queue
+from kube.objects.base import Quantities
+from kube.objects.queue import GangQueue
+from scheduling.model.queue import DEFAULT_QUEUE, Queue
+from scheduling.queueing.faults import faults
+from scheduling.queueing.quota_tree import MOST, QuotaTree
+
+
+class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One resource of a queue, as quantities; None where nothing is said, or it is not known.
+
+    `may_take` is what the queue may take now with what it may borrow.
+    """
+
+    resource: str
+    used: str
+    quota: str | None = None
+    reserved: str | None = None
+    borrowed: str | None = None
+    may_take: str | None = None
+
+
+class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One queue; `parent` is empty for a root."""
+
+    name: str
+    parent: str
+    depth: int
+    active: bool
+    fault: str
+    pending: int
+    admitted: int
+    resources: tuple[ResourceReport, ...] = ()
+
+
+class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
+    """All queues, those below others after them."""
+
+    queues: tuple[QueueReport, ...]
+    unread: tuple[str, ...] = ()
+
+
+class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One queue, its waiting gangs in their order, and those that hold anything of it."""
+
+    queue: QueueReport
+    rules: Mapping[str, str]
+    waiting: tuple[GangReport, ...]
+    holding: tuple[GangReport, ...]
+    failed: tuple[GangReport, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def queues_report(found: Snapshot) -> QueuesReport:
+    """Report on all queues, the built-in one too where gangs are in it."""
+    may_take = _may_take(found.queues)
+    reports = [_report(each, may_take) for each in found.queues]
+    reports += _built_in(found)
+    return QueuesReport(tuple(_as_tree(reports)), unread=told(found.unread))
+
+
+def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
+    """Report on one queue; raises Absent where there is none of that name."""
+    reports = {each.name: each for each in queues_report(found).queues}
+    if name not in reports and name != DEFAULT_QUEUE:
+        raise Absent(_no_queue(found, name, reports))
+    mine = [each for each in found.gangs if queue_of(each) == name]
+    waiting = in_order(each for each in mine if waits(each))
+    holding = [gang_report(each) for each in mine if each.status.placement is not None]
+    failed = [gang_report(each) for each in mine if each.status.phase == "Failed"]
+    object_of = {each.metadata.name: each for each in found.queues}
+    return OneQueueReport(
+        queue=reports.get(name, _empty_default()),
+        rules=_rules(object_of[name]) if name in object_of else {},
+        waiting=tuple(gang_report(each) for each in waiting),
+        holding=tuple(sorted(holding, key=lambda each: (each.created, each.key))),
+        failed=tuple(failed),
+        unread=told(found.unread),
+    )
+
+
+def _no_queue(found: Snapshot, name: str, reports: Iterable[str]) -> str:
+    if found.lacks(QUEUES):
+        return f"queue {name}: no gang that may be listed is in it, and gangqueues cannot be listed"
+    some = sorted(reports)[:10]
+    return f"no GangQueue {name}; there are: {', '.join(some) or 'none'}"
+
+
+def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueReport:
+    inactive = (e for e in queue.status.conditions if (e.type, e.status) == ("Active", "False"))
+    fault = next((each.message or each.reason for each in inactive), "")
+    return QueueReport(
+        name=queue.metadata.name,
+        parent=queue.spec.parent,
+        depth=0,
+        active=not fault,
+        fault=fault,
+        pending=queue.status.pending,
+        admitted=queue.status.admitted,
+        # One that is not active admits nothing, whatever its quota has left.
+        resources=tuple(_resources(queue, may_take if not fault else {})),
+    )
+
+
+def _resources(
+    queue: GangQueue, may_take: Mapping[tuple[str, str], str]
+) -> Iterator[ResourceReport]:
+    status, quota = queue.status, queue.spec.quota or {}
+    for name in sorted({*quota, *status.usage}, key=lambda each: ("/" not in each, each)):
+        yield ResourceReport(
+            resource=name,
+            used=str(status.usage.get(name, 0)),
+            quota=_text(quota, name),
+            reserved=_text(status.reserved, name),
+            borrowed=_text(status.borrowed, name),
+            may_take=may_take.get((queue.metadata.name, name)),
+        )
+
+
+def _text(amounts: Quantities, name: str) -> str | None:
+    return str(amounts[name]) if name in amounts else None
+
+
+def _may_take(queues: Iterable[GangQueue]) -> dict[tuple[str, str], str]:
+    """Return what each queue may take now, from the usage that the coordinator wrote."""
+    readable = dict(_readable(queues))
+    broken = faults({name: rules for name, (rules, _) in readable.items()})
+    tree = QuotaTree(rules for name, (rules, _) in readable.items() if name not in broken)
+    if not tree.queues:
+        return {}
+    used = np.stack([tree.requests(readable[name][1]) for name in tree.names])
+    available = tree.available(used)
+    return {
+        (queue, resource): quantity(resource, max(int(available[at, column]), 0))
+        for queue, at in tree.index.items()
+        for resource, column in tree.column.items()
+        if tree.limited[at, column] and available[at, column] < MOST
+    }
+
+
+def _readable(queues: Iterable[GangQueue]) -> Iterator[tuple[str, tuple[Queue, dict[str, int]]]]:
+    """Yield the rules and the usage of the queues that can be read."""
+    for each in queues:
+        try:
+            usage = read_amounts(each.status.usage, "status.usage")
+            yield each.metadata.name, (read_queue(each), usage)
+        except (InvalidObject, ValueError):
+            continue
+
+
+def _rules(queue: GangQueue) -> dict[str, str]:
+    spec = queue.spec
+    found = {"ordering": spec.ordering, "whenBlocked": spec.when_blocked}
+    if spec.node_selector:
+        found["nodeSelector"] = ",".join(f"{k}={v}" for k, v in sorted(spec.node_selector.items()))
+    if spec.preemption is not None:
+        found["preemption.withinQueue"] = spec.preemption.within_queue
+        found["preemption.reclaim"] = spec.preemption.reclaim
+    return found
+
+
+def _empty_default() -> QueueReport:
+    return QueueReport(DEFAULT_QUEUE, "", 0, active=True, fault="", pending=0, admitted=0)
+
+
+def _built_in(found: Snapshot) -> list[QueueReport]:
+    """Return the queue that has no object: `default`, and any that cannot be listed."""
+    known = {each.metadata.name for each in found.queues}
+    named = {DEFAULT_QUEUE} if not found.lacks(QUEUES) else {queue_of(each) for each in found.gangs}
+    pending = Counter(queue_of(each) for each in found.gangs if each.status.phase == "Queued")
+    holding = Counter(queue_of(each) for each in found.gangs if each.status.placement is not None)
+    return [
+        msgspec.structs.replace(
+            _empty_default(), name=each, pending=pending[each], admitted=holding[each]
+        )
+        for each in sorted(named - known)
+        if pending[each] or holding[each]
+    ]
+
+
+def _as_tree(reports: Iterable[QueueReport]) -> Iterator[QueueReport]:
+    """Yield the queues below one right after it, by name; one in a circle of parents as a root."""
+    named = {each.name: each for each in reports}
+    below: dict[str, list[str]] = {}
+    for each in sorted(named.values(), key=lambda one: one.name):
+        above = each.parent if each.parent in named else ""
+        below.setdefault(above, []).append(each.name)
+    seen: set[str] = set()
+    roots = [*below.get("", ()), *sorted(named)]
+    todo = [(name, 0) for name in reversed(roots)]
+    while todo:
+        name, depth = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            yield msgspec.structs.replace(named[name], depth=depth)
+            todo += [(each, depth + 1) for each in reversed(below.get(name, ()))]

@@ -1,0 +1,46 @@
+"""The cluster at one glance: gangs by phase, those that wait first, queues, pools of devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from cli.report.gangs import GangReport, gang_report, in_order, waits
+from cli.report.nodes import NodesReport, nodes_report, told
+from cli.report.queues import QueueReport, queues_report
+from cli.report.snapshot import Snapshot
+
+
+class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
+    """`reasons` counts the gangs that wait; `waiting` has them queue by queue, in their order."""
+
+    namespace: str
+    gangs: int
+    phases: Mapping[str, int]
+    reasons: Mapping[str, int]
+    waiting: tuple[GangReport, ...]
+    placed: tuple[GangReport, ...]
+    queues: tuple[QueueReport, ...]
+    nodes: NodesReport
+    unread: tuple[str, ...] = ()
+
+
+def status_report(found: Snapshot, namespace: str = "") -> StatusReport:
+    """Report on the cluster; `namespace` narrows the gangs that are counted and listed."""
+    mine = [each for each in found.gangs if namespace in ("", each.metadata.namespace)]
+    phases = Counter(each.status.phase or "Gathering" for each in mine)
+    waiting = in_order(each for each in mine if waits(each))
+    placed = [each for each in mine if not waits(each)]
+    return StatusReport(
+        namespace=namespace or found.namespace,
+        gangs=len(mine),
+        phases=dict(phases.most_common()),
+        reasons=dict(Counter(each.status.reason for each in waiting).most_common()),
+        waiting=tuple(gang_report(each) for each in waiting),
+        placed=tuple(sorted(map(gang_report, placed), key=lambda each: each.created, reverse=True)),
+        queues=queues_report(found).queues,
+        nodes=msgspec.structs.replace(nodes_report(found), unread=()),
+        unread=told(found.unread),
+    )

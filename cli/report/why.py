@@ -1,0 +1,251 @@
+"""Why a gang waits: its place, each pod set in numbers, the holders of the room, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cli.report.gangs import in_order, queue_of, waits
+from cli.report.nodes import told
+from cli.report.objects import Event
+from cli.report.reasons import EXPLANATIONS
+from cli.report.room import key_of
+from cli.report.short_room import Shortage, judged
+from cli.report.snapshot import Snapshot
+from kube.objects.core import Pod
+from kube.objects.gang import Gang, GangPodSetStatus, GangShortage
+
+MOST_AHEAD = 5
+"""How many of the gangs ahead are named."""
+
+
+_STAY = ("Namespace", "DaemonSet")
+"""Holders that do not end: pods without a controller, and those that come with their node."""
+
+
+class HolderReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Who holds how much of a resource; `reserved` is the part for pods that are not there yet."""
+
+    kind: str
+    namespace: str
+    name: str
+    amount: str
+    reserved: str = "0"
+    frees: int = 0
+
+
+class ShortReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What stops the next pod of a pod set, in quantities.
+
+    `nodes` could run it if they were empty, `holders` have what there is on those. `is_judged` says
+    that both were worked out from the nodes; else the holders are those that the Gang names.
+    """
+
+    resource: str
+    each: str
+    needed: str
+    free: str
+    left: str
+    largest: str
+    total: str
+    is_judged: bool
+    nodes: int = 0
+    holders: tuple[HolderReport, ...] = ()
+    other_holders: int = 0
+
+
+class PodSetReport(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a pod set has come, and what it waits for."""
+
+    name: str
+    count: int
+    minimum: int
+    gated: int
+    released: int
+    bound: int
+    ready: int
+    kept: int
+    reason: str
+    message: str
+    short: ShortReport | None = None
+
+
+class HistoryReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One Event of the gang."""
+
+    last: str
+    first: str
+    count: int
+    type: str
+    reason: str
+    message: str
+
+
+class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it."""
+
+    namespace: str
+    name: str
+    queue: str
+    phase: str
+    waits: bool
+    position: int
+    of: int
+    ahead: tuple[str, ...]
+    priority: int
+    ready: str
+    created: str
+    reason: str
+    message: str
+    means: str
+    remedy: str
+    helps: tuple[str, ...]
+    pod_sets: tuple[PodSetReport, ...]
+    nodes: Mapping[str, int]
+    conditions: tuple[str, ...]
+    history: tuple[HistoryReport, ...]
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A gang with what was read about it: its own pods, also gated ones, and its Events."""
+
+    gang: Gang
+    pods: tuple[Pod, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+def why_report(found: Snapshot, case: Case) -> WhyReport:
+    """Report on one gang."""
+    gang = case.gang
+    status, queue = gang.status, queue_of(gang)
+    rivals = in_order(each for each in found.gangs if waits(each) and queue_of(each) == queue)
+    shortages = judged(found, gang, case.pods) if waits(gang) or _is_short(gang) else {}
+    explained = {each.value: said for each, said in EXPLANATIONS.items()}.get(status.reason)
+    return WhyReport(
+        namespace=gang.metadata.namespace,
+        name=gang.metadata.name,
+        queue=queue,
+        phase=status.phase,
+        waits=waits(gang),
+        position=status.position or 0,
+        of=len(rivals),
+        ahead=tuple(_ahead(gang, rivals)),
+        priority=gang.spec.priority,
+        ready=status.ready,
+        created=gang.metadata.creation_timestamp or "",
+        reason=status.reason,
+        message=status.message,
+        means=explained.means if explained else "",
+        remedy=explained.remedy if explained else "",
+        helps=tuple(_helps(shortages)),
+        pod_sets=tuple(_pod_set(each, shortages.get(each.name)) for each in status.pod_sets),
+        nodes=_nodes(gang),
+        conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),
+        history=tuple(_history(case.events)),
+        unread=told(found.unread),
+    )
+
+
+def _is_short(gang: Gang) -> bool:
+    return any(each.shortage is not None for each in gang.status.pod_sets)
+
+
+def _ahead(gang: Gang, rivals: Sequence[Gang]) -> Iterator[str]:
+    """Yield the waiting gangs before it, the nearest last."""
+    keys = [key_of(each) for each in rivals]
+    at = keys.index(key_of(gang)) if key_of(gang) in keys else 0
+    yield from map(str, keys[max(at - MOST_AHEAD, 0) : at])
+
+
+def _pod_set(said: GangPodSetStatus, judged: Shortage | None) -> PodSetReport:
+    return PodSetReport(
+        name=said.name,
+        count=said.count,
+        minimum=said.minimum,
+        gated=said.gated,
+        released=said.released,
+        bound=said.bound,
+        ready=said.ready,
+        kept=said.kept,
+        reason=said.reason,
+        message=said.message,
+        short=_short(said.shortage, judged) if said.shortage is not None else None,
+    )
+
+
+def _short(said: GangShortage, judged: Shortage | None) -> ShortReport:
+    if judged is None:
+        holders = tuple(
+            HolderReport(each.kind, each.namespace, each.name, str(each.amount))
+            for each in said.holders
+        )
+    else:
+        holders = tuple(
+            HolderReport(
+                each.holder.kind,
+                each.holder.namespace,
+                each.holder.name,
+                each.amount,
+                each.reserved,
+                each.frees,
+            )
+            for each in judged.holders
+        )
+    return ShortReport(
+        resource=said.resource,
+        each=str(said.each),
+        needed=str(said.needed),
+        free=str(said.free),
+        left=str(said.left),
+        largest=str(said.largest),
+        total=str(said.total),
+        is_judged=judged is not None,
+        nodes=judged.nodes if judged else 0,
+        holders=holders,
+        other_holders=judged.others if judged else 0,
+    )
+
+
+def _helps(shortages: Mapping[str, Shortage]) -> Iterator[str]:
+    """Yield what would make room, as far as it can be told from one resource alone."""
+    for name, each in shortages.items():
+        ends = (one for one in each.holders if one.holder.kind not in _STAY)
+        best = max(ends, key=lambda one: one.frees, default=None)
+        if best is None or not best.frees:
+            continue
+        pods = "pod" if best.frees == 1 else "pods"
+        yield (
+            f"if {best.holder} ended, {best.frees} more {pods} of {name} would have "
+            f"the {each.resource} they need"
+        )
+
+
+def _nodes(gang: Gang) -> dict[str, int]:
+    """Return how many pods of the gang have their place on which node."""
+    found: dict[str, int] = {}
+    placement = gang.status.placement
+    for pod_set in placement.pod_sets if placement else ():
+        for assignment in pod_set.assignments:
+            for node, count in assignment.nodes.items():
+                found[node] = found.get(node, 0) + count
+    return dict(sorted(found.items()))
+
+
+def _history(events: Iterable[Event]) -> Iterator[HistoryReport]:
+    """Yield Events, the oldest first."""
+    found = [
+        HistoryReport(
+            last=each.last_timestamp or each.event_time or each.metadata.creation_timestamp or "",
+            first=each.first_timestamp or each.metadata.creation_timestamp or "",
+            count=each.count or 1,
+            type=each.type,
+            reason=each.reason,
+            message=each.message,
+        )
+        for each in events
+    ]
+    yield from sorted(found, key=lambda each: (each.last, each.reason))

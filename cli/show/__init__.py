@@ -1,0 +1,1 @@
+"""Prints reports: as tables, JSON or YAML."""

@@ -1,0 +1,120 @@
+"""Parts that several commands print: lists of gangs, queues and pools of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from cli.report.gangs import GangReport
+from cli.report.nodes import NodesReport, PoolReport
+from cli.report.queues import QueueReport, ResourceReport
+from cli.show.table import Cell, cut, line, number, rows
+from cli.show.words import age, amount, bar, phase
+from scheduling.model.quantity import request_amount
+
+MOST = 20
+"""Rows of a list on a screen; `-o wide` has all of them."""
+
+
+def gangs(console: Console, found: Sequence[GangReport], output: str, now: float) -> None:
+    """Print waiting gangs in their order, with the reason of each."""
+    shown = found if output == "wide" else found[:MOST]
+    heads = ("POS", "GANG", "QUEUE", "PHASE", "READY", "AGE", "REASON", "MESSAGE")
+    rows(console, heads, [_gang(each, output, now) for each in shown])
+    left_out(console, len(found) - len(shown))
+
+
+def _gang(gang: GangReport, output: str, now: float) -> list[Cell | str]:
+    return [
+        number(gang.position or None),
+        gang.key,
+        gang.queue,
+        phase(gang.phase),
+        number(gang.ready),
+        number(age(gang.created, now)),
+        gang.reason or "-",
+        cut(gang.message, output),
+    ]
+
+
+def left_out(console: Console, count: int) -> None:
+    """Say how many rows are not shown."""
+    if count > 0:
+        line(console, f"and {count} more (-o wide shows all)", "dim")
+
+
+def queues(console: Console, found: Sequence[QueueReport], output: str) -> None:
+    """Print queues as a tree, each with its resources."""
+    cells: list[list[Cell | str]] = []
+    for queue in found if output == "wide" else found[:MOST]:
+        name = "  " * queue.depth + queue.name
+        first: list[Cell | str] = [name, number(queue.pending), number(queue.admitted)]
+        state = Cell("yes", "green") if queue.active else Cell("no", "red")
+        for at, each in enumerate(queue.resources or (None,)):
+            mine: list[Cell | str] = first if at == 0 else ["", number(""), number("")]
+            cells.append([*mine, *_resource(each), state if at == 0 else ""])
+    heads = (
+        "QUEUE",
+        "PENDING",
+        "ADMITTED",
+        "RESOURCE",
+        "",
+        "USED",
+        "QUOTA",
+        "BORROWED",
+        "MAY TAKE",
+    )
+    rows(console, (*heads, "ACTIVE"), cells)
+    left_out(console, 0 if output == "wide" else len(found) - MOST)
+    for queue in found:
+        if not queue.active:
+            line(console, f"{queue.name}: {queue.fault}", "red")
+
+
+def _resource(each: ResourceReport | None) -> list[Cell | str]:
+    if each is None:
+        return ["-", "", number(None), number(None), number(None), number(None)]
+    said = [amount(each.resource, text) for text in (each.used, each.quota, each.borrowed)]
+    free = "-" if each.may_take is None else amount(each.resource, each.may_take)
+    return [each.resource, _share(each), *map(number, said), number(free)]
+
+
+def _share(each: ResourceReport) -> str:
+    """Draw the use of a quota; nothing where there is none."""
+    used, reserved, quota = (
+        _base(each.resource, t) for t in (each.used, each.reserved, each.quota)
+    )
+    return bar(max(used - reserved, 0), reserved, quota) if quota else ""
+
+
+def _base(resource: str, text: str | None) -> int:
+    return request_amount(resource, text) if text is not None else 0
+
+
+def pools(console: Console, found: NodesReport) -> None:
+    """Print pools of devices: a bar, numbers, and how many pods of each size still fit."""
+    if not found.is_known:
+        line(console, "GPUs of nodes are not known: nodes and pods cannot be listed", "yellow")
+        return
+    if not found.pools:
+        line(console, f"{found.nodes_without} nodes, none of which has a GPU")
+        return
+    sizes = list(found.pools[0].holes)
+    heads = ("POOL", "RESOURCE", "NODES", "", "USED", "RESERVED", "FREE", "OF", "OFF", "STRANDED")
+    cells = [_pool(each, sizes) for each in found.pools]
+    rows(console, (*heads, *(f"FIT {size}" for size in sizes)), cells)
+
+
+def _pool(each: PoolReport, sizes: Sequence[str]) -> list[Cell | str]:
+    counts = (each.used, each.reserved, each.free, each.allocatable)
+    return [
+        each.name,
+        each.resource,
+        number(each.nodes),
+        bar(each.used, each.reserved, each.allocatable),
+        *map(number, counts),
+        number(each.unschedulable or None),
+        number(f"{each.stranded:g}" if each.stranded else None),
+        *(number(each.holes[size], "" if each.holes[size] else "red") for size in sizes),
+    ]

@@ -1,0 +1,68 @@
+"""Prints queues: all as a tree, or one with its gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from rich.console import Console
+
+from cli.report.queues import OneQueueReport, QueuesReport
+from cli.show import parts
+from cli.show.table import Cell, line, number, rows, title
+from cli.show.words import age, amount, phase
+
+_MOST_HOLDING = 10
+
+
+def table(
+    found: QueuesReport | OneQueueReport, output: str, now: float
+) -> Callable[[Console], None]:
+    """Return what prints all queues, or one with its gangs."""
+    if isinstance(found, OneQueueReport):
+        return _one(found, output, now)
+
+    def printed(console: Console) -> None:
+        if found.queues:
+            parts.queues(console, found.queues, output)
+        else:
+            line(console, "no GangQueue: all gangs are in the built-in queue default")
+
+    return printed
+
+
+def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], None]:
+    def printed(console: Console) -> None:
+        parts.queues(console, [msgspec.structs.replace(found.queue, depth=0)], output)
+        if found.rules:
+            line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
+        console.print()
+        title(console, f"{len(found.waiting)} waiting")
+        if found.waiting:
+            parts.gangs(console, found.waiting, output, now)
+        console.print()
+        title(console, f"{len(found.holding)} holding room")
+        if found.holding:
+            _holding(console, found, output, now)
+        if found.failed:
+            console.print()
+            title(console, f"{len(found.failed)} failed")
+            parts.gangs(console, found.failed, output, now)
+
+    return printed
+
+
+def _holding(console: Console, found: OneQueueReport, output: str, now: float) -> None:
+    shown = found.holding if output == "wide" else found.holding[:_MOST_HOLDING]
+    cells: list[list[Cell | str]] = [
+        [each.key, phase(each.phase), number(each.ready), number(age(each.created, now)), held]
+        for each, held in ((each, _held(each.holds)) for each in shown)
+    ]
+    rows(console, ("GANG", "PHASE", "READY", "AGE", "HOLDS"), cells)
+    parts.left_out(console, len(found.holding) - len(shown))
+
+
+def _held(holds: Mapping[str, str]) -> str:
+    """Write what a gang holds, devices first."""
+    named = sorted(holds, key=lambda each: ("/" not in each, each))
+    return ", ".join(f"{amount(each, holds[each])} {each}" for each in named)

@@ -1,0 +1,98 @@
+"""Reads off the state what metrics tell of it, and writes the page.
+
+What is read costs the same for ten gangs and for ten thousand: it is kept up as gangs are looked
+at. GPUs are counted over arrays of all nodes. The page is written in another thread, so that the
+loop goes on meanwhile.
+"""
+
+import asyncio
+import time
+
+from prometheus_client import generate_latest
+
+from coordinator import metrics
+from coordinator.queues.status import in_base_units, usage_of
+from coordinator.shell.app import Coordinator
+from coordinator.state_machine import CoordinatorState
+from scheduling.diagnosis.holes import SIZES, pools
+
+
+async def page(coordinator: Coordinator) -> bytes:
+    """Return the metrics as Prometheus reads them."""
+    now, state = time.monotonic(), coordinator.loop.state
+    _read_watches(coordinator, now)
+    _read_gangs(state, now)
+    _read_verdicts(state)
+    _read_gpus(state)
+    _read_queues(state)
+    return await asyncio.to_thread(generate_latest)
+
+
+def _read_watches(coordinator: Coordinator, now: float) -> None:
+    for name, reflector in coordinator.watches.items():
+        metrics.SYNCED.labels(name).set(reflector.synced)
+        metrics.BLIND.labels(name).set(reflector.blind)
+        metrics.RELISTS.labels(name).set(reflector.counters.relists)
+        if reflector.last_contact is not None:
+            metrics.SILENCE.labels(name).set(now - reflector.last_contact)
+
+
+def _read_gangs(state: CoordinatorState, now: float) -> None:
+    counts = state.term.counts
+    metrics.AVOIDED.set(state.term.refusals.nodes_avoided)
+    metrics.BIND_REFUSALS.read({(): state.term.refusals.noted})
+    metrics.KEPT.set(counts.kept_slots)
+    metrics.GANGS.read(dict(counts.gangs.items()))
+    metrics.WAITING.read({(reason,): count for reason, count in counts.without_room.items()})
+    for reading, meter in (
+        (metrics.UNWHOLE_GPU_SECONDS, counts.unwhole),
+        (metrics.RESERVED_GPU_SECONDS, counts.awaited),
+    ):
+        reading.read({(queue,): seconds for queue, seconds in meter.read(now).items()})
+
+
+def _read_verdicts(state: CoordinatorState) -> None:
+    verdicts = state.cycles.verdicts
+    for reading, counts in (
+        (metrics.PLACEMENTS, verdicts.placements),
+        (metrics.REFUSALS, verdicts.refusals),
+        (metrics.REFUSING_PREDICATES, verdicts.predicates),
+    ):
+        reading.read({(label,): count for label, count in counts.items()})
+
+
+def _read_gpus(state: CoordinatorState) -> None:
+    """Count GPUs; only the leader knows what is reserved, and so what is free."""
+    found = pools(state.cache.table.view(), state.cache.reserved, state.gpu_pools)
+    counted = {(each.name, each.resource): each for each in found if state.term.epoch}
+    metrics.GPUS_ALLOCATABLE.read({at: each.allocatable for at, each in counted.items()})
+    metrics.GPUS_RESERVED.read({at: each.reserved for at, each in counted.items()})
+    metrics.GPUS_FREE.read({at: each.free for at, each in counted.items()})
+    metrics.GPUS_UNSCHEDULABLE.read({at: each.unschedulable for at, each in counted.items()})
+    metrics.GPUS_STRANDED.read({at: each.stranded for at, each in counted.items()})
+    metrics.HOLES.read(
+        {
+            (*at, str(size)): count
+            for at, each in counted.items()
+            for size, count in zip(SIZES, each.holes, strict=True)
+        }
+    )
+
+
+def _read_queues(state: CoordinatorState) -> None:
+    """Of the queues that have an object: what waits in them, what they use, and their quota."""
+    tree, pending = state.queues.tree, state.reports.census.pending
+    usage = usage_of(tree, state.quota.held(tree))
+    metrics.QUEUE_PENDING.read({(name,): pending[name] for name in state.queues.objects})
+    for reading, amounts in (
+        (metrics.QUEUE_USAGE, usage.used),
+        (metrics.QUEUE_QUOTA, tree.subtree),
+    ):
+        reading.read(
+            {
+                (name, resource): in_base_units(resource, amount)
+                for name in state.queues.objects
+                if name in tree.index
+                for resource, amount in usage.of(name, amounts).items()
+            }
+        )

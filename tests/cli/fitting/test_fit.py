@@ -1,0 +1,338 @@
+"""`muster fit` answers what the coordinator would decide, and changes nothing."""
+
+import asyncio
+import copy
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from click.testing import CliRunner
+
+from cli.__main__ import main
+from cli.endings import FINE, NO, NOT_READ, WRONG_USE
+from kube.objects import names
+from tests.cli.fitting.reader import answer, answers, fit, reader_of
+from tests.coordinator.api import PLURALS
+from tests.coordinator.builders import (
+    GPU,
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
+from tests.coordinator.world import World
+
+
+def queue(name: str, *, quota: Json | None = None, **spec: object) -> Json:
+    selects = {"matchLabels": {"kubernetes.io/metadata.name": TEAM}}
+    return {
+        "kind": "GangQueue",
+        "metadata": {"name": name},
+        "spec": {"namespaceSelector": {}, **({"quota": quota} if quota else {}), **spec},
+        "selects": selects,
+    }
+
+
+WORLDS: dict[str, tuple[list[Json], list[Json]]] = {
+    "room": ([node("a"), node("b", cpu=2)], []),
+    "busy": ([node("a", cpu=4), foreign_pod("other", "a", cpu=2)], []),
+    "reserved": ([node("a", cpu=4), node("b", cpu=4)], [gang_of("first", 4)]),
+    "waits": ([node("a", cpu=4)], [gang_of("first", 9)]),
+    "quota": ([node("a", cpu=32), queue("q", quota={"cpu": 4})], []),
+    "quota in use": ([node("a", cpu=32), queue("q", quota={"cpu": 9})], [gang_of("first", 4)]),
+    "strict": (
+        [node("a", cpu=8), queue("q", quota={"cpu": 100}, whenBlocked="Strict")],
+        [gang_of("first", 9)],
+    ),
+    "no node": ([], []),
+}
+ASKED = {
+    "small": gang_of("train", 2),
+    "large": gang_of("train", 7),
+    "elastic": gang_of("train", 7, annotations={names.MIN_REPLICAS: "workers=1"}),
+    "misconfigured": gang_of("train", 2, annotations={names.MIN_REPLICAS: "workers=9"}),
+    "another queue": gang_of("train", 2, annotations={names.QUEUE: "none"}),
+    "device": ray_cluster("train", group("w", 2, gpu=4)),
+    "nowhere": ray_cluster("train", group("w", 1, nodeSelector={"zone": "x"})),
+    "topology": gang_of("train", 3, annotations={names.TOPOLOGY_REQUIRED: "zone"}),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_answer_is_that_of_the_gang_once_it_is_created(world: str, asked: str) -> None:
+    objects, running = WORLDS[world]
+    there, cluster = World(*copy.deepcopy(objects)), copy.deepcopy(ASKED[asked])
+    for each in running:
+        there.create(each)
+        there.settle(seconds=5)
+    before = len(there.api.history)
+    found = answer(there, cluster)
+    assert len(there.api.history) == before, "it changed something"
+    there.create(cluster)
+    there.settle(seconds=30)
+    status = there.status("train")
+    if "placement" in status:
+        assert found["fits"] == "Yes"
+        assert sum(each["pods"] for each in found["placement"]) == len(
+            [pod for pod in there.pods("train") if pod["spec"].get("nodeName")]
+        )
+    else:
+        assert (found["fits"], found["reason"], found["message"]) == (
+            "No",
+            status["reason"],
+            status["message"],
+        )
+        assert found["position"] == status.get("position", 0)
+
+
+@pytest.mark.parametrize(
+    ("workers", "free", "most"), [(7, 4, 3), (1, 1, 0), (300, 120, 119), (3, 0, None)]
+)
+def test_the_largest_count_fits_and_one_more_does_not(
+    workers: int, free: int, most: int | None
+) -> None:
+    world = World(node("a", cpu=free, pods=500))
+    found = answer(world, gang_of("train", workers))
+    assert found["largestThatFit"] == [
+        {"group": "workers", "asked": workers, "fit": most, "searched": True}
+    ]
+    for count in () if most is None else (most, most + 1):
+        assert answer(world, gang_of("train", count))["fits"] == ("Yes" if count == most else "No")
+
+
+@pytest.mark.parametrize(
+    ("shape", "most"),
+    [
+        ({"hosts": 2}, 3),
+        ({"least": 6}, 7),
+        ({"hosts": 2, "least": 5}, 3),
+    ],
+)
+def test_the_largest_count_is_that_of_replicas(shape: Json, most: int) -> None:
+    world = World(node("a", cpu=5), node("b", cpu=3))
+
+    def asked(count: int) -> Json:
+        least = {"least": min(shape["least"], count)} if "least" in shape else {}
+        workers = group("w", count, hosts=shape.get("hosts", 1), cpu=1, **least)
+        head = template(cpu="500m")
+        return ray_cluster("train", workers, head=head, enableInTreeAutoscaling=bool(least))
+
+    found = answer(world, asked(20))
+    if found["fits"] == "No":
+        assert found["largestThatFit"][0]["fit"] == most
+        assert answer(world, asked(most))["fits"] == "Yes"
+        assert answer(world, asked(most + 1))["fits"] == "No"
+    else:
+        assert shape.keys() == {"least"}
+        assert sum(each["pods"] for each in found["placement"]) == 1 + most
+        assert "wait" in found["message"]
+
+
+def test_each_group_is_searched_with_the_others_as_asked() -> None:
+    world = World(node("a", cpu=8), node("g", cpu=8, gpu=2))
+    asked = ray_cluster("train", group("cpu", 20, cpu=1), group("gpu", 1, cpu=1, gpu=2))
+    found = {each["group"]: each["fit"] for each in answer(world, asked)["largestThatFit"]}
+    assert found == {"cpu": 14, "gpu": None}
+
+
+def test_objects_of_one_file_are_judged_together() -> None:
+    world = World(node("a", cpu=8))
+    result = fit(reader_of(world), gang_of("one", 4), gang_of("two", 4))
+    assert [each["fits"] for each in answers(result)] == ["Yes", "No"]
+    assert result.exit_code == NO
+
+
+def test_a_ray_job_and_a_ray_service_are_the_clusters_that_they_make() -> None:
+    world = World(node("a", cpu=4))
+    spec, meta = gang_of("train", 4)["spec"], gang_of("train", 4)["metadata"]
+    head = {"apiVersion": names.RAY_API_VERSION, "metadata": meta}
+    job = {**head, "kind": "RayJob", "spec": {"rayClusterSpec": spec}}
+    service = {**head, "kind": "RayService", "spec": {"rayClusterConfig": spec}}
+    found = [answer(world, each) for each in (job, service, gang_of("train", 4))]
+    assert {each["message"] for each in found} == {found[2]["message"]}
+    assert [each["kind"] for each in found] == ["RayJob", "RayService", "RayCluster"]
+
+
+def test_a_cluster_that_exists_is_judged_as_another_one() -> None:
+    world = World(node("a", cpu=8))
+    world.create(gang_of("train", 4))
+    world.settle()
+    found = answer(world, gang_of("train", 4))
+    assert found["fits"] == "No"
+    assert found["notes"] == [
+        "RayCluster team/train exists: judged as another one beside it",
+    ]
+
+
+def test_one_that_nothing_opts_in_is_judged_with_a_note() -> None:
+    found = answer(World(node("a")), gang_of("train", 1, labels={}))
+    assert found["fits"] == "Yes"
+    assert "it would be no gang" in found["notes"][0]
+
+
+def test_a_resource_quota_is_held_against_all_pods_together() -> None:
+    quota = {
+        "kind": "ResourceQuota",
+        "metadata": {"name": "compute", "namespace": TEAM},
+        "spec": {"hard": {"requests.cpu": "4"}},
+        "status": {"hard": {"requests.cpu": "4"}, "used": {"requests.cpu": "1"}},
+    }
+    found = answer(World(node("a", cpu=32), quota), gang_of("train", 4))
+    assert (found["fits"], found["reason"]) == ("No", "PodsRefused")
+    assert found["message"].startswith("ResourceQuota compute: the gang needs 5000m")
+    assert found["largestThatFit"][0]["fit"] == 2
+
+
+def test_what_shows_in_pods_alone_is_not_known() -> None:
+    result = fit(reader_of(World(node("a"))), ray_cluster("train", group("w", 1, nodeName="a")))
+    assert answers(result)[0]["fits"] == "Unknown"
+    assert result.exit_code == NOT_READ
+
+
+def test_a_volume_is_judged_by_its_claim() -> None:
+    mounted = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    asked = ray_cluster("train", group("w", 1, volumes=mounted))
+    found = answer(World(node("a")), asked)
+    assert found["fits"] == "No"
+    assert 'claim "data"' in found["message"] or "data" in found["message"]
+
+
+# ---- rights
+
+
+TENANT = ("nodes", "pods", "gangs", "rayclusters", "appwrappers", "namespaces", "priorityclasses")
+
+
+def test_without_nodes_the_quota_is_judged_and_the_rest_is_said() -> None:
+    world = World(node("a", cpu=32), queue("q", quota={"cpu": 9}))
+    world.create(gang_of("first", 4))
+    world.settle(seconds=60)
+    rights = {"forbidden": TENANT, "nowhere": ("deployments",)}
+    result = fit(reader_of(world, **rights), gang_of("train", 4))
+    (found,) = answers(result)
+    assert (found["fits"], found["reason"]) == ("No", "QuotaExceeded")
+    assert found["message"] == (
+        "queue q uses 5 of its quota of 9 cpu and may take 4 more, and the gang needs 5"
+    )
+    assert found["largestThatFit"][0]["fit"] == 3
+    result = fit(reader_of(world, **rights), gang_of("train", 3))
+    assert answers(result)[0]["fits"] == "Unknown"
+    assert result.exit_code == NOT_READ
+    assert "not allowed to list nodes" in result.stderr
+
+
+def test_a_class_that_cannot_be_read_is_not_called_missing() -> None:
+    asked = ray_cluster("train", group("w", 1, priorityClassName="high", runtimeClassName="x"))
+    rights = ("priorityclasses", "runtimeclasses")
+    assert answer(World(node("a")), asked)["fits"] == "No"
+    assert answer(World(node("a")), asked, forbidden=rights)["fits"] == "Yes"
+
+
+def test_without_the_queues_nothing_is_answered() -> None:
+    result = fit(reader_of(World(node("a")), forbidden=("gangqueues",)), gang_of("train", 1))
+    assert (result.exit_code, result.stdout) == (NOT_READ, "")
+    assert result.stderr == "Error: not allowed to list gangqueues\n"
+
+
+# ---- input
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"spec": None}, "RayCluster: spec: absent; allowed: an object"),
+        ({"spec": []}, "RayCluster: spec: list; allowed: an object"),
+        ({"spec": {"workerGroupSpecs": []}}, "RayCluster: spec.headGroupSpec: absent"),
+        (
+            {"spec": {"headGroupSpec": {}, "workerGroupSpecs": [{"replicas": "x"}]}},
+            "cannot be read",
+        ),
+        ({"kind": "Deployment"}, "there is no object to judge"),
+        (
+            {"kind": "RayJob", "spec": {"clusterSelector": {"a": "b"}, "rayClusterSpec": {}}},
+            "makes no",
+        ),
+    ],
+)
+def test_bad_input_is_said_in_one_line(change: Json, said: str) -> None:
+    result = fit(reader_of(World(node("a"))), {**gang_of("train", 1), **change})
+    assert result.exit_code == WRONG_USE, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_other_objects_are_left_out_with_a_note() -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    result = fit(reader_of(World(node("a"))), gang_of("train", 1), other)
+    assert result.exit_code == FINE
+    assert "ConfigMap: not judged" in result.stderr
+
+
+# ---- what people read
+
+
+def test_the_table_names_the_nodes() -> None:
+    world = World(*(node(f"n{at}", cpu=2) for at in range(8)))
+    plain, wide = (
+        fit(reader_of(world), gang_of("train", 12), output=form).stdout
+        for form in ("table", "wide")
+    )
+    assert plain.splitlines()[0] == "RayCluster team/train: fits now (queue default)"
+    assert "more" in plain
+    assert all(f"n{at}" in wide for at in range(7))
+
+
+def test_the_table_says_why_not_and_how_many_would() -> None:
+    world = World(node("a", cpu=8), foreign_pod("other", "a", cpu=4))
+    shown = fit(reader_of(world), gang_of("train", 4), output="table").stdout.splitlines()
+    assert shown[0] == "RayCluster team/train: does not fit now (queue default, position 1)"
+    assert shown[1].startswith("  InsufficientResources: 3 of 4 workers fit beside headgroup")
+    assert shown[2] == "  workers: 3 of 4 replicas would fit, the rest as asked"
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    world = World(node("a"))
+    as_yaml = fit(reader_of(world), gang_of("train", 1), output="yaml").stdout
+    as_json = fit(reader_of(world), gang_of("train", 1)).stdout
+    assert yaml.safe_load(as_yaml) == msgspec.json.decode(as_json)
+    assert GPU not in as_json
+
+
+async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
+    """Through the real client: every request is a GET, with an answer that fits and one not."""
+    world, methods = World(node("a", cpu=4)), list[str]()
+
+    async def answered(request: web.Request) -> web.Response:
+        methods.append(request.method)
+        plural = request.path.rpartition("/")[2]
+        if plural not in PLURALS.values():
+            said = {"kind": "Status", "reason": "NotFound", "code": 404}
+            return web.json_response(said, status=404)
+        return web.json_response({"items": list(world.api.all(plural))})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answered)
+    asked = tmp_path / "asked.json"
+    async with TestServer(app, host="127.0.0.1") as server:
+        config = {
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}],
+            "current-context": "here",
+        }
+        path = tmp_path / "config"
+        path.write_bytes(msgspec.json.encode(config))
+        for workers, code in ((3, FINE), (4, NO)):
+            asked.write_bytes(msgspec.json.encode(gang_of("train", workers)))
+            command = ["fit", "-f", str(asked), "--kubeconfig", str(path)]
+            done = await asyncio.to_thread(CliRunner().invoke, main, command)
+            assert done.exit_code == code, done.output
+    assert set(methods) == {"GET"}

@@ -1,0 +1,59 @@
+"""Reports to show on the page."""
+
+from collections.abc import Mapping
+
+from cli.report.gangs import GangReport
+from cli.report.nodes import NodeReport, NodesReport, PoolReport
+from cli.report.queues import QueueReport, ResourceReport
+from cli.report.status import StatusReport
+
+GPU = "nvidia.com/gpu"
+HOLES = {"1": 16, "2": 8, "4": 3, "8": 1}
+
+
+def gang(name: str, phase: str = "Queued", message: str = "2 of 4 w fit") -> GangReport:
+    holds: Mapping[str, str] = {} if phase == "Queued" else {GPU: "32"}
+    return GangReport(
+        namespace="team",
+        name=name,
+        queue="research",
+        phase=phase,
+        position=1,
+        priority=0,
+        ready="0/5",
+        reason="InsufficientResources" if phase == "Queued" else "Running",
+        message=message,
+        created="2026-01-01T00:00:00Z",
+        holds=holds,
+    )
+
+
+def queue(name: str, depth: int = 0, fault: str = "") -> QueueReport:
+    resources = (ResourceReport(GPU, "40", "64", "0", "8", "24"),)
+    return QueueReport(name, "", depth, not fault, fault, 1, 2, resources)
+
+
+def node(name: str, off: str = "") -> NodeReport:
+    return NodeReport(name, "A100", GPU, 8, 4, 2, 2, off)
+
+
+def status(
+    waiting: tuple[GangReport, ...] = (), placed: tuple[GangReport, ...] = (), nodes: int = 2
+) -> StatusReport:
+    pool = PoolReport("A100", GPU, nodes, 64, 40, 8, 16, 0, 2.5, HOLES)
+    found = tuple(node(f"node-{at}", off="" if at else "cordoned") for at in range(nodes))
+    return StatusReport(
+        namespace="",
+        gangs=len(waiting) + len(placed),
+        phases={"Queued": len(waiting), "Running": len(placed)},
+        reasons={"InsufficientResources": len(waiting)},
+        waiting=waiting,
+        placed=placed,
+        queues=(
+            queue("org"),
+            queue("research", 1),
+            queue("bad", 0, "spec.parent: no GangQueue gone"),
+        ),
+        nodes=NodesReport(is_known=True, pools=(pool,), nodes=found, nodes_without=4),
+        unread=("not allowed to list events",),
+    )

@@ -1,0 +1,398 @@
+"""`muster doctor`: each fault is found, and nothing in a cluster that is well."""
+
+import base64
+import copy
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from cli.endings import CannotRead, NotAllowed
+from cli.report.doctor import State, examine
+from cli.report.examined import (
+    ConfigMap,
+    Definition,
+    Deployment,
+    EndpointSlice,
+    Examined,
+    Lease,
+    SchedulerPod,
+    ServerVersion,
+    TlsSecret,
+    WebhookConfiguration,
+)
+from cli.report.snapshot import Unread
+from kube.objects.crds import gang_crd, gang_queue_crd
+from tests.cli.fake_reader import FakeReader, run
+
+Json = dict[str, Any]
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+NAMESPACE = "muster-system"
+CONFIGURATION = "kind: KubeSchedulerConfiguration\nextenders:\n- urlPrefix: https://muster-extender"
+
+
+def certificate(begins: datetime, ends: datetime) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "muster")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(begins)
+        .not_valid_after(ends)
+        .sign(key, hashes.SHA256())
+    )
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+GOOD = certificate(NOW - timedelta(days=1), NOW + timedelta(days=300))
+AGED = certificate(NOW - timedelta(days=300), NOW + timedelta(days=9))
+ENDED = certificate(NOW - timedelta(days=300), NOW - timedelta(days=1))
+EARLY = certificate(NOW + timedelta(hours=1), NOW + timedelta(days=300))
+
+
+def deployment(
+    name: str, *, namespace: str = NAMESPACE, available: int = 2, image: str = "muster:0.1.0"
+) -> Json:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"image": image}]}}},
+        "status": {"availableReplicas": available},
+    }
+
+
+def slice_of(service: str, *, ready: bool = True) -> Json:
+    return {
+        "metadata": {
+            "name": f"{service}-abc",
+            "namespace": NAMESPACE,
+            "labels": {"kubernetes.io/service-name": service},
+        },
+        "endpoints": [{"conditions": {"ready": ready}}],
+    }
+
+
+def webhook(name: str, policy: str, bundle: str = GOOD) -> Json:
+    return {"name": name, "failurePolicy": policy, "clientConfig": {"caBundle": bundle}}
+
+
+def established(definition: Json) -> Json:
+    status = {"conditions": [{"type": "Established", "status": "True"}]}
+    return {**copy.deepcopy(definition), "status": status}
+
+
+def lease(age: float, holder: str = "one") -> Json:
+    renewed = (NOW - timedelta(seconds=age)).isoformat()
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+    return {"metadata": {"name": "muster-coordinator", "namespace": NAMESPACE}, "spec": spec}
+
+
+RAY: Json = {
+    "metadata": {"name": "rayclusters.ray.io"},
+    "spec": {"versions": [{"name": "v1", "served": True}]},
+}
+WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
+    "version": (ServerVersion, [{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}]),
+    "definitions": (
+        Definition,
+        [RAY, established(gang_crd()), established(gang_queue_crd())],
+    ),
+    "configurations": (
+        WebhookConfiguration,
+        [
+            {
+                "metadata": {"name": "muster-webhook"},
+                "webhooks": [
+                    webhook("gate.muster.dev", "Fail"),
+                    webhook("hold.muster.dev", "Ignore"),
+                ],
+            }
+        ],
+    ),
+    "endpoints": (EndpointSlice, [slice_of("muster-webhook"), slice_of("muster-extender")]),
+    "secrets": (
+        TlsSecret,
+        [{"metadata": {"name": "muster-webhook-tls"}, "data": {"tls.crt": GOOD}}],
+    ),
+    "leases": (Lease, [lease(3)]),
+    "deployments": (
+        Deployment,
+        [deployment(f"muster-{name}") for name in ("coordinator", "webhook", "certs", "extender")],
+    ),
+    "schedulers": (
+        SchedulerPod,
+        [{"spec": {"containers": [{"image": "kube-scheduler:v1.36.3"}]}}],
+    ),
+    "config_maps": (
+        ConfigMap,
+        [{"metadata": {"name": "scheduler"}, "data": {"config.yaml": CONFIGURATION}}],
+    ),
+}
+
+
+def seen(**changed: Any) -> Examined:
+    """A cluster that is well, but for what is given: objects as JSON, or what could not be read."""
+    found: dict[str, Any] = {
+        name: changed[name]
+        if isinstance(changed.get(name), Unread)
+        else tuple(msgspec.convert(each, kind) for each in changed.get(name, objects))
+        for name, (kind, objects) in WELL.items()
+    }
+    others = {"pod_groups": changed.get("pod_groups", False)}
+    return Examined(now=NOW.timestamp(), release="0.1.0", namespace=NAMESPACE, **found, **others)
+
+
+def states(examined: Examined) -> dict[str, State]:
+    findings = examine(examined).findings
+    found = {each.check: each.state for each in findings}
+    assert len(found) == len(findings), "two findings of one name"
+    return found
+
+
+def test_a_cluster_that_is_well_has_nothing_to_mend() -> None:
+    report = examine(seen())
+    assert {each.state for each in report.findings} == {State.OK}
+    assert not any(each.remedy for each in report.findings)
+    assert len(report.findings) == 17
+    assert not report.failed
+
+
+def without(name: str, at: int) -> list[Json]:
+    found = copy.deepcopy(WELL[name][1])
+    del found[at]
+    return found
+
+
+def definitions(change: str) -> list[Json]:
+    found = copy.deepcopy(WELL["definitions"][1])
+    if change == "schema":
+        version = found[1]["spec"]["versions"][0]
+        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["queue"]
+    elif change == "established":
+        found[1]["status"] = {"conditions": [{"type": "Established", "status": "False"}]}
+    else:
+        found[0 if change == "ray" else 1]["spec"]["versions"][0]["served"] = False
+    return found
+
+
+def webhooks(*found: Json) -> list[Json]:
+    return [{"metadata": {"name": "muster-webhook"}, "webhooks": list(found)}]
+
+
+HOLD = webhook("hold.muster.dev", "Ignore")
+TLS = "muster-webhook-tls"
+FAULTS: dict[str, tuple[Json, str, State]] = {
+    "an old Kubernetes": (
+        {"version": [{"minor": "30", "gitVersion": "v1.30.1"}]},
+        "Kubernetes",
+        State.WARN,
+    ),
+    "a new Kubernetes": ({"version": [{"minor": "39+"}]}, "Kubernetes", State.WARN),
+    "no KubeRay": ({"definitions": without("definitions", 0)}, "KubeRay", State.FAIL),
+    "an old KubeRay": ({"definitions": definitions("ray")}, "KubeRay", State.FAIL),
+    "no coordinator": (
+        {"deployments": without("deployments", 0)},
+        "muster-coordinator",
+        State.FAIL,
+    ),
+    "no pod of a program": (
+        {"deployments": [deployment("muster-webhook", available=0)]},
+        "muster-webhook",
+        State.FAIL,
+    ),
+    "too few pods": (
+        {"deployments": [deployment("muster-certs", available=1)]},
+        "muster-certs",
+        State.WARN,
+    ),
+    "two releases": (
+        {"deployments": [*WELL["deployments"][1], deployment("muster-wrapper", image="m:0.0.9")]},
+        "release",
+        State.WARN,
+    ),
+    "another release than the command": (
+        {"deployments": [deployment("muster-certs", image="muster:v0.0.9")]},
+        "release",
+        State.WARN,
+    ),
+    "no definition": (
+        {"definitions": without("definitions", 1)},
+        "gangs.muster.dev",
+        State.FAIL,
+    ),
+    "an old definition": (
+        {"definitions": definitions("schema")},
+        "gangs.muster.dev",
+        State.WARN,
+    ),
+    "a definition that is not established": (
+        {"definitions": definitions("established")},
+        "gangs.muster.dev",
+        State.FAIL,
+    ),
+    "a version that is not served": (
+        {"definitions": definitions("served")},
+        "gangs.muster.dev",
+        State.FAIL,
+    ),
+    "no webhooks": ({"configurations": []}, "webhooks", State.FAIL),
+    "one webhook is missing": (
+        {"configurations": webhooks(HOLD)},
+        "gate.muster.dev",
+        State.FAIL,
+    ),
+    "no CA bundle": (
+        {"configurations": webhooks(webhook("gate.muster.dev", "Fail", ""), HOLD)},
+        "gate.muster.dev",
+        State.FAIL,
+    ),
+    "another failurePolicy": (
+        {"configurations": webhooks(webhook("gate.muster.dev", "Ignore"), HOLD)},
+        "gate.muster.dev",
+        State.WARN,
+    ),
+    "no pod behind the webhook": (
+        {"endpoints": [slice_of("muster-webhook", ready=False)]},
+        "webhook endpoints",
+        State.FAIL,
+    ),
+    "no Secret": ({"secrets": []}, "certificate", State.FAIL),
+    "a certificate that ends soon": (
+        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": AGED}}]},
+        "certificate",
+        State.WARN,
+    ),
+    "a certificate that ended": (
+        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": ENDED}}]},
+        "certificate",
+        State.FAIL,
+    ),
+    "a certificate of tomorrow": (
+        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": EARLY}}]},
+        "certificate",
+        State.FAIL,
+    ),
+    "no certificate in the Secret": (
+        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": "!"}}]},
+        "certificate",
+        State.FAIL,
+    ),
+    "an authority that ended": (
+        {
+            "secrets": Unread("secrets", "no"),
+            "configurations": webhooks(webhook("gate.muster.dev", "Fail", ENDED), HOLD),
+        },
+        "certificate authority",
+        State.FAIL,
+    ),
+    "no leader": ({"leases": []}, "leader", State.FAIL),
+    "a lease that was given back": ({"leases": [lease(1, holder="")]}, "leader", State.FAIL),
+    "a leader that went silent": ({"leases": [lease(60)]}, "leader", State.FAIL),
+    "a scheduler that cannot be seen": ({"schedulers": []}, "kube-scheduler", State.UNKNOWN),
+    "no pod of the extender": (
+        {"endpoints": [slice_of("muster-webhook")]},
+        "extender",
+        State.FAIL,
+    ),
+    "a scheduler that is not told": (
+        {"config_maps": [{"data": {"c": "kind: KubeSchedulerConfiguration"}}]},
+        "extender configured",
+        State.WARN,
+    ),
+    "a configuration that cannot be seen": (
+        {"config_maps": []},
+        "extender configured",
+        State.UNKNOWN,
+    ),
+    "Kueue beside it": (
+        {
+            "deployments": [
+                *WELL["deployments"][1],
+                deployment("kueue-controller-manager", namespace="kueue-system"),
+            ]
+        },
+        "other gang systems",
+        State.WARN,
+    ),
+    "native PodGroups": ({"pod_groups": True}, "other gang systems", State.WARN),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found(fault: str) -> None:
+    changed, check, state = FAULTS[fault]
+    examined = seen(**changed)
+    assert states(examined)[check] is state
+    (finding,) = [each for each in examine(examined).findings if each.check == check]
+    assert finding.message
+    assert finding.remedy
+    assert examine(examined).failed is (State.FAIL in states(examined).values())
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_what_may_not_be_read_is_not_known(name: str) -> None:
+    examined = seen(**{name: Unread(name, f"not allowed to list {name}")})
+    found = [each for each in examine(examined).findings if each.state is not State.OK]
+    if name == "secrets":
+        assert not found, "the authority is judged instead"
+        return
+    assert found
+    assert {each.state for each in found} == {State.UNKNOWN}
+    assert all(each.message == f"not allowed to list {name}" for each in found)
+
+
+def test_binder_is_kai_in_its_own_namespace_alone() -> None:
+    for namespace, found in (("others", State.OK), ("kai-scheduler", State.WARN)):
+        more = [*WELL["deployments"][1], deployment("binder", namespace=namespace)]
+        assert states(seen(deployments=more))["other gang systems"] is found
+
+
+def test_the_older_authority_of_a_bundle_does_not_count() -> None:
+    both = base64.b64encode(base64.b64decode(ENDED) + base64.b64decode(GOOD)).decode()
+    bundle = webhooks(webhook("gate.muster.dev", "Fail", both), HOLD)
+    examined = seen(configurations=bundle, secrets=Unread("secrets", "no"))
+    assert states(examined)["certificate authority"] is State.OK
+
+
+# ---- the command
+
+PLURALS = {
+    "definitions": "customresourcedefinitions",
+    "configurations": "mutatingwebhookconfigurations",
+    "endpoints": "endpointslices",
+    "secrets": "secrets",
+    "deployments": "deployments",
+}
+
+
+def test_the_command_fails_where_something_fails() -> None:
+    examined = seen()
+    lists = {plural: getattr(examined, name) for name, plural in PLURALS.items()}
+    done = run(FakeReader(lists), "doctor")
+    assert done.exit_code == 1, done.output
+    assert "fail     leader" in done.stdout
+    assert "kubectl -n muster-system logs deployment/muster-coordinator" in done.stdout
+
+
+def test_without_any_right_all_is_unknown_and_nothing_fails() -> None:
+    places = {
+        (plural, namespace): NotAllowed(f"not allowed to list {plural}")
+        for plural in (*PLURALS.values(), "leases", "pods", "configmaps", "podgroups", "version")
+        for namespace in ("", NAMESPACE, "kube-system")
+    }
+    done = run(FakeReader({}, places), "doctor", "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert {each["state"] for each in msgspec.json.decode(done.stdout)["findings"]} == {"unknown"}
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line() -> None:
+    done = run(FakeReader({}, {("", ""): CannotRead("the API server cannot be reached")}), "doctor")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert done.stderr == "Error: the API server cannot be reached\n"

@@ -1,0 +1,29 @@
+"""The cluster at one glance: gangs by phase and reason, in all namespaces or one."""
+
+from cli.report.snapshot import Snapshot
+from cli.report.status import status_report
+from tests.cli.objects import gang, node, placement
+
+GANGS = (
+    gang("a", position=2, reason="QuotaExceeded"),
+    gang("b", position=1, reason="QuotaExceeded"),
+    gang("c", "Gathering", reason="GangIncomplete"),
+    gang("d", "Running", placement=placement(a=1)),
+    gang("e", "Failed", reason="RetriesExhausted"),
+    gang("f", namespace="elsewhere", position=1, reason="InsufficientResources"),
+)
+
+
+def test_gangs_are_counted_by_phase_and_those_that_wait_by_reason() -> None:
+    report = status_report(Snapshot(gangs=GANGS, nodes=(node("a"),)))
+    assert report.gangs == 6
+    assert report.phases == {"Queued": 3, "Gathering": 1, "Running": 1, "Failed": 1}
+    assert report.reasons == {"QuotaExceeded": 2, "GangIncomplete": 1, "InsufficientResources": 1}
+    assert [each.name for each in report.waiting] == ["f", "b", "a", "c"]
+    assert {each.name for each in report.placed} == {"d", "e"}
+
+
+def test_a_namespace_narrows_the_gangs_and_not_what_is_reserved_on_nodes() -> None:
+    report = status_report(Snapshot(gangs=GANGS, nodes=(node("a"),)), "elsewhere")
+    assert (report.gangs, [each.name for each in report.waiting]) == (1, ["f"])
+    assert report.nodes.nodes[0].reserved == 8

@@ -1,0 +1,238 @@
+"""The commands with a reader of hand-made objects: output, exit codes, and what is not allowed."""
+
+import json
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from cli import endings
+from cli.__main__ import as_plugin
+from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.report.objects import RayOwner, RayOwnerStatus
+from kube.api.client import Resource
+from kube.objects.base import ObjectMeta
+from tests.cli.fake_reader import FakeReader, run
+from tests.cli.objects import GPU, gang, node, placement, pod, queue
+from tests.packaging.tree import ROOT
+
+MESSAGE = "0 of 2 workers fit: each needs 8 nvidia.com/gpu on one node"
+
+
+def cluster() -> dict[str, list[object]]:
+    return {
+        "gangs": [
+            gang("train", position=1, reason="InsufficientResources", message=MESSAGE),
+            gang("runs", "Running", placement=placement(gpus=8, a=1)),
+        ],
+        "gangqueues": [queue("research", {GPU: 16}, usage={GPU: "8"}, pending=1, admitted=1)],
+        "nodes": [node("a"), node("b")],
+        "pods": [pod("runs-w", "a", 8, of="runs", pinned="a")],
+    }
+
+
+ALL = (["status"], ["queue"], ["queue", "research"], ["nodes"], ["why", "train"])
+every_command = pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+
+
+@every_command
+def test_every_command_answers_as_table_and_as_data(arguments: list[str]) -> None:
+    for output in ("table", "wide"):
+        done = run(FakeReader(cluster()), *arguments, "-o", output)
+        assert (done.exit_code, done.stderr) == (endings.FINE, "")
+        assert "\x1b" not in done.stdout
+    as_json = json.loads(run(FakeReader(cluster()), *arguments, "-o", "json").stdout)
+    assert as_json == yaml.safe_load(run(FakeReader(cluster()), *arguments, "-o", "yaml").stdout)
+
+
+def test_status_shows_gangs_queues_and_devices() -> None:
+    said = run(FakeReader(cluster()), "status").stdout
+    assert "2 gangs: 1 Queued, 1 Running" in said
+    assert "waiting: 1 InsufficientResources" in said
+    assert MESSAGE in said
+    assert "research" in said
+    assert "[##########..........]" in said
+    found = json.loads(run(FakeReader(cluster()), "status", "-o", "json").stdout)
+    (pool,) = found["nodes"]["pools"]
+    assert (pool["used"], pool["free"], pool["holes"]["8"]) == (8, 8, 1)
+
+
+def test_a_namespace_is_that_of_the_option_the_name_or_the_context() -> None:
+    cluster_of = {"gangs": [gang("g", namespace="x"), gang("g", namespace="team", position=7)]}
+    for arguments in (["why", "x/g"], ["why", "g", "-n", "x"]):
+        found = json.loads(run(FakeReader(cluster_of), *arguments, "-o", "json").stdout)
+        assert (found["namespace"], found["position"]) == ("x", 0)
+    found = json.loads(run(FakeReader(cluster_of), "why", "g", "-o", "json").stdout)
+    assert (found["namespace"], found["position"]) == ("team", 7)
+
+
+def test_options_that_name_the_cluster_reach_the_reader() -> None:
+    reader = FakeReader(cluster())
+    options = ("--kubeconfig", "/k", "--context", "c", "--request-timeout", "3")
+    assert run(reader, "status", *options).exit_code == 0
+    (target,) = reader.targets
+    assert (target.kubeconfig, target.context, target.timeout) == ("/k", "c", 3.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["why"], "Missing argument"),
+        (["why", "a/b/c"], "allowed: NAME or NAMESPACE/NAME"),
+        (["why", "x/g", "-n", "y"], "name one of the two"),
+        (["status", "-A", "-n", "x"], "-n names one namespace, -A means all"),
+        (["status", "--watch", "-o", "json"], "--watch shows tables"),
+        (["nodes", "-o", "csv"], "'csv' is not one of"),
+        (["status", "--request-timeout", "0"], "0"),
+        (["completion", "tcsh"], "tcsh"),
+        (["explain", "Nonsense"], "no reason of Muster"),
+        (["no-such-command"], "No such command"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(arguments: list[str], said: str) -> None:
+    done = run(FakeReader({}), *arguments)
+    assert (done.exit_code, done.stdout) == (endings.WRONG_USE, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["why", "absent"], "no gang absent in namespace team"),
+        (["queue", "absent"], "no GangQueue absent; there are: research"),
+    ],
+)
+def test_what_is_not_there_is_exit_code_1(arguments: list[str], said: str) -> None:
+    done = run(FakeReader(cluster()), *arguments)
+    assert (done.exit_code, done.stdout) == (endings.NO, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@every_command
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        CannotRead("the API server cannot be reached"),
+        NotServed("the cluster does not serve gangs"),
+    ],
+)
+def test_a_cluster_that_cannot_be_read_is_one_line_and_exit_code_3(
+    arguments: list[str], refusal: CannotRead
+) -> None:
+    for place in (("", ""), ("gangs", ""), ("gangs", "team")):
+        if place == ("gangs", "team") and arguments[0] != "why":
+            continue  # only `why` asks for one namespace first
+        done = run(FakeReader(cluster(), {place: refusal}), *arguments)
+        assert (done.exit_code, done.stdout) == (endings.NOT_READ, "")
+        assert done.stderr == f"Error: {refusal}\n"
+
+
+NO = NotAllowed("not allowed to read these")
+
+
+def test_a_tenant_without_nodes_is_told_so_in_a_line_and_shown_the_rest() -> None:
+    done = run(FakeReader(cluster(), {("nodes", ""): NO, ("pods", ""): NO}), "status")
+    assert done.exit_code == endings.FINE
+    assert done.stderr == f"Note: {NO}\n" * 2
+    assert MESSAGE in done.stdout
+    assert "GPUs of nodes are not known: nodes and pods cannot be listed" in done.stdout
+
+
+def test_a_tenant_of_one_namespace_is_shown_its_gangs() -> None:
+    refusals = {("gangs", ""): NO, ("nodes", ""): NO, ("pods", ""): NO, ("gangqueues", ""): NO}
+    lists = cluster() | {"gangs": [*cluster()["gangs"], gang("far", namespace="elsewhere")]}
+    done = run(FakeReader(lists, refusals), "status", "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["namespace"], found["gangs"]) == (endings.FINE, "team", 2)
+    assert "only gangs of namespace team count here" in done.stderr
+    assert run(FakeReader(lists, refusals), "status", "-A").exit_code == endings.NOT_READ
+    assert run(FakeReader(lists, refusals), "why", "train").exit_code == endings.FINE
+
+
+def test_a_caller_who_may_list_no_gangs_at_all_is_told_which() -> None:
+    done = run(FakeReader(cluster(), {("gangs", ""): NO, ("gangs", "team"): NO}), "queue")
+    assert (done.exit_code, done.stderr) == (endings.NOT_READ, f"Error: {NO}\n")
+
+
+def test_what_tenants_write_does_not_reach_the_terminal_as_control_characters() -> None:
+    lists = {"gangs": [gang("g", reason="Pending", message="a\x1b[2Jb\nc\x07")]}
+    for arguments in (["status"], ["why", "g"]):
+        said = run(FakeReader(lists), *arguments, "-o", "wide").stdout
+        assert "a [2Jb c" in said
+        assert not {"\x1b", "\x07"} & set(said)
+
+
+def test_why_takes_the_name_of_a_job_or_service_too() -> None:
+    owner = RayOwner(
+        metadata=ObjectMeta(name="job", namespace="team"),
+        status=RayOwnerStatus(ray_cluster_name="train"),
+    )
+    found = json.loads(
+        run(FakeReader({**cluster(), "rayjobs": [owner]}), "why", "job", "-o", "json").stdout
+    )
+    assert found["name"] == "train"
+
+
+def test_why_of_a_ray_cluster_that_is_no_gang_says_how_to_make_it_one() -> None:
+    owner = RayOwner(metadata=ObjectMeta(name="plain", namespace="team"))
+    done = run(FakeReader({**cluster(), "rayclusters": [owner]}), "why", "plain")
+    assert done.exit_code == endings.NO
+    assert 'rayclusters plain is there and is no gang; set label muster.dev/gang: "true"' in (
+        done.stderr
+    )
+
+
+def test_as_a_plugin_of_kubectl_it_calls_itself_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl-muster"] == f"{as_plugin.__module__}:{as_plugin.__name__}"
+    monkeypatch.setattr(sys, "argv", ["kubectl-muster", "why", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        as_plugin()
+    assert capsys.readouterr().out.startswith("Usage: kubectl muster why [OPTIONS]")
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completion_is_a_script_that_asks_muster(shell: str) -> None:
+    done = run(FakeReader({}), "completion", shell)
+    assert done.exit_code == endings.FINE
+    assert "_MUSTER_COMPLETE" in done.stdout
+
+
+def test_help_has_examples_and_exit_codes() -> None:
+    for arguments in ([], ["status"], ["queue"], ["why"], ["nodes"], ["explain"], ["completion"]):
+        said = run(FakeReader({}), *arguments, "--help").output
+        assert "Examples:" in said
+        assert [line for line in endings.TABLE.splitlines() if line not in said] == []
+
+
+class Interrupted(FakeReader):
+    """One look that succeeds, one that fails, one more, and then Ctrl-C."""
+
+    looks = 0
+
+    async def list(self, resource: Resource, as_: type[Any], **where: Any) -> tuple[Any, ...]:
+        if resource.plural == "gangs":
+            self.looks += 1
+        if self.looks == 2:
+            raise CannotRead("the API server cannot be reached")
+        if self.looks == 4:
+            raise KeyboardInterrupt
+        return await super().list(resource, as_, **where)
+
+
+def test_a_watch_looks_again_also_after_a_fault_until_it_is_interrupted() -> None:
+    done = run(Interrupted(cluster()), "status", "--watch", "--interval", "0.5")
+    assert done.exit_code == endings.INTERRUPTED
+    assert done.stdout.count("2 gangs: 1 Queued, 1 Running") == 2
+    assert done.stdout.count("the API server cannot be reached") == 1
+
+
+def test_a_watch_that_cannot_begin_ends() -> None:
+    refusals = {("gangs", ""): CannotRead("the API server cannot be reached")}
+    done = run(FakeReader(cluster(), refusals), "status", "--watch")
+    assert (done.exit_code, done.stdout) == (endings.NOT_READ, "")

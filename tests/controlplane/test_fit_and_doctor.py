@@ -1,0 +1,124 @@
+"""`muster fit` says what is then decided, and `muster doctor` finds what is missing."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.endings import FINE, NO, NOT_READ
+from kube.objects import names
+from testbed.nodes import NodeSpec, copies
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group, on_nodes, ray_job
+from tests.controlplane.test_cli import ROLES, account, bind, run
+from tests.packaging.tree import ROOT
+
+
+def asked(plot: Plot, kubeconfig: Path, tmp_path: Path, *manifests: Json) -> tuple[int, list[Json]]:
+    """Ask about objects as a test would create them; return the exit code and the answers."""
+    path = tmp_path / "asked.yaml"
+    placed = [on_nodes(json.loads(json.dumps(each)), plot.selector) for each in manifests]
+    path.write_text(yaml.safe_dump_all(placed))
+    done = run(kubeconfig, "fit", "-f", str(path), "-n", plot.name, "-o", "json")
+    assert done.stdout, done.stderr
+    return done.exit_code, json.loads(done.stdout)["objects"]
+
+
+def create_role(plot: Plot, path: str) -> None:
+    """Create the one ClusterRole of a manifest, if no other test has."""
+    (role,) = yaml.safe_load_all((ROOT / "manifests" / path).read_text())
+    if not plot.cluster.api.exists(f"{ROLES}/clusterroles/{role['metadata']['name']}"):
+        plot.cluster.api.create(f"{ROLES}/clusterroles", role)
+
+
+@pytest.fixture
+def reader(plot: Plot) -> Path:
+    """The kubeconfig of an account with the role of `muster fit` and nothing else."""
+    create_role(plot, "fit/rbac.yaml")
+    found = account(plot, "reader")
+    bind(plot, "reader", "muster-fit", everywhere=True)
+    plot.wait(lambda: run(found, "status").exit_code == FINE, "the role to take effect")
+    return found
+
+
+def test_fit_says_what_is_then_decided(plot: Plot, reader: Path, tmp_path: Path) -> None:
+    """With the rights of its role alone; and nothing is created by asking."""
+    plot.add_nodes(*copies(NodeSpec("n", cpus=4, memory="64Gi"), 2))
+    plot.add_queue("q", quota={"cpu": 7})
+    labels = {names.QUEUE: plot.queue("q")}
+    plot.create(gang("runs", group(replicas=2), labels=labels))
+    plot.wait_running("runs", 3)
+    plot.add_queue("wide", quota={"cpu": 100})
+    room = gang("room", group(replicas=7), labels={names.QUEUE: plot.queue("wide")})
+    quota = gang("quota", group(replicas=4), labels=labels)
+    fits = gang("fits", group(replicas=3), labels=labels)
+    job = ray_job("job", group(replicas=3), labels={names.OPT_IN: "true", **labels})
+
+    refused = {}
+    for each in (room, quota):
+        code, (refused[each["metadata"]["name"]],) = asked(plot, reader, tmp_path, each)
+        assert code == NO
+    code, admitted = asked(plot, reader, tmp_path, fits, job)
+    assert (code, [each["fits"] for each in admitted]) == (NO, ["Yes", "No"]), "together too much"
+    assert set(plot.gangs()) == {"runs"}
+
+    for each in (room, quota):
+        name = each["metadata"]["name"]
+        plot.create(each)
+        plot.wait_phase(name, "Queued", refused[name]["reason"])
+        assert refused[name]["message"] == plot.status(name)["message"], name
+        (most,) = refused[name]["largestThatFit"]
+        assert most["fit"] == {"room": 4, "quota": 3}[name]
+    plot.create(fits)
+    plot.wait_running("fits", 4)
+    assert sum(each["pods"] for each in admitted[0]["placement"]) == 4
+
+
+def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
+    plot: Plot, tmp_path: Path
+) -> None:
+    plot.add_node(16)
+    plot.add_queue("q", quota={"cpu": 6})
+    labels = {names.QUEUE: plot.queue("q")}
+    plot.create(gang("runs", group(replicas=2), labels=labels))
+    plot.wait_running("runs", 3)
+    plot.wait(lambda: plot.queue_status("q").get("usage", {}).get("cpu"), "the queue to count it")
+    tenant = account(plot, "tenant")
+    bind(plot, "tenant", "view")
+    create_role(plot, "base/view-rbac.yaml")
+    bind(plot, "tenant", "muster-view", everywhere=True)
+    plot.wait(lambda: run(tenant, "queue").exit_code == FINE, "the roles to take effect")
+    code, (found,) = asked(plot, tenant, tmp_path, gang("more", group(replicas=3), labels=labels))
+    assert (code, found["fits"], found["reason"]) == (NO, "No", "QuotaExceeded")
+    assert found["largestThatFit"][0]["fit"] == 2
+    code, (found,) = asked(plot, tenant, tmp_path, gang("more", group(replicas=2), labels=labels))
+    assert (code, found["fits"]) == (NOT_READ, "Unknown")
+    assert "is not judged" in found["message"]
+
+
+def test_the_doctor_finds_what_is_there_and_what_is_not(plot: Plot) -> None:
+    """Here Muster's programs are processes: no Deployment and no Service stands for them."""
+    done = run(plot.cluster.kubeconfig, "doctor", "-o", "json")
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+    states = {name: each["state"] for name, each in found.items()}
+    assert {name for name, state in states.items() if state == "ok"} >= {
+        "Kubernetes",
+        "KubeRay",
+        "gangs.muster.dev",
+        "gangqueues.muster.dev",
+        "gate.muster.dev",
+        "hold.muster.dev",
+        "leader",
+        "extender",
+        "other gang systems",
+    }, found
+    for missing in ("muster-coordinator", "webhook endpoints", "certificate"):
+        assert states[missing] == "fail"
+        assert found[missing]["remedy"]
+    assert states["kube-scheduler"] == "unknown"
+    assert done.exit_code == NO
+    nothing = run(account(plot, "nothing"), "doctor", "-o", "json")
+    said = {each["state"] for each in json.loads(nothing.stdout)["findings"]}
+    assert said <= {"unknown", "ok"}, nothing.stdout
+    assert nothing.exit_code == FINE
