@@ -148,6 +148,7 @@ def start_muster(
     if app_wrappers != "None":
         for path in sorted(APP_WRAPPER.glob("*-rbac.yaml")):
             cluster.kubectl("apply", "--server-side", "-f", str(path))
+        _wait_for_aggregation(cluster)
     muster = _start_webhook(cluster, app_wrappers)
     for _ in range(coordinators):
         muster.start_coordinator(kubeconfig, settings)
@@ -279,6 +280,13 @@ def _apply_rights(cluster: Cluster) -> None:
     """The namespace, the service accounts and their roles, as an installation gets them."""
     for name in ("namespace.yaml", "webhook-rbac.yaml", "coordinator-rbac.yaml"):
         cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
+
+
+def _wait_for_aggregation(cluster: Cluster) -> None:
+    """What may be wrapped is known once the controller manager has filled the role in."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-wrapped-objects"
+    what = "the rules of the role muster-wrapped-objects"
+    wait_until(lambda: bool(cluster.api.get(path).get("rules")), what)
 
 
 def _start_webhook(cluster: Cluster, app_wrappers: str) -> Muster:

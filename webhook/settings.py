@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from kube.objects.names import MANAGED_BY
+from kube.objects.names import DEFAULT_NAMESPACE, MANAGED_BY
+from kube.objects.user import SERVICE_ACCOUNT
 from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_WEBHOOK_"
@@ -22,6 +23,8 @@ PREFIX = "MUSTER_WEBHOOK_"
 CALLER_IDLE_SECONDS = 90
 # The API server waits 10 s unless the webhook's configuration says otherwise; 30 s is its most.
 LONGEST_REVIEW_SECONDS = 30
+
+ACCOUNT = rf"^{SERVICE_ACCOUNT}[^:]+:[^:]+$"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Address = IPv4Address | IPv6Address
@@ -44,6 +47,10 @@ class Settings(ProgramSettings):
     app_wrappers: Literal["None", "Named", "All"] = "None"
     """Which AppWrappers are Muster's: none, those with Muster in spec.managedBy, or also those
     without spec.managedBy."""
+    wrapper_account: Annotated[str, Field(pattern=ACCOUNT)] = (
+        f"{SERVICE_ACCOUNT}{DEFAULT_NAMESPACE}:muster-wrapper"
+    )
+    """The user that the wrapper is for the API server; it creates what is wrapped."""
     rights_deadline_seconds: float = Field(default=8.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
     lookups_in_flight: int = Field(default=256, ge=1, le=10_000)
     body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)

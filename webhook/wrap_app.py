@@ -13,10 +13,11 @@ from typing import Final, Protocol
 import structlog
 from aiohttp import web
 
-from kube.api.access import Access, to_create
+from kube.api.access import Access, to_create, to_keep
 from kube.api.errors import KubeError
 from kube.api.kinds import Kind, Served
-from kube.objects.user import User
+from kube.objects import names
+from kube.objects.user import User, service_account
 from webhook.app import JSON, body_of, refusal_of
 from webhook.metrics import Metrics
 from webhook.review import ALLOW, Allow, BadReview, Deny, denied, patched, untouched
@@ -30,6 +31,10 @@ REVIEWS_AT_ONCE: Final = 16
 """Questions about rights that are under way, of all AppWrappers together."""
 
 _NEEDED: Final = frozenset(("create", "get", "delete"))
+_ALLOWED: Final = (
+    "allowed: kinds that Muster may create, get and delete by a ClusterRole with the label "
+    f'{names.WRAPPED_OBJECTS}: "true"'
+)
 _SAID = 5
 _FORBIDDEN, _UNPROCESSABLE, _UNAVAILABLE = 403, 422, 503
 
@@ -51,7 +56,7 @@ class WrapWebhook:
         self, settings: Settings, kinds: FindsKinds, is_allowed: IsAllowed, metrics: Metrics
     ) -> None:
         self._settings = settings
-        self._rights = _Rights(kinds, is_allowed)
+        self._rights = _Rights(kinds, is_allowed, service_account(settings.wrapper_account))
         self._metrics = metrics
 
     async def note(self, request: web.Request) -> web.Response:
@@ -111,16 +116,18 @@ class WrapWebhook:
 
 
 class _Rights:
-    """Finds out whether a user may create wrapped objects."""
+    """Finds out whether a user may create wrapped objects, and whether `creator` can do it."""
 
-    def __init__(self, kinds: FindsKinds, is_allowed: IsAllowed) -> None:
+    def __init__(self, kinds: FindsKinds, is_allowed: IsAllowed, creator: User) -> None:
         self._kinds = kinds
         self._is_allowed = is_allowed
+        self._creator = creator
         self._free = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def judge(self, objects: Objects) -> Allow | Deny:
         """Judge the kinds, then each right that is needed, once."""
         needed: dict[Access, str] = {}
+        ours: dict[Access, str] = {}
         faults = []
         for each in objects.found:
             served = await self._kinds.find(each.kind)
@@ -129,18 +136,27 @@ class _Rights:
             else:
                 for access in to_create(served, objects.namespace, each.content):
                     needed.setdefault(access, each.where)
+                for access in to_keep(served, objects.namespace):
+                    ours.setdefault(access, each.where)
         if faults:
             return Deny(_UNPROCESSABLE, _joined(faults))
-        return await self._refused(objects.user, needed)
+        return await self._refused(objects.user, needed, ours)
 
-    async def _refused(self, user: User, needed: dict[Access, str]) -> Allow | Deny:
-        asked = (self._ask(user, access) for access in needed)
-        answers = await asyncio.gather(*asked)
+    async def _refused(
+        self, user: User, needed: dict[Access, str], ours: dict[Access, str]
+    ) -> Allow | Deny:
+        if said := await self._lacking(user, needed):
+            return Deny(_FORBIDDEN, f'user "{user.username}" cannot wrap this: {said}')
+        if said := await self._lacking(self._creator, ours):
+            account = self._creator.username
+            return Deny(_FORBIDDEN, f'"{account}" cannot create this: {said}; {_ALLOWED}')
+        return ALLOW
+
+    async def _lacking(self, user: User, needed: dict[Access, str]) -> str:
+        """Say which rights a user does not have; empty where all are there."""
+        answers = await asyncio.gather(*(self._ask(user, access) for access in needed))
         lacking = [access for access, allowed in zip(needed, answers, strict=True) if not allowed]
-        if not lacking:
-            return ALLOW
-        said = _joined(f"{needed[access]} needs the right to {access}" for access in lacking)
-        return Deny(_FORBIDDEN, f'user "{user.username}" cannot wrap this: {said}')
+        return _joined(f"{needed[access]} needs the right to {access}" for access in lacking)
 
     async def _ask(self, user: User, access: Access) -> bool:
         async with self._free:

@@ -5,7 +5,8 @@ Templates are not kept: they are read again when an item is created. Thousands m
 
 from dataclasses import dataclass
 
-from kube.objects.app_wrapper import SchedulingSpec
+from kube.objects.app_wrapper import AppWrapperStatus, SchedulingSpec
+from kube.wrapped.completion import Completion
 from kube.wrapped.retries import Patience
 
 
@@ -50,3 +51,20 @@ class Contents:
     def minimum(self) -> int:
         """How many pods are to run or to have succeeded; 0: no matter how many."""
         return self.scheduling.min_available or 0
+
+
+COMPLETED = "muster.dev/Completed"
+"""The condition of an item that is deleted after its end: whether it had completed, or failed."""
+
+
+def ends_noted(status: AppWrapperStatus) -> dict[Reference, Completion]:
+    """Return how items ended, as far as that is written down."""
+    return {
+        Reference(each.api_version, each.kind, each.name): _END[condition.status]
+        for each in status.component_status
+        for condition in each.conditions
+        if condition.type == COMPLETED and condition.status in _END
+    }
+
+
+_END = {"True": Completion.SUCCEEDED, "False": Completion.FAILED}

@@ -20,7 +20,7 @@ from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
 from kube.wrapped.retries import is_final, may_retry
 from scheduling.model.verdict import Reason as GangReason
-from wrapper.contents import Contents, Reference
+from wrapper.contents import Contents, Reference, ends_noted
 from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper
 from wrapper.view import PodCounts, Progress
 
@@ -154,13 +154,20 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Remember:
+    """Write down how items ended that are deleted some time after that."""
+
+    ends: tuple[tuple[Reference, Completion], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """Do nothing until something happens, or until that moment (monotonic seconds)."""
 
     until: float | None = None
 
 
-Step: TypeAlias = Become | Record | Create | Delete | Inspect | Rest
+Step: TypeAlias = Become | Record | Create | Delete | Inspect | Remember | Rest
 
 
 def next_step(look: Look) -> Step:
@@ -177,12 +184,14 @@ def is_known(phase: str) -> bool:
 
 
 def may_start(wrapper: Wrapper, signal: GangSignal | None) -> bool:
-    """Say whether the coordinator has placed this very AppWrapper, and waits for its pods.
+    """Say whether the coordinator has placed this very AppWrapper as it is, and waits for its pods.
 
     One without pods needs no place, and the Gang says so.
     """
     if signal is None or signal.of != wrapper.metadata.uid or signal.held != WAITING_PHASE:
         return False
+    if signal.generation != wrapper.generation:
+        return False  # what an earlier spec was promised
     return signal.placed or signal.reason == GangReason.NOT_REQUIRED
 
 
@@ -259,6 +268,8 @@ def _running(look: Look) -> Step:
     found = found or (_too_few(look) if look.contents.is_mcad else _unhealthy(look))
     if found is not None:
         return found
+    if not set(look.progress.ends) <= set(ends_noted(look.wrapper.status).items()):
+        return Remember(look.progress.ends)
     next_read = _read_at(look)
     if look.moment.now >= next_read:
         return Inspect(_is_quiet(look))
@@ -309,8 +320,8 @@ def _ended(look: Look) -> Become | None:
         case Completion.FAILED:
             return _unless_final(look, Reason.ITEM_FAILED, "an item says that it failed")
     if look.progress.missing:
-        said = f"{look.progress.missing} was deleted while the AppWrapper ran"
-        return Become(Phase.FAILED, Reason.ITEM_MISSING, f"{said}; it is not created again")
+        said = f"{look.progress.missing}; it is not created again"
+        return Become(Phase.FAILED, Reason.ITEM_MISSING, said)
     return None
 
 

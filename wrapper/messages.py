@@ -4,6 +4,7 @@ Each action is carried out for one AppWrapper, and each AppWrapper has at most o
 `ticket` comes back with the result; a result with another ticket is of an earlier term or object.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -56,11 +57,17 @@ class Wrapper:
         group = self.api_version.rpartition("/")[0]
         return WrapperKey(group, self.metadata.namespace, self.metadata.name)
 
+    @property
+    def generation(self) -> int:
+        """That of its gang, which counts edits of its spec and changes of its phase."""
+        return self.metadata.generation + self.status.transition_count
+
 
 @dataclass(frozen=True, slots=True)
 class WrappedPod:
     """A pod of an AppWrapper, for counting; `of` is the uid of the AppWrapper.
 
+    `completed`: it succeeded, and was not being deleted when it did.
     `exits` are the codes, other than 0, with which containers of a failed pod ended, `totals` what
     its containers request, `unschedulable` what kube-scheduler says where it cannot place it.
     """
@@ -69,6 +76,8 @@ class WrappedPod:
     wrapper: WrapperKey
     of: str
     phase: str
+    pod_set: str = ""
+    completed: bool = False
     exits: tuple[int, ...] = ()
     totals: Totals = NO_TOTALS
     unschedulable: tuple[PodCondition, ...] = ()
@@ -76,13 +85,14 @@ class WrappedPod:
 
 @dataclass(frozen=True, slots=True)
 class GangSignal:
-    """What the Gang of an AppWrapper says: `of` is the uid that the Gang is of."""
+    """What the Gang of an AppWrapper says: `of` and `generation` say of which one it speaks."""
 
     metadata: ObjectMeta
     of: str
     wrapper: WrapperKey
     placed: bool
     held: str
+    generation: int
     reason: str
     message: str
 
@@ -191,11 +201,15 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How far the items have come, and one that is not there any more, if any is missing."""
+    """How far the items have come, and one that is not there any more, if any is missing.
+
+    `ends` are the outcomes of those that are deleted some time after their end.
+    """
 
     completion: Completion = Completion.RUNNING
     missing: str = ""
     error: str = ""
+    ends: tuple[tuple[Reference, Completion], ...] = ()
 
 
 Result: TypeAlias = Written | NotWritten | Created | Deleted | Read
@@ -269,12 +283,16 @@ class DeleteItems:
 
 @dataclass(frozen=True, slots=True)
 class ReadItems:
-    """Read how far all items have come; `pods_left` of its pods are pending or running."""
+    """Read how far all items have come; `pods_left` of its pods are pending or running.
+
+    `completed` counts those that succeeded by pod set, also those that are gone since.
+    """
 
     key: WrapperKey
     ticket: int
     wrapper: Wrapper
     pods_left: int
+    completed: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

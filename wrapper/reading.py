@@ -92,6 +92,7 @@ def contents_of(found: AppWrapper, wrapped: Wrapped) -> Contents:
 
 class _Held(Slim, frozen=True):
     phase: str = ""
+    generation: int = 0
 
 
 class _GangSpec(Slim, frozen=True):
@@ -116,7 +117,7 @@ class WrappedGang(Slim, frozen=True):
 def signal_of(gang: WrappedGang) -> GangSignal | None:
     """Reduce a Gang; None where it is not an AppWrapper's."""
     meta, status = gang.metadata, gang.status
-    wrapper = wrapper_of_gang(meta.name)
+    wrapper, held = wrapper_of_gang(meta.name), status.held or _Held()
     if wrapper is None:
         return None
     return GangSignal(
@@ -124,7 +125,8 @@ def signal_of(gang: WrappedGang) -> GangSignal | None:
         of=gang.spec.ray_cluster_uid,
         wrapper=WrapperKey(wrapper.group, meta.namespace, wrapper.name),
         placed=bytes(status.placement) not in (b"", b"null"),
-        held=status.held.phase if status.held is not None else "",
+        held=held.phase,
+        generation=held.generation,
         reason=status.reason,
         message=status.message,
     )
@@ -178,11 +180,15 @@ def pod_of(pod: CountedPod) -> WrappedPod | None:
         deletion_timestamp=meta.deletion_timestamp,
     )
     wrapper = WrapperKey(named.group, meta.namespace, named.name)
+    phase, pod_set = pod.status.phase, meta.labels.get(names.POD_SET, "")
+    completed = phase == "Succeeded" and not meta.deletion_timestamp
     return WrappedPod(
         kept,
         wrapper,
         named.uid,
-        pod.status.phase,
+        phase,
+        pod_set,
+        completed,
         tuple(_exits(pod.status)),
         _totals(pod.spec),
         tuple(_unschedulable(pod.status)),

@@ -6,7 +6,9 @@ so that one that fails again and again holds up none.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kube.objects.app_wrapper import AppWrapperStatus
 from wrapper import status
@@ -20,6 +22,7 @@ from wrapper.lifecycle import (
     Look,
     Phase,
     Record,
+    Remember,
     Rest,
     Step,
     is_known,
@@ -150,14 +153,17 @@ class WrapperState:
     def _pod_seen(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
         pods = self._pods.setdefault(pod.wrapper, {})
         before = pods.get(pod.metadata.uid)
-        pods[pod.metadata.uid] = pod
+        completed = before is not None and before.completed
+        pods[pod.metadata.uid] = replace(pod, completed=True) if completed else pod
         if before is not None and _same(before, pod):
             return ()
         return self._stirred(pod.wrapper, moment) if _ends(pod) else self._known(pod.wrapper)
 
     def _pod_gone(self, pod: WrappedPod, moment: Moment) -> Iterable[WrapperKey]:
-        pods = self._pods.get(pod.wrapper, {})
-        pods.pop(pod.metadata.uid, None)
+        pods, view = self._pods.get(pod.wrapper, {}), self.views.get(pod.wrapper)
+        known = pods.pop(pod.metadata.uid, pod)
+        if view is not None and known.completed and known.of == view.wrapper.metadata.uid:
+            view.completed[known.pod_set] += 1
         if not pods:
             self._pods.pop(pod.wrapper, None)
         return self._stirred(pod.wrapper, moment)
@@ -166,7 +172,8 @@ class WrapperState:
         """A pod ended: how its items are may have changed with it."""
         view = self.views.get(key)
         if view is not None and view.wrapper.status.phase != Phase.RESUMING:
-            pause, soon = view.progress.pause, moment.now + FIRST_READ
+            pause = view.progress.pause
+            soon = max(moment.now + FIRST_READ, view.progress.read_from)
             pause.tries, pause.not_before = 0, min(pause.not_before or soon, soon)
         return self._known(key)
 
@@ -273,7 +280,7 @@ def _took(view: View, result: Result, now: float) -> None:
         case Deleted():
             view.progress.deleted_some(result, now)
         case Read():
-            view.progress.read_all(result, now)
+            view.progress.read_all(result, len(view.wrapper.contents.items), now)
 
 
 def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
@@ -293,7 +300,10 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
         case Inspect(quiet):
             view.progress.pause.at_least(QUIET_DOUBLINGS if quiet else 0)
             left = look.pods.pending + look.pods.running
-            yield ReadItems(key, ticket, wrapper, left)
+            completed = view.completed + Counter(look.pods.completed)
+            yield ReadItems(key, ticket, wrapper, left, completed)
+        case Remember():
+            yield WriteStatus(key, ticket, wrapper, status.remembered(look, step))
 
 
 def _events(view: View, step: Become) -> Iterator[Action]:

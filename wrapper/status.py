@@ -3,15 +3,16 @@
 `kube.wrapped.states` has the words of both generations for it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from kube.objects.app_wrapper import AppWrapperCondition, AppWrapperStatus, ComponentStatus
+from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import grown_seconds
-from wrapper.contents import Reference
-from wrapper.lifecycle import DEPLOYED, Become, Look, Phase, Reason, Record, recorded
+from wrapper.contents import COMPLETED, Reference
+from wrapper.lifecycle import DEPLOYED, Become, Look, Phase, Reason, Record, Remember, recorded
 from wrapper.words import worded
 
 INFORM_EVERY = 30.0
@@ -59,6 +60,13 @@ def noted(look: Look, step: Record) -> AppWrapperStatus:
     """Return the status with the items that there are to be, or with none."""
     before = look.wrapper.status
     listed = _gone(look) if step.gone else _all(look)
+    return worded(look, msgspec.structs.replace(before, component_status=listed))
+
+
+def remembered(look: Look, step: Remember) -> AppWrapperStatus:
+    """Return the status with how items ended that are deleted some time after that."""
+    before, ends, stamp = look.wrapper.status, dict(step.ends), look.moment.stamp
+    listed = tuple(_with_end(each, ends, stamp) for each in before.component_status)
     return worded(look, msgspec.structs.replace(before, component_status=listed))
 
 
@@ -156,3 +164,17 @@ def _with(
         )
         for each in items
     )
+
+
+def _with_end(
+    found: ComponentStatus, ends: Mapping[Reference, Completion], stamp: str
+) -> ComponentStatus:
+    end = ends.get(Reference(found.api_version, found.kind, found.name))
+    if end is None:
+        return found
+    status = "True" if end is Completion.SUCCEEDED else "False"
+    condition = AppWrapperCondition(
+        type=COMPLETED, status=status, reason=f"Item{end}", last_transition_time=stamp
+    )
+    others = (each for each in found.conditions if each.type != COMPLETED)
+    return msgspec.structs.replace(found, conditions=(*others, condition))

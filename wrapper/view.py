@@ -3,7 +3,8 @@
 All of it can be lost: whoever leads next finds it out again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kube.objects.app_wrapper import PendingPod
@@ -14,6 +15,14 @@ from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrap
 
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 MOST_DOUBLINGS = 8
+
+READS_A_SECOND = 10.0
+"""Items of one AppWrapper that are read in a second, over time, however often its pods end."""
+
+STARTS = "Resuming"
+"""The phase with which a start begins."""
+
+_NONE: Mapping[str, int] = {}
 
 
 @dataclass(slots=True)
@@ -41,19 +50,23 @@ class Pause:
 class Progress:
     """How far a phase has come. `trouble` says what stops it since `trouble_since`.
 
-    `failed_since` is since when pods are failed; `were_ready` says that all ran at once already.
+    `ends` are the outcomes of items that are deleted after their end, as they were read last; from
+    `read_from` on they may be read again. `failed_since` is since when pods are failed;
+    `were_ready` says that all ran at once already.
     """
 
     created: set[int] = field(default_factory=set)
     gone: set[Reference] = field(default_factory=set)
     completion: Completion = Completion.RUNNING
     missing: str = ""
+    ends: tuple[tuple[Reference, Completion], ...] = ()
     pause: Pause = field(default_factory=Pause)
     trouble: str = ""
     trouble_since: float = 0.0
     failed_since: float | None = None
     were_ready: bool = False
     lasts: bool = False
+    read_from: float = 0.0
 
     def created_some(self, result: Created, now: float) -> None:
         """Take in which items exist, and what stopped the next."""
@@ -74,11 +87,14 @@ class Progress:
             self.pause.end()
         self.pause.lengthen(now)
 
-    def read_all(self, result: Read, now: float) -> None:
-        """Take in how the items are, if they could be read."""
+    def read_all(self, result: Read, items: int, now: float) -> None:
+        """Take in how the items are, if they could be read; so many take some time to rest."""
         if not result.error:
             self.completion, self.missing = result.completion, result.missing
+            self.ends = result.ends
         self.pause.lengthen(now)
+        self.read_from = now + items / READS_A_SECOND
+        self.pause.not_before = max(self.pause.not_before, self.read_from)
 
     def count(self, pods: "PodCounts", needed: int, now: float) -> None:
         """Take in how the pods are."""
@@ -101,7 +117,8 @@ class View:
 
     `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its user
     was last informed, `told` the last Event. A write that failed is tried again after
-    `write_pause`.
+    `write_pause`. `completed` counts by pod set the pods that succeeded since the start and are
+    gone.
     """
 
     wrapper: Wrapper
@@ -110,6 +127,7 @@ class View:
     write_pause: Pause = field(default_factory=Pause)
     informed_at: float | None = None
     told: tuple[str, str] = ("", "")
+    completed: Counter[str] = field(default_factory=Counter)
 
     @property
     def key(self) -> WrapperKey:
@@ -125,6 +143,8 @@ class View:
         """Take in what the API server answered; it is newer than all that was known."""
         if _stage(wrapper) != _stage(self.wrapper):
             self.progress = Progress()
+            if wrapper.status.phase == STARTS:
+                self.completed.clear()
         self.wrapper = wrapper
 
     def forget_term(self) -> None:
@@ -146,6 +166,7 @@ def _is_older(told: Wrapper, known: Wrapper) -> bool:
 class PodCounts:
     """Pods of an AppWrapper by phase; `strangers` are of an earlier one of its name, and ending.
 
+    `completed` counts those that succeeded by pod set.
     `exits` are the codes with which containers of failed pods ended. `totals` is what those request
     that run or have succeeded; `unschedulable` are those that kube-scheduler cannot place.
     """
@@ -155,6 +176,7 @@ class PodCounts:
     succeeded: int = 0
     failed: int = 0
     strangers: int = 0
+    completed: Mapping[str, int] = field(default_factory=lambda: _NONE)
     exits: frozenset[int] = frozenset()
     totals: Totals = NO_TOTALS
     unschedulable: tuple[PendingPod, ...] = ()
@@ -168,12 +190,14 @@ class PodCounts:
 def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
     """Count the pods of an AppWrapper, among all that have its name in their label."""
     counts: dict[str, int] = {}
+    completed: Counter[str] = Counter()
     exits: set[int] = set()
     own: list[WrappedPod] = []
     strangers = 0
     for pod in pods:
         if pod.of == uid:
             counts[pod.phase] = counts.get(pod.phase, 0) + 1
+            completed[pod.pod_set] += pod.completed
             exits.update(pod.exits)
             own.append(pod)
         else:
@@ -184,6 +208,7 @@ def counted(pods: Iterable[WrappedPod], uid: str) -> PodCounts:
         succeeded=counts.get("Succeeded", 0),
         failed=counts.get("Failed", 0),
         strangers=strangers,
+        completed=completed,
         exits=frozenset(exits),
         totals=_totals(own),
         unschedulable=tuple(sorted(_unschedulable(own), key=lambda each: each.pod_name)),

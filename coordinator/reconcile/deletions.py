@@ -1,4 +1,7 @@
-"""Deletes pods that cannot stay: KubeRay creates them again, gated."""
+"""Deletes pods that cannot stay: KubeRay creates them again, gated.
+
+A Pod that an AppWrapper wraps is created again by nothing: there the whole gang is stopped instead.
+"""
 
 from collections.abc import Iterator
 
@@ -8,6 +11,7 @@ from coordinator.messages.actions import ADOPTED, STRANDED, TORN, Action, Delete
 from coordinator.reconcile.look import Done, Look
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import StandIn
+from kube.ray.ray_cluster import is_terminating
 from scheduling.model.verdict import Reason
 
 
@@ -77,7 +81,27 @@ def _stop_torn(look: Look) -> None:
     look.view.eviction.decide(Ending(Reason.READY_TIMEOUT, said, look.scene.moment.stamp))
 
 
+def _stop_for(look: Look, pod: ObservedPod) -> None:
+    """Have an AppWrapper stopped whole for a pod that would be gone for good."""
+    seconds, eviction = look.scene.patience.bind, look.view.eviction
+    where = f" on node {pod.settled_on}" if pod.settled_on else ""
+    said = f"Pod {pod.name} could not start{where} within {seconds:.0f} s; all starts anew"
+    if eviction.whole is None:
+        eviction.decide(Ending(Reason.BIND_REFUSED, said, look.scene.moment.stamp))
+
+
+def _is_never_replaced(look: Look, pod: ObservedPod) -> bool:
+    """Say whether a pod is itself an item of an AppWrapper that is to go on."""
+    found, member = look.cluster, pod.member
+    if not isinstance(found, StandIn) or member is None or is_terminating(found):
+        return False
+    return member.pod_set in found.bare
+
+
 def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
+    if _is_never_replaced(look, pod):
+        _stop_for(look, pod)
+        return
     view, writes = look.view, look.view.pod_writes
     writes.leaving.add(pod.uid)
     wanted = pod.uid not in writes.deleted and pod.uid not in writes.inflight

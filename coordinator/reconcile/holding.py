@@ -124,6 +124,8 @@ def _notice_wrapped(look: Look, found: StandIn) -> None:
         look.scene.cache.foreseen.drop(look.view.key)
         if now is Phase.WAITING:
             look.view.reservation.placement = None
+    if now is Phase.WAITING:
+        held.generation = found.metadata.generation  # the placement is of this spec, or is dropped
     if why:
         held.text = f"it was stopped: {why}"[:TEXT_LIMIT]
         _pause(look, NotReady(Reason.PODS_REFUSED, held.text))

@@ -5,7 +5,7 @@ the API server lets no account grant what it does not hold, and it judges the ac
 object.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -70,6 +70,16 @@ def to_create(served: Served, namespace: str, template: bytes | msgspec.Raw) -> 
     except msgspec.DecodeError:
         return (create, *_granting(found, namespace, _Grants()))
     return (create, *_granting(found, namespace, grants))
+
+
+def to_keep(served: Served, namespace: str) -> tuple[Access, ...]:
+    """List what is needed to create objects of a kind, to read them and to delete them again.
+
+    What a Role grants is not in it: an account may grant what it holds itself.
+    """
+    found = served.resource
+    create = Access("create", found.group, found.version, found.plural, namespace)
+    return create, replace(create, verb="get"), replace(create, verb="delete")
 
 
 def _granting(found: Resource, namespace: str, grants: _Grants) -> tuple[Access, ...]:

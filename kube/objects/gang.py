@@ -217,7 +217,12 @@ class GangHeld(Slim, frozen=True):
         ),
     ] = ""
     generation: Annotated[
-        int, Allows("That of the RayCluster in which this was seen last.", **COUNT)
+        int,
+        Allows(
+            "That of the RayCluster in which this was seen last. Of an AppWrapper: its generation "
+            "and transitionCount together; a placement beside Waiting is of these.",
+            **COUNT,
+        ),
     ] = 0
     failures: Annotated[
         int, Allows("Times in a row that it could not start although it had its room.", **COUNT)

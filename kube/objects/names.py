@@ -31,6 +31,7 @@ APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier on
 APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
 CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need
+WRAPPED_OBJECTS = "muster.dev/aggregate-to-wrapped-objects"  # on ClusterRoles: what is created
 MANAGED_BY = "muster.dev/app-wrapper"  # spec.managedBy of AppWrappers that Muster takes care of
 DEFAULT_QUEUE = "default"
 

@@ -73,7 +73,8 @@ class StandIn(RayCluster, frozen=True):
 
     `phase` and `said` are phase and message of its status, `edited` is the generation of the
     AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of
-    pod sets how many pods are made in all, where one that succeeds is not replaced.
+    pod sets how many pods are made in all, where one that succeeds is not replaced. `bare` are
+    those that are wrapped as Pods: none of them is created again.
     """
 
     refused: str = ""
@@ -87,6 +88,7 @@ class StandIn(RayCluster, frozen=True):
     priority: int = 0
     priority_slope: float = 0.0
     completions: dict[str, int] = {}
+    bare: frozenset[str] = frozenset()
 
 
 class RayJobSpec(Part, frozen=True):

@@ -24,6 +24,9 @@ class User(Part, frozen=True, omit_defaults=True):
     extra: OrNull[Mapping[str, tuple[str, ...]]] = {}
 
 
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+"""Before namespace:name in the name of the user that a service account is."""
+
 _USER: Final = msgspec.json.Decoder(User)
 
 
@@ -40,3 +43,11 @@ def read_user(note: str) -> User | None:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     return user if user.username else None
+
+
+def service_account(username: str) -> User:
+    """Return the user that a service account is, with the groups that the API server gives it."""
+    namespace = username.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
+    accounts = "system:serviceaccounts"
+    groups = (accounts, f"{accounts}:{namespace}", "system:authenticated")
+    return User(username, groups=groups)

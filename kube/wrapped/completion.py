@@ -28,7 +28,7 @@ def completion(wrapped: Wrapped, statuses: Statuses, *, pods_left: int) -> Compl
     """Judge an AppWrapper; `pods_left` are those of its pods that are pending or running."""
     if wrapped.generation is Generation.MCAD:
         return _by_conditions(wrapped.items, statuses, pods_left)
-    ends = [_ended(each, statuses.get(each.key)) for each in wrapped.items]
+    ends = [ended(each, statuses.get(each.key)) for each in wrapped.items]
     if Completion.FAILED in ends:
         return Completion.FAILED
     with_pods = [end for end, item in zip(ends, wrapped.items, strict=True) if item.pod_sets]
@@ -59,7 +59,7 @@ def has_condition(item: Item, status: Json | None) -> bool:
     return any(word in kind for word in asked for kind in types)
 
 
-def _ended(item: Item, status: Json | None) -> Completion:
+def ended(item: Item, status: Json | None) -> Completion:
     """Say how an object ended by its own status; of kinds that never end it runs."""
     group, kind, _name = item.key
     if (group, kind) == ("", "Pod"):

@@ -79,6 +79,7 @@ def _of_spec(wrapper: AppWrapper) -> StandIn:
         priority=asked.priority or 0,
         priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
+        bare=frozenset(_bare(wrapped)),
     )
 
 
@@ -122,6 +123,13 @@ def _completions(wrapped: Wrapped) -> Iterator[tuple[str, int]]:
         for pod_set in item.pod_sets:
             if pod_set.completions is not None:
                 yield pod_set.name, pod_set.completions
+
+
+def _bare(wrapped: Wrapped) -> Iterator[str]:
+    """List the pod sets that are wrapped as Pods."""
+    for item in wrapped.items:
+        if item.key[:2] == ("", "Pod"):
+            yield from (pod_set.name for pod_set in item.pod_sets)
 
 
 def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayClusterSpec:

@@ -66,23 +66,25 @@ class Place:
     def gang(self, name: str, held: str, *, placed: bool) -> None:
         """Write the Gang of an AppWrapper as the coordinator does."""
         path = f"{WRAPPERS}/namespaces/{self.name}/appwrappers/{name}"
-        uid = self.cluster.api.get(path)["metadata"]["uid"]
+        found = self.cluster.api.get(path)
+        meta, counted = found["metadata"], found.get("status", {}).get("transitionCount", 0)
+        said = {"phase": held, "generation": meta["generation"] + counted}
         gang = f"{names.APP_WRAPPER_GANG}{name}"
         owner = {
             "apiVersion": names.CODEFLARE_V1BETA2,
             "kind": names.APP_WRAPPER_KIND,
             "name": name,
-            "uid": uid,
+            "uid": meta["uid"],
         }
         body = {
             "apiVersion": names.API_VERSION,
             "kind": "Gang",
             "metadata": {"name": gang, "ownerReferences": [owner]},
-            "spec": {"rayClusterUid": uid},
+            "spec": {"rayClusterUid": meta["uid"]},
         }
         self.kubectl("apply", "-f", "-", body=body)
         placement = {"epoch": 1, "podSets": []} if placed else None
-        status = {"status": {"held": {"phase": held}, "placement": placement, "reason": "Told"}}
+        status = {"status": {"held": said, "placement": placement, "reason": "Told"}}
         patch = ("patch", "gang", gang, "--subresource=status", "--type=merge")
         self.kubectl(*patch, "-p", json.dumps(status))
 

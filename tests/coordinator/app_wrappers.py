@@ -98,7 +98,8 @@ def _step(api: Api, wrapper: Json) -> None:
     asked = held.get("held", {}).get("phase")
     if now in QUEUED:
         nothing = held.get("reason") == "NotRequired"
-        if asked == "Waiting" and (held.get("placement") or nothing) and not _stopped(wrapper):
+        placed = asked == "Waiting" and (held.get("placement") or nothing)
+        if placed and not _stopped(wrapper) and _is_of_now(held, wrapper):
             become(api, wrapper, "Resuming")
     elif now in ACTIVE and (asked == "Suspending" or _stopped(wrapper)):
         become(api, wrapper, "Suspending")
@@ -122,6 +123,13 @@ def _gang_status(api: Api, wrapper: Json) -> Json:
     owners = gang.get("metadata", {}).get("ownerReferences", ())
     mine = any(each["uid"] == wrapper["metadata"]["uid"] for each in owners)
     return dict(gang.get("status") or {}) if mine else {}
+
+
+def _is_of_now(status: Json, wrapper: Json) -> bool:
+    """Say whether a Gang speaks of an AppWrapper as it is."""
+    counted = (wrapper.get("status") or {}).get("transitionCount", 0)
+    same: bool = status["held"]["generation"] == wrapper["metadata"]["generation"] + counted
+    return same
 
 
 def _create(api: Api, wrapper: Json) -> None:

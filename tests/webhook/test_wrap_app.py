@@ -14,7 +14,8 @@ from kube.api.access import Access
 from kube.api.client import Resource
 from kube.api.errors import Unreachable
 from kube.api.kinds import Kind, Served
-from kube.objects.user import User
+from kube.objects import names
+from kube.objects.user import User, service_account
 from tests.webhook.samples import Json
 from tests.webhook.wrappers import JOE, JOES_NOTE, config_map, deployment, review_of, wrapper
 from webhook.metrics import Metrics
@@ -22,6 +23,7 @@ from webhook.settings import Settings
 from webhook.wrap_app import REVIEWS_AT_ONCE, WrapWebhook
 
 JSON = {"Content-Type": "application/json"}
+MUSTER = service_account("system:serviceaccount:muster-system:muster-wrapper")
 ALL = frozenset(("create", "get", "delete"))
 SERVED = {
     Kind("v1", "ConfigMap"): Served(Resource("", "v1", "configmaps"), ALL),
@@ -38,19 +40,28 @@ class Cluster:
     def __init__(self, *lacking: str) -> None:
         self.lacking = lacking
         self.asked: list[Access] = []
+        self.asked_of_muster: list[Access] = []
+        self.not_granted: tuple[tuple[str, str], ...] = ()
         self.at_once = self.most_at_once = 0
 
     async def find(self, kind: Kind) -> Served | None:
         return SERVED.get(kind)
 
     async def is_allowed(self, user: User, access: Access) -> bool:
-        assert user.username == JOE["username"]
+        if user.username != JOE["username"]:
+            return self.may_create(user, access)
         self.asked.append(access)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)
         self.at_once -= 1
         return access.resource not in self.lacking
+
+    def may_create(self, user: User, access: Access) -> bool:
+        """Say what muster-wrapper may."""
+        assert user == MUSTER
+        self.asked_of_muster.append(access)
+        return (access.verb, access.resource) not in self.not_granted
 
 
 class Silent(Cluster):
@@ -124,6 +135,21 @@ async def test_every_right_that_is_lacking_is_named() -> None:
     assert "spec.components[1] (Secret token) needs the right to create secrets in" in said
     assert "spec.components[2] (Deployment web) needs the right to create deployments.apps" in said
     assert "configmaps" not in said
+
+
+async def test_a_kind_that_muster_may_not_create_read_and_delete_is_refused() -> None:
+    cluster = Cluster()
+    assert (await ask(cluster, created(config_map(), deployment())))[1]["response"]["allowed"]
+    asked = sorted((each.resource, each.verb) for each in cluster.asked_of_muster)
+    kinds = ("configmaps", "deployments")
+    assert asked == [(kind, verb) for kind in kinds for verb in ("create", "delete", "get")]
+
+    cluster.not_granted = (("delete", "deployments"),)
+    code, said = await refused(cluster, created(config_map(), deployment()))
+    assert code == 403
+    assert 'muster-wrapper" cannot create this: spec.components[1] (Deployment web) needs' in said
+    assert "the right to delete deployments.apps in namespace demo; allowed: kinds that" in said
+    assert said.endswith(f'with the label {names.WRAPPED_OBJECTS}: "true"')
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,12 @@ def over_quota() -> KubeError:
     return Forbidden(403, "Forbidden", "exceeded quota: compute")
 
 
+def not_granted(more: str = "") -> KubeError:
+    """An object that RBAC does not let us create."""
+    said = 'jobs.batch is forbidden: User "w" cannot create resource "jobs" in API group "batch"'
+    return Forbidden(403, "Forbidden", f'{said} in the namespace "ns"{more}')
+
+
 def unanswered() -> KubeError:
     """A request whose outcome is not known."""
     return Timeout("no answer in time")

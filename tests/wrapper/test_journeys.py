@@ -1,13 +1,15 @@
 """What becomes of an AppWrapper from its creation to its end, in simulated time."""
 
 import copy
+from typing import Any
 
 import pytest
 
 from kube.objects import names
-from tests.wrapper.fake_api import over_quota, refused
+from tests.wrapper.fake_api import not_granted, over_quota, refused
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
 from wrapper.lifecycle import MCAD_PAUSE
+from wrapper.view import READS_A_SECOND
 
 
 def running(wrapper: dict[str, object]) -> World:
@@ -50,6 +52,20 @@ def test_why_it_waits_is_told_at_once_the_first_time_and_later_with_the_others()
     assert world.status["message"] == "0 of 1 fit"
     world.settle(30)
     assert world.status["message"] == "0 of 1 fit now"
+
+
+@pytest.mark.parametrize("said", [{"placed": True}, {"placed": False, "reason": "NotRequired"}])
+def test_what_an_earlier_spec_was_promised_starts_no_later_one(said: dict[str, Any]) -> None:
+    world = with_wrapper(codeflare(job("small")))
+    world.gang("Waiting", **said)
+    meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 2}
+    more = codeflare(config_map(), job("large", parallelism=1000, completions=1000))
+    world.api.change("appwrappers", "aw", spec=more["spec"], metadata=meta)
+    world.settle(60)
+    assert (world.phase, world.api.created) == ("Suspended", [])
+    world.place()
+    world.settle(5)
+    assert world.phase == "Running"
 
 
 def test_what_is_created_is_labelled_and_owned() -> None:
@@ -126,7 +142,7 @@ def test_a_user_suspends_and_resumes_it() -> None:
     world.api.change("appwrappers", "aw", spec=spec, metadata=meta)
     world.settle(5)
     assert (world.phase, world.items) == ("Suspended", [])
-    world.place()
+    world.place_each_time()
     world.settle(60)
     assert world.phase == "Suspended"
     meta = {**world.api.objects["appwrappers", "aw"]["metadata"], "generation": 3}
@@ -190,7 +206,7 @@ def test_an_item_that_may_yet_be_created_is_tried_for_a_minute_then_all_is_queue
 def test_after_the_last_retry_it_has_failed() -> None:
     world = with_wrapper(codeflare(job()))
     world.api.refuse["jobs"] = over_quota()
-    world.place()
+    world.place_each_time()
     world.settle(1000)
     assert world.phase == "Failed"
     assert world.api.phases.count("Resuming") == 4
@@ -280,12 +296,109 @@ def test_an_item_that_is_deleted_by_hand_is_not_created_again() -> None:
     assert "ConfigMap settings was deleted while the AppWrapper ran" in world.status["message"]
 
 
-def test_a_finished_job_that_went_by_itself_has_completed() -> None:
-    world = running(codeflare(job(ttlSecondsAfterFinished=0)))
-    world.api.remove("pods", "work-0")
-    world.api.remove("jobs", "work")
+def test_a_kind_that_muster_itself_may_not_create_is_not_tried_again() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = not_granted()
+    world.place()
+    world.settle(5)
+    assert (world.phase, world.status["reason"]) == ("Failed", "ItemCreationFailure")
+    assert f"label {names.WRAPPED_OBJECTS}" in world.status["message"]
+
+
+def test_an_api_server_that_does_not_know_all_roles_yet_is_asked_again() -> None:
+    world = with_wrapper(codeflare(config_map(), job()))
+    world.api.refuse["jobs"] = not_granted(': RBAC: clusterrole "x" not found')
+    world.place()
+    world.settle(5)
+    assert world.phase == "Resuming"
+    world.api.refuse.clear()
+    world.settle(10)
+    assert world.phase == "Running"
+
+
+def passing(*names: str) -> World:
+    """A world in which Jobs run that are deleted once they have ended."""
+    return running(codeflare(*(job(name, ttlSecondsAfterFinished=0) for name in names)))
+
+
+def vanishes(world: World, name: str) -> None:
+    """A Job is deleted, with its pods."""
+    for pod in world.pods_of(name):
+        world.api.remove("pods", pod["metadata"]["name"])
+    world.api.remove("jobs", name)
+
+
+def test_a_finished_job_that_went_by_itself_has_completed_where_all_its_pods_succeeded() -> None:
+    world = passing("work")
+    world.pods_become("Succeeded")
+    world.settle(0)
+    vanishes(world, "work")
     world.settle(60)
     assert world.phase == "Succeeded"
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed", "Pending"])
+def test_of_a_job_that_went_unread_it_is_said_that_its_outcome_is_not_known(phase: str) -> None:
+    world = passing("work")
+    world.pods_become(phase)
+    vanishes(world, "work")
+    world.settle(60)
+    assert (world.phase, world.status["reason"]) == ("Failed", "ItemMissing")
+    assert "its outcome is not known; it is not created again" in world.status["message"]
+
+
+def test_a_pod_that_succeeds_because_it_is_deleted_completes_no_job() -> None:
+    world = passing("work")
+    pod = world.api.objects["pods", "work-0"]
+    meta = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:01:00Z"}
+    world.api.change("pods", "work-0", metadata=meta, status={"phase": "Succeeded"})
+    world.settle(0)
+    vanishes(world, "work")
+    world.settle(60)
+    assert (world.phase, world.status["reason"]) == ("Failed", "ItemMissing")
+
+
+def test_an_end_is_read_of_a_job_that_is_being_deleted_for_it() -> None:
+    world = passing("work")
+    world.job_says("work", "Failed")
+    meta = {**world.api.objects["jobs", "work"]["metadata"]}
+    world.api.objects["jobs", "work"]["metadata"] = meta | {"deletionTimestamp": "2026-01-01"}
+    world._controllers = lambda: None  # type: ignore[method-assign]  # its pods take their time
+    world.pods_become("Failed")
+    world.settle(3)
+    assert world.status["reason"] == "ItemFailed"
+
+
+def test_how_a_job_ended_that_went_by_itself_is_known_to_the_next_leader() -> None:
+    world = passing("first", "second")
+    world.api.change("pods", "first-0", status={"phase": "Succeeded"})
+    world.job_says("first", "Complete")
+    world.settle(10)
+    assert world.phase == "Running"
+    vanishes(world, "first")
+    world.lead()
+    world.settle(600)
+    assert world.phase == "Running"
+    world.pods_become("Succeeded")
+    world.job_says("second", "Complete")
+    world.settle(60)
+    assert world.phase == "Succeeded"
+
+
+def test_how_a_job_ended_before_is_forgotten_at_the_next_start() -> None:
+    world = passing("first", "second")
+    world.api.change("pods", "first-0", status={"phase": "Succeeded"})
+    world.job_says("first", "Complete")
+    world.settle(10)
+    world.stop()
+    world.settle(60)
+    assert world.phase == "Suspended"
+    world.place()
+    world.settle(5)
+    assert world.phase == "Running"
+    vanishes(world, "first")
+    world.settle(60)
+    assert (world.phase, world.status["reason"]) == ("Failed", "ItemMissing")
 
 
 def test_the_dispatch_limit_ends_it() -> None:
@@ -301,7 +414,7 @@ def test_too_few_pods_requeue_it_for_longer_each_time_and_end_it() -> None:
     requeuing = {"timeInSeconds": 10, "growthType": "exponential", "maxNumRequeuings": 2}
     terms = {"minAvailable": 1, "requeuing": requeuing}
     world = with_wrapper(mcad(job(), schedulingSpec=terms))
-    world.place()
+    world.place_each_time()
     world.settle(9)
     assert world.status["state"] == "Running"
     world.settle(500)
@@ -315,7 +428,7 @@ def test_a_start_that_is_slow_ends_well_once_the_time_for_it_has_grown() -> None
     """As MCAD's own case has it: 200 s until its pods run, and 60, 60, 120 and 240 s for that."""
     terms = {"minAvailable": 1, "requeuing": {"timeInSeconds": 60, "growthType": "exponential"}}
     world = with_wrapper(mcad(job(), completion="Complete", schedulingSpec=terms))
-    world.place()
+    world.place_each_time()
     world.settle(60 + 60 + 120 + 3 * MCAD_PAUSE + 200)
     assert world.api.phases.count("Resuming") == 4
     world.gang("Resumed", placed=True)
@@ -524,6 +637,16 @@ def test_items_are_read_seldom_until_a_pod_has_ended_and_then_soon() -> None:
     world.job_says("work", "Complete")
     world.settle(0.5)
     assert world.phase == "Succeeded"
+
+
+def test_pods_that_end_again_and_again_have_no_more_than_some_items_read_a_second() -> None:
+    world = running(codeflare(*(job(f"work-{number}") for number in range(50))))
+    before = world.api.reads_of("jobs")
+    for second in range(60):
+        phase = "Failed" if second % 2 else "Running"
+        world.api.change("pods", "work-0-0", status={"phase": phase})
+        world.settle(1)
+    assert world.api.reads_of("jobs") - before <= READS_A_SECOND * 60 + 50
 
 
 def test_a_new_leader_reads_at_once_where_a_pod_has_ended() -> None:

@@ -38,7 +38,7 @@ def placed(version: str) -> Event:
     gang = {
         "metadata": {"name": gang_name(version.partition("/")[0], "aw"), "namespace": "ns"},
         "spec": {"rayClusterUid": version},
-        "status": {"held": {"phase": "Waiting"}, "placement": {"podSets": []}},
+        "status": {"held": {"phase": "Waiting", "generation": 1}, "placement": {"podSets": []}},
     }
     body = msgspec.json.encode(gang)
     signal = signal_of(msgspec.json.decode(body, type=WrappedGang))

@@ -55,6 +55,7 @@ class World:
         self.deaths = 0
         self.told: list[TellUser] = []
         self.metrics = Metrics()
+        self.places_again = False
         self.nodes_answer = True
         self.makes_pods = True
         self.lead()
@@ -129,7 +130,9 @@ class World:
     # --- the controllers of others --------------------------------------------------------------
 
     def _controllers(self) -> None:
-        """The garbage collector, and those that make pods of Jobs."""
+        """The garbage collector, those that make pods of Jobs, and the coordinator."""
+        if self.places_again:
+            self._place_again()
         for (plural, name), obj in list(self.api.objects.items()):
             meta = obj["metadata"]
             if plural in ITEMS and meta.get("deletionTimestamp"):
@@ -155,7 +158,9 @@ class World:
 
     def gang(self, held: str, *, placed: bool, name: str = "aw", **status: Any) -> None:
         """What the coordinator writes into the Gang."""
-        uid = self.api.objects["appwrappers", name]["metadata"]["uid"]
+        wrapper = self.api.objects["appwrappers", name]
+        meta, counted = wrapper["metadata"], wrapper.get("status", {}).get("transitionCount", 0)
+        said = {"phase": held, "generation": meta["generation"] + counted}
         gang = f"{names.APP_WRAPPER_GANG}{name}"
         before = self.api.objects.get(("gangs", gang))
         known = {"uid": before["metadata"]["uid"]} if before else {}
@@ -164,14 +169,27 @@ class World:
             "gangs",
             {
                 "metadata": {"name": gang, **known},
-                "spec": {"rayClusterUid": uid},
-                "status": {"held": {"phase": held}, **placement, **status},
+                "spec": {"rayClusterUid": meta["uid"]},
+                "status": {"held": said, **placement, **status},
             },
         )
 
     def place(self, name: str = "aw") -> None:
         """The gang has its place."""
         self.gang("Waiting", placed=True, name=name)
+
+    def place_each_time(self) -> None:
+        """The gang has its place, and will have it again whenever it is queued again."""
+        self.place()
+        self.places_again = True
+
+    def _place_again(self) -> None:
+        gang = self.api.objects.get(("gangs", f"{names.APP_WRAPPER_GANG}aw"))
+        counted = self.status.get("transitionCount", 0)
+        meta = self.api.objects["appwrappers", "aw"]["metadata"]
+        known = gang["status"]["held"]["generation"] if gang else 0
+        if self.phase == "Suspended" and known != meta["generation"] + counted:
+            self.place()
 
     def stop(self, reason: str = "Preempted", message: str = "for another") -> None:
         """The gang gives its place back."""

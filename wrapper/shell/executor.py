@@ -270,10 +270,9 @@ class Executor:
             now = self._reduced(action.key, found)
             if now is None or now.metadata.uid != action.wrapper.metadata.uid:
                 return NotWritten("it changed", now)
-            state, missing = await self._items.read(found, action.pods_left)
+            return await self._items.read(found, action.pods_left, action.completed)
         except KubeError as error:
             return Read(error=str(error))
-        return Read(state, missing)
 
     # --- what is told -------------------------------------------------------------------------
 

@@ -5,13 +5,13 @@ reference. So to create it twice creates it once, and one of the same name is ne
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
-from kube.api.errors import ApiError, Conflict, NotFound, NotServed
+from kube.api.errors import ApiError, Conflict, Forbidden, NotFound, NotServed
 from kube.api.kinds import Kind, Kinds, Served
 from kube.api.reviewed import reviewed_since
 from kube.codec.fields import moment_of
@@ -19,17 +19,23 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference, Slim
 from kube.objects.user import User, read_user
-from kube.wrapped.completion import Completion, completion
+from kube.wrapped.completion import Completion, completion, ended
 from kube.wrapped.creation import created_object
 from kube.wrapped.items import Item, Wrapped, read
-from kube.wrapped.paths import Json, at
-from wrapper.contents import Reference
-from wrapper.messages import Refusal
+from kube.wrapped.outcomes import goes_by_itself, outcome, status_of_end
+from kube.wrapped.paths import Json
+from wrapper.contents import Reference, ends_noted
+from wrapper.messages import Read, Refusal
 
 FOREGROUND = "Foreground"
 """The object stays until what it made is gone: only then is there room for others."""
 
 BAD_REQUEST = 400
+
+GRANT = (
+    f'allowed: kinds that a ClusterRole with the label {names.WRAPPED_OBJECTS}: "true" '
+    "lets Muster create"
+)
 
 
 class _Object(Slim, frozen=True):
@@ -76,9 +82,9 @@ class Items:
         except Conflict as error:
             return await self._taken(found, item, index, served, error)
         except ApiError as error:
-            lasts = error.status in (BAD_REQUEST, 422)
-            said = f"{item.where}: {error.message or error}"
-            return Refusal(index, said, lasts)
+            hint = f"; {GRANT}" if _is_never_allowed(error) else ""
+            lasts = error.status in (BAD_REQUEST, 422) or bool(hint)
+            return Refusal(index, f"{item.where}: {error.message or error}{hint}", lasts)
         return None
 
     async def _served(self, api_version: str, kind: str) -> Served | None:
@@ -138,15 +144,21 @@ class Items:
             return False
         return False
 
-    async def read(self, found: AppWrapper, pods_left: int) -> tuple[Completion, str]:
-        """Return how far all items have come, and the name of one that is missing."""
-        wrapped, statuses, missing = read(found), {}, ""
+    async def read(self, found: AppWrapper, pods_left: int, completed: Mapping[str, int]) -> Read:
+        """Return how far all items have come; `completed` counts succeeded pods by pod set."""
+        wrapped, noted = read(found), ends_noted(found.status)
+        statuses: dict[tuple[str, str, str], Json | None] = {}
+        ends, missing = [], ""
         for item in wrapped.items:
-            status = await self._status(found, item)
+            status, named = await self._status(found, item), _reference(item)
+            end = outcome(item, status, noted.get(named), completed)
+            if end is not None:
+                ends.append((named, end))
+                status = status or status_of_end(item, end)
             statuses[item.key] = status
-            if status is None and not missing:
-                missing = f"{item.kind} {item.name}"
-        return completion(wrapped, statuses, pods_left=pods_left), missing
+            missing = missing or (_missing(item) if status is None else "")
+        state = completion(wrapped, statuses, pods_left=pods_left)
+        return Read(state, missing, ends=tuple(ends))
 
     async def _status(self, found: AppWrapper, item: Item) -> Json | None:
         """Return the status of an item, empty where it has none; None where the item is gone."""
@@ -155,20 +167,20 @@ class Items:
             raise NotServed(f"{item.where}: {_unserved(served, item)}")
         there = await self._object(found, item, served) if served.resource.namespaced else None
         if there is None:
-            return _ENDED if _goes_by_itself(item) else None
-        status = msgspec.json.decode(there.status)
-        return status if isinstance(status, dict) else {}
+            return None
+        said = msgspec.json.decode(there.status)
+        status = said if isinstance(said, dict) else {}
+        goes = there.metadata.deletion_timestamp
+        return None if goes and not _went_by_itself(item, status) else status
 
     async def _object(self, found: AppWrapper, item: Item, served: Served) -> _Object | None:
-        """Read an item, unless it is gone, another's by now, or about to go without a status."""
+        """Read an item, unless it is gone, or another's by now."""
         path = served.resource.path(found.metadata.namespace, item.name)
         try:
             there = await self._client.get(path, as_=_Object)
         except NotFound:
             return None
-        if _owner(there.metadata).uid != found.metadata.uid or there.metadata.deletion_timestamp:
-            return None
-        return there
+        return there if _owner(there.metadata).uid == found.metadata.uid else None
 
     async def _metadata(self, served: Served, namespace: str, name: str) -> ObjectMeta:
         path = served.resource.path(namespace, name)
@@ -176,12 +188,32 @@ class Items:
         return found.metadata
 
 
-_ENDED: Json = {"conditions": [{"type": "Complete", "status": "True"}]}
+def _is_never_allowed(error: ApiError) -> bool:
+    """Say whether our own account has no right to create the kind.
+
+    A quota refuses in other words. With "RBAC:" the API server says that it does not know all
+    roles, which passes where it is only starting.
+    """
+    said = error.message
+    lacks = isinstance(error, Forbidden) and " cannot create resource " in said
+    return lacks and ": RBAC: " not in said
 
 
-def _goes_by_itself(item: Item) -> bool:
-    """Say whether an object is deleted once it has finished, with none of its status left."""
-    return item.kind == "Job" and at(item.found, ("spec", "ttlSecondsAfterFinished")) is not None
+def _went_by_itself(item: Item, status: Json) -> bool:
+    """Say whether an object that is being deleted had ended before."""
+    return goes_by_itself(item) and ended(item, status) is not Completion.RUNNING
+
+
+def _missing(item: Item) -> str:
+    """Say of an item that is not there what is known of it."""
+    if goes_by_itself(item):
+        how = "is gone, by its ttlSecondsAfterFinished or by hand, before its end was read"
+        return f"{item.kind} {item.name} {how}: its outcome is not known"
+    return f"{item.kind} {item.name} was deleted while the AppWrapper ran"
+
+
+def _reference(item: Item) -> Reference:
+    return Reference(item.api_version, item.kind, item.name)
 
 
 def _unserved(served: Served | None, item: Item) -> str:

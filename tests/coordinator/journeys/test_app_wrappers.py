@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.cluster import foreseen_gangs
-from coordinator.messages.actions import EvictPod, ResumeRayCluster, SuspendRayCluster
+from coordinator.messages.actions import DeletePod, EvictPod, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.holding import UNFIT_PATIENCE
 from kube.objects import names
 from tests.coordinator import app_wrappers as controllers
@@ -124,6 +124,35 @@ def test_objects_are_created_only_after_the_placement_is_written_and_never_by_th
     assert not [each for each in leader.log if isinstance(each, writes)]
 
 
+@pytest.mark.parametrize(("cpu", "pods"), [(4, 3), (4, 1), (3, 3), (2, 1)])
+def test_a_placement_is_of_the_spec_that_the_record_names(cpu: int, pods: int) -> None:
+    """It may be edited between its placement and its start."""
+    world = World(node("n1", cpu=4))
+    world.wrapper = False
+    world.create(app_wrapper("a", job("work", 2)))
+    world.settle(seconds=30)
+    before = gang_status(world)
+    assert (before["held"]["generation"], "placement" in before) == (1, True)
+
+    template = app_wrapper("a", job("work", pods, cpu=cpu))["spec"]
+    wrapper = wrapper_of(world.api, "a")
+    world.api.change(wrapper, lambda obj: obj.update(spec=template))
+    world.settle(seconds=30)
+    after = gang_status(world)
+    assert after["held"]["generation"] == 2
+    fits = cpu * pods <= 4
+    assert ("placement" in after) is fits
+    gangs = (each.new for each in world.api.history if (each.new or {}).get("kind") == "Gang")
+    said = [gang.get("status") or {} for gang in gangs if gang]
+    of_now = [each for each in said if each.get("held", {}).get("generation") == 2]
+    assert of_now
+    assert any("placement" in each for each in of_now) is fits
+    world.wrapper = True
+    world.settle(seconds=30)
+    assert nodes_of(world.api, "a") == (["n1"] * pods if fits else [])
+    assert had_objects(world.api, "a") is fits
+
+
 def test_a_part_that_would_fit_is_not_created() -> None:
     world = World(*(node(f"n{number}", gpu=8) for number in range(10)))
     world.create(app_wrapper("a", job("work", 100, cpu="100m", gpu=1)))
@@ -140,6 +169,16 @@ def test_of_two_items_neither_is_created_before_both_fit() -> None:
     world.create(node("n2", cpu=2))
     world.settle(seconds=30)
     assert nodes_of(world.api, "a") == ["n1", "n1", "n1", "n2"]
+
+
+def test_a_wrapped_pod_that_is_refused_on_its_node_is_not_deleted_but_all_starts_anew() -> None:
+    """Nothing would create it again, and its AppWrapper would have failed."""
+    world = World(node("n1", cpu=4), node("n2", cpu=4))
+    world.grudges = {"n1"}
+    world.create(app_wrapper("a", bare_pod("one", cpu=1), bare_pod("two", cpu=1)))
+    world.settle(seconds=300)
+    assert not [each for each in world.leader.log if isinstance(each, DeletePod)]
+    assert (phase(world.api, "a"), nodes_of(world.api, "a")) == ("Running", ["n2", "n2"])
 
 
 def test_a_wrapped_ray_cluster_is_no_gang_of_its_own() -> None:
