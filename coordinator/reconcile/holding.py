@@ -9,7 +9,7 @@ pods, gated, and the usual steps match them with their slots and release them. W
 come, or otherwise than foreseen so that they do not fit, it is suspended again, whole.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from math import floor
 
@@ -40,6 +40,7 @@ from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
+from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Outlook
 from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
@@ -64,6 +65,8 @@ LATE, REFUSED, UNFIT = "late", "refused", "unfit"
 
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 """Seconds until a gang asks for room again that was suspended again in vain."""
+
+PODS_NAMED = 3
 
 TEXT_LIMIT = 600
 """Characters of what is said of the last try, beside why the gang waits now."""
@@ -264,8 +267,7 @@ def ask_ahead(look: Look) -> Done:
 def _hindrance(look: Look) -> NotReady | None:
     left = look.scene.cache.members(look.view.key, look.view.cluster_uid)
     if left:
-        some = "1 pod" if len(left) == 1 else f"{len(left)} pods"
-        said = f"the {_kind(look)} is suspended again; {some} left to be deleted"
+        said = f"the {_kind(look)} is suspended again; {_named(left)} left to be deleted"
         return NotReady(Reason.HELD, said)
     held = look.view.held
     is_resumed = not isinstance(look.cluster, StandIn)
@@ -274,6 +276,13 @@ def _hindrance(look: Look) -> NotReady | None:
     if held.foresight.unforeseeable and is_resumed:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
     return held.problem or (held.paused if look.now < held.paused_until else None)
+
+
+def _named(left: Collection[ObservedPod]) -> str:
+    """Name the pods that are in the way, some of them where they are many."""
+    some = sorted(pod.name for pod in left)[:PODS_NAMED]
+    count = "1 pod" if len(left) == 1 else f"{len(left)} pods"
+    return f"{count} ({', '.join(some)}{', ...' if len(left) > len(some) else ''})"
 
 
 def _problem(look: Look) -> NotReady | None:
