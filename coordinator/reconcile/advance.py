@@ -14,7 +14,7 @@ from coordinator.reconcile.evicting import (
     stop_gang,
 )
 from coordinator.reconcile.fences import fence_pods
-from coordinator.reconcile.holding import hold, notice, suspend_again
+from coordinator.reconcile.holding import hold, notice
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
     drop_lost_slots,
@@ -27,6 +27,7 @@ from coordinator.reconcile.nominations import nominate_pods
 from coordinator.reconcile.probing import probe
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
+from coordinator.reconcile.resumption import suspend_again
 from coordinator.reconcile.retreating import retreat
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import time_out

@@ -11,25 +11,19 @@ come, or otherwise than foreseen so that they do not fit, it is suspended again,
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from math import floor
 
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
 from coordinator.gang import ending, wrapped
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, pods_of, quota_refusal
 from coordinator.gang.held_start import (
-    Doubt,
     Phase,
-    difference,
-    exist_in_words,
     with_learned,
 )
-from coordinator.gang.late_starts import stamp_of
 from coordinator.messages.actions import (
     Action,
     ResumeRayCluster,
     SuspendRayCluster,
-    WakeKubeRay,
 )
 from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
@@ -37,6 +31,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import sync_record, write_record
+from coordinator.reconcile.resumption import OLD_SCHEMA, TEXT_LIMIT, as_it_is, doubted_at, pause
 from coordinator.reconcile.telling import tell_user
 from coordinator.reconcile.timing_out import forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
@@ -44,40 +39,13 @@ from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Outlook
 from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
-from kube.objects.ray import RayCluster, StandIn
-from kube.ray.held_start import asks_to_be_held, is_held, never_held
-from kube.ray.ray_cluster import refused_pods, resumed
+from kube.objects.ray import StandIn
+from kube.ray.held_start import is_held
+from kube.ray.ray_cluster import resumed
 from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 
-UNFIT_PATIENCE = 5.0
-"""Seconds until a gang is suspended again whose pods exist and cannot be placed."""
-
-WAKE_AFTER = 35.0
-"""Seconds without a new pod until KubeRay is asked to look again.
-
-KubeRay makes no pod of a group for 30 s where the last one was gone before its cache showed it
-(`ExpectationsTimeout` in its scale_expectations.go), and looks again by itself only after 300 s.
-"""
-
-LATE, REFUSED, UNFIT = "late", "refused", "unfit"
-"""Why a gang may have to be suspended again."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
-"""Seconds until a gang asks for room again that was suspended again in vain."""
-
 PODS_NAMED = 3
-
-TEXT_LIMIT = 600
-"""Characters of what is said of the last try, beside why the gang waits now."""
-
-OLD_SCHEMA = (
-    "the API server drops status.held of Gangs: their definition (CRD) is of an earlier release, "
-    "apply manifests/crds of this one"
-)
-
-STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
-"""Reasons to wait for which pods or RayCluster are to be changed as they are."""
 
 
 def notice(look: Look) -> None:
@@ -131,7 +99,7 @@ def _notice_wrapped(look: Look, found: StandIn) -> None:
         held.generation = found.metadata.generation  # the placement is of this spec, or is dropped
     if why:
         held.text = f"it was stopped: {why}"[:TEXT_LIMIT]
-        _pause(look, NotReady(Reason.PODS_REFUSED, held.text))
+        pause(look, NotReady(Reason.PODS_REFUSED, held.text))
     if now is not Phase.NONE and found.spec.suspend:
         look.cluster = resumed(found)
 
@@ -180,7 +148,7 @@ def foresee(look: Look) -> Done:
 
     One that a person suspended asks for none, and takes no part of what may be foreseen.
     """
-    held, cluster = look.view.held, _as_it_is(look)
+    held, cluster = look.view.held, as_it_is(look)
     if isinstance(cluster, StandIn) and cluster.stopped_by_user:
         look.scene.cache.foreseen.drop(look.view.key)
         held.foresight_of, held.expected, look.pods = None, (), []
@@ -251,7 +219,7 @@ def _give_resumption_up(look: Look, refusal: str) -> Done:
     view = look.view
     view.reservation.placement, view.held.asked = None, 0
     view.held.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
-    _pause(look, NotReady(Reason.HELD, view.held.text))
+    pause(look, NotReady(Reason.HELD, view.held.text))
     return SURVEY_AGAIN
 
 
@@ -352,136 +320,6 @@ WAIT: tuple[Step, ...] = (
 )
 
 
-# --- a gang that was resumed ----------------------------------------------------------------------
-
-
-def suspend_again(look: Look) -> Done:
-    """Have a gang that was resumed suspended again where it cannot start; all or nothing exists."""
-    view, held = look.view, look.view.held
-    view.not_held = _not_held(look)
-    doubt = _doubt(look)
-    if not view.expects_pods:
-        look.scene.cache.foreseen.come(view.key)
-    if view.released_any:
-        held.forget_tries()
-    if doubt is None or held.doubt is None or held.doubt.kind != doubt:
-        held.doubt = Doubt(doubt, look.now) if doubt is not None else None
-    if held.doubt is None or look.now < _due(look, held.doubt):
-        return Done(_wake(look))
-    return _return(look, held.doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
-
-
-def next_at(look: Look) -> Iterator[float]:
-    """Yield when time alone has a RayCluster resumed, suspended again, or asked once more."""
-    held = look.view.held
-    yield held.attempts.not_before
-    yield held.paused_until
-    if held.learned:
-        yield held.learned_until
-    yield look.now + held.set_back_until - look.scene.moment.wall
-    if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
-        yield look.now + wrapped.MINUTE
-    if held.asked:
-        yield held.asked_at + look.scene.patience.torn
-    if held.refused_since is not None:
-        yield held.refused_since + look.scene.patience.torn
-    if held.doubt is not None:
-        yield _due(look, held.doubt)
-        if _wants_waking(look, held.doubt):
-            yield held.doubt.since + WAKE_AFTER
-
-
-def _doubt(look: Look) -> str | None:
-    """Say of a gang of which nothing started why it may have to be suspended again."""
-    view, asked = look.view, look.view.queueing.asked
-    if view.held.phase is not Phase.RESUMED or view.released_any or not look.scene.sighted:
-        return None
-    if view.understood.terms is None or not all(pod.gated for pod in look.pods):
-        return None
-    if not any(each.count for each in view.understood.terms.pod_sets):
-        return None  # no pods are asked for, or no more
-    if view.expects_pods:
-        return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
-    waits = view.queueing.refusal is not None
-    if isinstance(asked, NotReady):
-        waits = asked.reason not in STAYS
-    return UNFIT if waits and view.reservation.placement is None else None
-
-
-def _wake(look: Look) -> list[Action]:
-    """Have KubeRay look again, once, where no pod came for a time."""
-    held, cluster, doubt = look.view.held, _as_it_is(look), look.view.held.doubt
-    if doubt is None or not _wants_waking(look, doubt) or look.now < doubt.since + WAKE_AFTER:
-        return []
-    held.doubt = replace(doubt, woken=True)
-    return [WakeKubeRay(look.view.key, cluster, stamp_of(look.scene.moment.wall))]
-
-
-def _wants_waking(look: Look, doubt: Doubt) -> bool:
-    late = doubt.kind.startswith(LATE) and not doubt.woken
-    return late and not isinstance(look.cluster, StandIn)
-
-
-def _due(look: Look, doubt: Doubt) -> float:
-    patience = look.scene.patience
-    seconds = {REFUSED: patience.bind, UNFIT: UNFIT_PATIENCE}.get(doubt.kind, patience.torn)
-    return doubt.since + seconds
-
-
-def _return(look: Look, doubt: Doubt) -> Done:
-    """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
-    view, held = look.view, look.view.held
-    pods = [pod for pod in look.pods if pod.alive]
-    differs = difference(held.foresight.pods, pods)
-    why = f"it was suspended again: {_why(look, doubt, differs)}"
-    if differs and doubt.kind == UNFIT:
-        held.learn(pods, look.now)
-    view.reservation.placement = None
-    held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
-    if doubt.kind != UNFIT or held.returns:
-        reason = Reason.PODS_REFUSED if doubt.kind == REFUSED else Reason.HELD
-        _pause(look, NotReady(reason, why))
-    held.returns, held.text = held.returns + 1, why[:TEXT_LIMIT]
-    return SURVEY_AGAIN
-
-
-def _why(look: Look, doubt: Doubt, differs: str) -> str:
-    view, refused = look.view, refused_pods(look.cluster)
-    if doubt.kind == UNFIT:
-        return differs or "its pods exist and could not be placed"
-    exist = exist_in_words(view.survey.standing)
-    if refused:
-        return f"{exist}; KubeRay could not create more: {refused}"
-    late = f"{exist}, and none came within {look.scene.patience.torn:.0f} s"
-    return late if isinstance(look.cluster, StandIn) else f"{late} (is KubeRay running?)"
-
-
-def _pause(look: Look, why: NotReady) -> None:
-    """Have the gang ask for nothing for a time, and come after others for longer; both double.
-
-    It may be that its pods can never be created: what it stopped for them was stopped in vain.
-    """
-    held, patience = look.view.held, look.scene.patience
-    seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(held.pauses, 16))
-    held.pauses += 1
-    held.paused, held.paused_until = why, look.now + seconds
-    held.set_back_until = float(floor(look.scene.moment.wall + patience.setback_after(held.pauses)))
-
-
-def _not_held(look: Look) -> str:
-    """Say why a gang is not held though it is asked for; empty where it is, or was."""
-    view, terms = look.view, look.view.understood.terms
-    if terms is None or view.held.phase is not Phase.NONE or isinstance(look.cluster, StandIn):
-        return ""
-    queue_holds = look.scene.queues.holds(terms.queue)
-    if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
-        return ""
-    because = OLD_SCHEMA if view.record.drops_held else ""
-    because = because or never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
-    because = because or view.held.foresight.unforeseeable
-    return because or "that is decided when a RayCluster is created, or it was resumed by others"
-
-
 # --- a gang that is to be suspended again ---------------------------------------------------------
 
 
@@ -525,6 +363,26 @@ SUSPEND: tuple[Step, ...] = (
 )
 
 
+# --- time -----------------------------------------------------------------------------------------
+
+
+def next_at(look: Look) -> Iterator[float]:
+    """Yield when time alone has a RayCluster resumed, suspended again, or asked once more."""
+    held = look.view.held
+    yield held.attempts.not_before
+    yield held.paused_until
+    if held.learned:
+        yield held.learned_until
+    yield look.now + held.set_back_until - look.scene.moment.wall
+    if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
+        yield look.now + wrapped.MINUTE
+    if held.asked:
+        yield held.asked_at + look.scene.patience.torn
+    if held.refused_since is not None:
+        yield held.refused_since + look.scene.patience.torn
+    yield from doubted_at(look)
+
+
 # --- writes to the RayCluster ---------------------------------------------------------------------
 
 
@@ -533,7 +391,7 @@ def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -
 
     Of an AppWrapper the record says it all: `wrapper` sees it there.
     """
-    held, cluster = look.view.held, _as_it_is(look)
+    held, cluster = look.view.held, as_it_is(look)
     generation = cluster.metadata.generation
     if held.writing or held.asked == generation or look.now < held.attempts.not_before:
         return []
@@ -546,10 +404,6 @@ def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -
 
 def _kind(look: Look) -> str:
     return gang_holder(look.view.key).kind
-
-
-def _as_it_is(look: Look) -> RayCluster:
-    return look.scene.cache.clusters[look.view.key]
 
 
 def _is_being_resumed(look: Look) -> bool:
