@@ -64,6 +64,10 @@ $(READY): requirements/dev.txt pyproject.toml
 demo: venv ## show gangs that start whole or not at all, on a real control plane (KEEP=1 leaves it up)
 	$(BIN)/python -m demo
 
+.PHONY: pictures
+pictures: venv build ## draw the pictures of README from a run of the demo
+	$(BIN)/python -m demo.pictures docs
+
 .PHONY: bench
 bench: venv build ## measure against the stock scheduler, as ratios
 	$(BIN)/python -m benchmarks

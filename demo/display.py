@@ -128,14 +128,14 @@ class LiveTable:
         self._console.print()
         self._console.print(Rule(Text(title, "bold"), align="left"))
         self._console.print(Text(look, "italic"))
-        with Live(_table([]), console=self._console, auto_refresh=False) as self._live:
+        with Live(table_of([]), console=self._console, auto_refresh=False) as self._live:
             yield
         self._live = None
 
     def show(self, rows: Sequence[Row]) -> None:
         """Draw the table anew."""
         if self._live is not None:
-            self._live.update(_table(rows), refresh=True)
+            self._live.update(table_of(rows), refresh=True)
 
     def pause(self) -> None:
         """Stand still for as long as it takes to read a row."""
@@ -150,7 +150,8 @@ class LiveTable:
             self._console.print(line, soft_wrap=True)
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def table_of(rows: Sequence[Row]) -> Table:
+    """Lay the rows out."""
     table = Table(expand=True, caption=_legend(), caption_justify="left")
     table.add_column("gang", no_wrap=True)
     table.add_column("phase", no_wrap=True)

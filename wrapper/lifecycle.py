@@ -30,6 +30,12 @@ FIRST_READ = 1.25
 QUIET_READ, QUIET_DOUBLINGS = 8.0, 4
 """Seconds until items are read of which no pod has ended, and how far pauses have grown then."""
 
+TOLD_AFTER = 30.0
+"""Seconds of a deletion until it is told what it waits for."""
+
+LEFT = "; left to be deleted: "
+"""Where that begins in a message; before it stands why the phase began."""
+
 MCAD_PAUSE = 20.0
 """Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
 
@@ -425,8 +431,7 @@ def _requeue_at(look: Look) -> float:
 
 
 def _suspending(look: Look) -> Step:
-    status = look.wrapper.status
-    return _cleared(look) or Become(Phase.SUSPENDED, status.reason, status.message)
+    return _cleared(look) or _suspended(look)
 
 
 def _resetting(look: Look) -> Step:
@@ -438,8 +443,12 @@ def _resetting(look: Look) -> Step:
     pause = MCAD_PAUSE if look.contents.is_mcad else look.contents.patience.pause
     if look.lasted < pause and not look.contents.suspended:
         return _wait(look, pause - look.lasted)
+    return _suspended(look)
+
+
+def _suspended(look: Look) -> Become:
     status = look.wrapper.status
-    return Become(Phase.SUSPENDED, status.reason, status.message)
+    return Become(Phase.SUSPENDED, status.reason, status.message.partition(LEFT)[0])
 
 
 def _failed(look: Look) -> Step:
@@ -474,7 +483,9 @@ def _cleared(look: Look, kept: float = 0.0) -> Step | None:
         return Delete(look.left, forced) if now >= pause.not_before else Rest(pause.not_before)
     if not look.pods.total:
         return None
-    return Rest(forced_at if forced_at < math.inf else None)
+    told_at = now + TOLD_AFTER - look.lasted
+    later = [at for at in (forced_at, told_at) if now < at < math.inf]
+    return Rest(min(later, default=None))
 
 
 def _forced_after(look: Look) -> float:

@@ -12,7 +12,18 @@ from kube.objects.app_wrapper import AppWrapperCondition, AppWrapperStatus, Comp
 from kube.wrapped.completion import Completion
 from kube.wrapped.requeuing import grown_seconds
 from wrapper.contents import COMPLETED, Reference
-from wrapper.lifecycle import DEPLOYED, Become, Look, Phase, Reason, Record, Remember, recorded
+from wrapper.lifecycle import (
+    DEPLOYED,
+    LEFT,
+    TOLD_AFTER,
+    Become,
+    Look,
+    Phase,
+    Reason,
+    Record,
+    Remember,
+    recorded,
+)
 from wrapper.words import worded
 
 INFORM_EVERY = 30.0
@@ -25,6 +36,7 @@ TROUBLE_EVERY = 2.0
 """The same while items are created: few are at one time, and what stops them should be seen."""
 
 MESSAGE_LIMIT = 1024
+LEFT_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,19 @@ def _said(look: Look) -> Said:
     ours = signal is not None and signal.of == look.wrapper.metadata.uid
     if status.phase == Phase.RUNNING and ours and signal is not None and signal.reason:
         return Said(signal.reason, signal.message)
-    return Said(status.reason, status.message)
+    return Said(status.reason, f"{status.message.partition(LEFT)[0]}{_left(look)}")
+
+
+def _left(look: Look) -> str:
+    """Say what a deletion waits for that takes long: a finalizer, or a node that is gone."""
+    deletes = look.wrapper.status.phase in (Phase.SUSPENDING, Phase.RESETTING, Phase.FAILED)
+    if not deletes or look.lasted < TOLD_AFTER:
+        return ""
+    found = [f"{each.kind} {each.name}" for each in look.left[:LEFT_NAMED]]
+    found += ["..."] if len(look.left) > LEFT_NAMED else []
+    pods = look.pods.total
+    found += [f"{pods} pod{'s' if pods != 1 else ''}"] if pods else []
+    return LEFT + ", ".join(found) if found else ""
 
 
 def _said_of_queued(look: Look) -> Said:

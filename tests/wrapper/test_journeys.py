@@ -658,3 +658,23 @@ def test_a_new_leader_reads_at_once_where_a_pod_has_ended() -> None:
     world.lead()
     world.settle(0.1)
     assert world.phase == "Succeeded"
+
+
+def test_what_a_deletion_hangs_on_is_told_and_taken_back() -> None:
+    world = running(codeflare(config_map(), job()))
+    controllers = world._controllers
+
+    def finalize_nothing() -> None:
+        held = world.api.objects.pop(("configmaps", "settings"))
+        controllers()
+        world.api.objects["configmaps", "settings"] = held
+
+    world._controllers = finalize_nothing  # type: ignore[method-assign]
+    world.stop(message="for another")
+    world.settle(20)
+    assert (world.phase, world.status["message"]) == ("Suspending", "for another")
+    world.settle(100)
+    assert world.status["message"] == "for another; left to be deleted: ConfigMap settings"
+    world._controllers = controllers  # type: ignore[method-assign]
+    world.settle(60)
+    assert (world.phase, world.status["message"]) == ("Suspended", "for another")
