@@ -45,7 +45,7 @@ def test_what_is_read_as_an_annotation_only_is_told_as_a_label() -> None:
 
 def test_every_key_of_muster_is_known_and_those_of_others_are_no_concern_of_ours() -> None:
     ours = {key for key in vars(names).values() if str(key).startswith(PREFIX)}
-    ours -= {names.API_VERSION, names.QUEUE_FINALIZER}
+    ours -= {names.API_VERSION, names.QUEUE_FINALIZER, names.WRAPPED_OBJECTS}
     assert ours == ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED
     theirs = {"example.com/gang": "", "muster.dev": "", "muster.development/x": ""}
     assert unknown_keys(dict.fromkeys(ANYWHERE, "x") | theirs, dict.fromkeys(ours, "x")) == ""
