@@ -71,7 +71,7 @@ class Pictures(Lines):
         console = Console(file=io.StringIO(), record=True, width=WIDTH, force_terminal=True)
         draw(console)
         svg = console.export_svg(title=title, code_format=FORMAT, unique_id=name)
-        lines = (line.rstrip() for line in svg.splitlines())
+        lines = (line.rstrip() for line in svg.splitlines() if "<!--" not in line)
         (self._directory / f"{name}.svg").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

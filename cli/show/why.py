@@ -85,7 +85,8 @@ def _short(console: Console, pod_set: PodSetReport, short: ShortReport) -> None:
     line(console, f"{pod_set.name} lacks {short.resource}: {', '.join(numbers)}")
     if not short.holders:
         return
-    where = f"on the {short.nodes} nodes that could run it" if short.is_judged else "by its Gang"
+    nodes = "the node" if short.nodes == 1 else f"the {short.nodes} nodes"
+    where = f"on {nodes} that could run it" if short.is_judged else "by its Gang"
     line(console, f"  held {where}:")
     heads = ("HOLDER", "HOLDS", "RESERVED", "WOULD FIT IF IT ENDED")
     rows(console, heads, [_holder(short, each) for each in short.holders], indent=4)
