@@ -25,6 +25,8 @@ from demo.play import play
 from demo.scenes import SCENES
 from demo.world import Row
 from testbed.cluster import prepare
+from testbed.history import Gang
+from testbed.waiting import wait_until
 
 WIDTH = 110
 
@@ -50,16 +52,21 @@ class Pictures(Lines):
         self._rows = rows
 
     def pause(self) -> None:
-        """Draw at the first moment at which one waits for the other."""
-        waiting = [row for row in self._rows if row.state and row.state.reason and row.gated]
-        running = any(row.state and row.state.phase == "Running" for row in self._rows)
-        if self.drawn or not waiting or not running:
-            return
+        """Draw at the first moment at which one waits for the other; the scene stands still."""
+        if self.drawn or not any(row.state for row in self._rows):
+            return  # without the label there are no gangs
+        gang = wait_until(self._waiting, "one gang to run and the other to say why it waits")
+        name = "/".join(gang)
+        said = self._why(name)
         self._draw("demo", "make demo", lambda console: console.print(table_of(self._rows)))
-        gang = "/".join(waiting[0].gang)
-        said = self._why(gang)
-        self._draw("why", f"muster why {gang}", lambda console: console.print(Text(said)))
+        self._draw("why", f"muster why {name}", lambda console: console.print(Text(said)))
         self.drawn = True
+
+    def _waiting(self) -> Gang | None:
+        """Return the gang that says why it waits while another runs."""
+        if not any(row.state and row.state.phase == "Running" for row in self._rows):
+            return None
+        return next((row.gang for row in self._rows if row.gated and _says_why(row)), None)
 
     def _why(self, gang: str) -> str:
         command = [sys.executable, "-m", "cli", "why", gang]
@@ -73,6 +80,10 @@ class Pictures(Lines):
         svg = console.export_svg(title=title, code_format=FORMAT, unique_id=name)
         lines = (line.rstrip() for line in svg.splitlines() if "<!--" not in line)
         (self._directory / f"{name}.svg").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _says_why(row: Row) -> bool:
+    return row.state is not None and bool(row.state.message)
 
 
 @click.command()
