@@ -1,17 +1,16 @@
 """Objects of a cluster are read with the caller's kubeconfig, in the version that is served."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from click.testing import CliRunner, Result
 
 from cli import import_command
 from cli.__main__ import main
+from tests.cli.api_server import reached_by_kubeconfig
 from tests.cli.checks import Json
 
 GROUP = "/apis/kueue.x-k8s.io"
@@ -44,18 +43,8 @@ class Api:
 @pytest.fixture
 async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """A server, and a kubeconfig with it under the context `here`."""
-    api, app = Api(), web.Application()
-    app.router.add_get("/{path:.*}", api.handle)
-    async with TestServer(app, host="127.0.0.1") as server:
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {}}],
-            "current-context": "here",
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config))
-        monkeypatch.setenv("KUBECONFIG", str(path))
+    api = Api()
+    async with reached_by_kubeconfig(api.handle, tmp_path, monkeypatch):
         yield api
 
 

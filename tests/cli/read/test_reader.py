@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from click.testing import CliRunner, Result
 
 from cli.__main__ import main
@@ -18,6 +17,7 @@ from kube.api.credentials import context_namespace
 from kube.api.resources import GANGS, PODS
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
+from tests.cli.api_server import reached_by_kubeconfig
 
 Json = dict[str, object]
 PATH = "/apis/muster.dev/v1alpha1/gangs"
@@ -61,22 +61,8 @@ def _status(code: int, reason: str, message: str) -> web.Response:
 @pytest.fixture
 async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """A server, and a kubeconfig with it under the context `here`."""
-    api, app = Api(), web.Application()
-    app.router.add_get("/{path:.*}", api.handle)
-    async with TestServer(app, host="127.0.0.1") as server:
-        context = {"cluster": "c", "user": "u", "namespace": "team"}
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
-            "contexts": [
-                {"name": "here", "context": context},
-                {"name": "bare", "context": {"cluster": "c", "user": "u"}},
-            ],
-            "users": [{"name": "u", "user": {}}],
-            "current-context": "here",
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config))
-        monkeypatch.setenv("KUBECONFIG", str(path))
+    api = Api()
+    async with reached_by_kubeconfig(api.handle, tmp_path, monkeypatch):
         yield api
 
 
