@@ -3,13 +3,17 @@
 #   PYTHON       the Python that .venv is made of
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
-#   IMAGE        name and tag of the container image
+#   TAG          the tag of a release, v and the version: make release-check TAG=v0.1.0
+#   REGISTRY     name of the container image, with the registry where it goes
+#   IMAGE        name and tag of the container image; the tag is TAG without its v, or dev
 #   BASE_IMAGE   what the image is built on; name a digest here for a build that can be repeated
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 UPGRADE ?=
-IMAGE ?= muster:dev
+TAG ?=
+REGISTRY ?= muster
+IMAGE ?= $(REGISTRY):$(if $(TAG),$(TAG:v%=%),dev)
 BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
@@ -120,6 +124,10 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
+.PHONY: chart
+chart: venv build ## write the Helm chart in charts/muster from what kustomize builds of manifests
+	$(BIN)/python -m charts
+
 # The pages as a site, with tools of their own; a link that leads nowhere fails it.
 DOCS_VENV := out/docs-venv
 
@@ -139,6 +147,33 @@ wheel: venv ## write wheel and source archive to dist/
 .PHONY: image
 image: ## build the container image, named by IMAGE
 	docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
+
+.PHONY: push
+push: ## send the image IMAGE to its registry
+	docker push $(IMAGE)
+
+# Only what the image and the wheel bring along; its tool stays out of .venv, with what that needs.
+SBOM_VENV := out/sbom-venv
+
+$(SBOM_VENV)/ready: requirements/sbom.txt
+	$(PYTHON) -m venv --clear $(SBOM_VENV)
+	$(SBOM_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/sbom.txt
+	@touch $@
+
+.PHONY: sbom
+sbom: $(SBOM_VENV)/ready ## list the packages that are shipped in out/sbom.json (CycloneDX)
+	PYTHONWARNINGS=ignore $(SBOM_VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+	  --output-reproducible --output-file out/sbom.json requirements/runtime.txt
+
+.PHONY: release-check
+release-check: venv ## check that version, CHANGELOG and documents agree; TAG= and IMAGE= too
+	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --image "$(IMAGE)"
+
+.PHONY: release
+release: release-check wheel sbom ## publish TAG on GitHub: wheel, source archive, SBOM, what changed
+	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --notes out/notes.md
+	gh release create "$(TAG)" --verify-tag --title "Muster $(TAG)" --notes-file out/notes.md \
+	  dist/* out/sbom.json
 
 .PHONY: lock
 lock: ## pin the dependencies of pyproject.toml in requirements/, with hashes

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,6 +30,7 @@ from benchmarks.kinds import (
     QUEUED,
     STOCK,
     UNGUARDED,
+    UNPOLICED,
     WEBHOOK,
     WEBHOOK_TRACKED,
     Kind,
@@ -39,6 +41,7 @@ from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch
 from benchmarks.processes import CpuMeter, wait_quiet, without_driver
 from testbed.api import Api
+from testbed.errors import TestbedError
 
 GANGS = 100
 NODES = 500
@@ -47,9 +50,11 @@ WAIT_SECONDS = 240.0
 AIM = 1.05
 QUEUES_AIM = 1.03
 NOMINATIONS_AIM = 1.03
+POLICIES_AIM = 1.03
 KINDS = (STOCK, FLOOR, WEBHOOK, MUSTER)
 GATINGS = (FLOOR, POLICY_TRACKED, WEBHOOK, WEBHOOK_TRACKED, POLICY_LABELLED)
 _CONNECTIONS = 4
+_GONE = (HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,12 @@ def measure_queues(runs: int) -> Outcome:
     return Outcome(list(queue_rows(found)), _cpu_tables(found))
 
 
+def measure_policies(runs: int) -> Outcome:
+    """Bursts with the admission policies in force and without in turn."""
+    found = _bursts(runs, (UNPOLICED, MUSTER))
+    return Outcome(list(policy_rows(found)), _cpu_tables(found))
+
+
 def measure_nominations(runs: int) -> Outcome:
     """Bursts with the guard Nomination and with none in turn."""
     found = _bursts(runs, (UNGUARDED, NOMINATING))
@@ -113,6 +124,14 @@ def queue_rows(found: Found) -> Iterator[Row]:
     cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
     yield ratio_within(_row(found, clock, QUEUED, MUSTER), QUEUES_AIM)
     yield ratio_within(_row(found, cpu, QUEUED, MUSTER), QUEUES_AIM)
+
+
+def policy_rows(found: Found) -> Iterator[Row]:
+    """What admission policies cost, by the clock and in CPU seconds."""
+    clock = ("running", "first create to all Running", "s")
+    cpu = ("cpu_sum", "CPU of all programs until all Running", "s")
+    yield ratio_within(_row(found, clock, MUSTER, UNPOLICED), POLICIES_AIM)
+    yield ratio_within(_row(found, cpu, MUSTER, UNPOLICED), POLICIES_AIM)
 
 
 def _bursts(runs: int, kinds: Sequence[Kind]) -> Found:
@@ -217,9 +236,23 @@ def create_all(api: Api, manifests: Sequence[bytes], path: str = RAY_CLUSTERS) -
 
 
 def delete_all(api: Api, path: str = RAY_CLUSTERS) -> None:
-    """Delete every object of a kind, RayClusters by default, and what they own."""
+    """Delete every object of a kind, RayClusters by default, and what they own.
+
+    One by one: a request for all of them takes longer than a connection waits.
+    """
+    found = [each["metadata"]["name"] for each in api.get(path)["items"]]
+    shares = [found[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        for done in [pool.submit(_delete, api, share, path) for share in shares]:
+            done.result()
+
+
+def _delete(api: Api, names: Sequence[str], path: str) -> None:
     with api.session() as session:
-        session.call("DELETE", f"{path}?propagationPolicy=Background")
+        for name in names:
+            status, said = session.request("DELETE", f"{path}/{name}?propagationPolicy=Background")
+            if status not in _GONE:
+                raise TestbedError(f"DELETE {path}/{name}: {status} {said[:200]!r}")
 
 
 def _create(api: Api, manifests: Sequence[bytes], path: str) -> None:

@@ -17,7 +17,9 @@ from benchmarks import (
     many_queues,
     nominated,
     nomination,
+    page,
     preempting,
+    programs,
     reconciles,
     release,
     relist,
@@ -27,6 +29,7 @@ from benchmarks import (
     sync,
     throughput,
     traces,
+    under_load,
     verdict,
     whole_nodes,
     wrapped_jobs,
@@ -51,6 +54,11 @@ CASES = {
     "burst-queues": Case(
         "What do queues cost 100 Ray clusters that are created at once?", 5, burst.measure_queues
     ),
+    "burst-policies": Case(
+        "What do admission policies cost 100 Ray clusters that are created at once?",
+        5,
+        burst.measure_policies,
+    ),
     "backlog-queues": Case(
         "What do queues cost 300 waiting gangs once they can go?", 3, backlog.measure_queues
     ),
@@ -73,6 +81,7 @@ CASES = {
     "large": Case("What does a large gang cost the coordinator as it starts?", 3, large.measure),
     "reconciles": Case("Which writes wake KubeRay?", 2, reconciles.measure),
     "webhook": Case("How long does the review of a pod take?", 3, reviews.measure),
+    "load": Case(under_load.QUESTION, 1, under_load.measure),
     "packing": Case(
         "How many GPUs does the packing rule bring to use?", 10, traces.measure_packing
     ),
@@ -89,6 +98,9 @@ CASES = {
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
     "fit": Case("How long does `muster fit` take with a large cluster?", 5, fit.measure),
+    "page": Case(
+        "How soon does the page in the browser answer, and what does it take?", 3, page.measure
+    ),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
     "whole-nodes": Case(
@@ -112,5 +124,8 @@ CASES = {
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
     "scrape": Case("What does a scrape of the metrics cost?", 20, scrape.measure),
+    "programs": Case(
+        "How soon is each program ready, and how much memory does it take?", 3, programs.measure
+    ),
     "sync": Case("What does it take to sync with a large cluster?", 1, sync.measure),
 }

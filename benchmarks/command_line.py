@@ -35,7 +35,7 @@ _START_SECONDS = 300  # the lists are made first
 
 def measure(runs: int) -> Iterator[tuple[str, list[float], list[float]]]:
     """Yield each command with the seconds, and the processor seconds, of its runs."""
-    with tempfile.TemporaryDirectory() as directory, _server(Path(directory)) as kubeconfig:
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as kubeconfig:
         for command in COMMANDS:
             _run(kubeconfig, command)  # pages are made at the first request
             taken = [_run(kubeconfig, command) for _ in range(runs)]
@@ -53,7 +53,7 @@ def _run(kubeconfig: Path, command: Sequence[str]) -> tuple[float, float]:
 
 
 @contextmanager
-def _server(directory: Path) -> Iterator[Path]:
+def serving(directory: Path) -> Iterator[Path]:
     """Serve the lists on a free port; yields a kubeconfig that leads there."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))

@@ -40,7 +40,6 @@ from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger, watched_pod
-from extender.tls import demanding_context
 from extender.unscheduled_pods import UnscheduledPods
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
@@ -173,7 +172,7 @@ async def serve(directory: Path, kind: type[Extender]) -> None:
         directory / "tls.crt",
         directory / "tls.key",
         Silent(),
-        blank=partial(demanding_context, directory / "ca.crt"),
+        client_ca=directory / "ca.crt",
     )
     tls.refresh()
     made = extender(kind, settings)

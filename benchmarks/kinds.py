@@ -48,8 +48,9 @@ def _stock(on: Plane) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _muster(on: Plane, guard: Guard = DEFAULT_GUARD) -> Iterator[None]:
+def _muster(on: Plane, guard: Guard = DEFAULT_GUARD, *, policies: bool = True) -> Iterator[None]:
     on.switch(on=True)
+    on.enforce(on=policies)
     on.track_field_owners(on=False)
     on.lead(on=True)
     on.guard(guard)
@@ -125,6 +126,7 @@ STOCK = Kind("stock", _stock, labelled=False)
 MUSTER = Kind("Muster", _muster)
 NOMINATING = Kind("Muster, nominating", partial(_muster, guard=Guard.NOMINATION))
 UNGUARDED = Kind("Muster, no guard", partial(_muster, guard=Guard.NONE))
+UNPOLICED = Kind("Muster, no policies", partial(_muster, policies=False))
 QUEUED = Kind("Muster, with queues", _queued, queues=QUEUED_IN)
 FLOOR = Kind("floor", partial(_policy, ALL))
 POLICY_TRACKED = Kind("policy, owners tracked", partial(_policy, ALL_TRACKED))

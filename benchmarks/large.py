@@ -160,7 +160,11 @@ class _Gang:
             "namespace": _KEY.namespace,
             "uid": name,
             "resourceVersion": "1",
-            "labels": {names.RAY_CLUSTER: _KEY.name, names.RAY_GROUP: pod_set},
+            "labels": {
+                names.RAY_CLUSTER: _KEY.name,
+                names.RAY_GROUP: pod_set,
+                names.RAY_NODE_TYPE: "head" if pod_set == names.RAY_HEAD_GROUP else "worker",
+            },
             "ownerReferences": [{**owner, "name": _KEY.name, "uid": "cluster"}],
         }
         container = {"name": "ray", "resources": _REQUESTS}

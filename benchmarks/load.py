@@ -24,10 +24,12 @@ class Target:
     port: int
     ca_file: Path
     path: str = "/mutate"
+    context: ssl.SSLContext | None = None
+    """What is trusted and shown; the authority in the file, and nothing, where none is given."""
 
     async def connect(self) -> Connection:
         """Open one connection."""
-        context = ssl.create_default_context(cafile=str(self.ca_file))
+        context = self.context or ssl.create_default_context(cafile=str(self.ca_file))
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
         return Connection(self.path, reader, writer)
 
@@ -43,6 +45,12 @@ class Connection:
         )
         self._reader = reader
         self._writer = writer
+
+    @property
+    def serial(self) -> str:
+        """The number of the certificate that the server showed."""
+        shown = self._writer.get_extra_info("peercert") or {}
+        return str(shown.get("serialNumber", ""))
 
     async def post(self, body: bytes) -> bytes:
         """Send a body and return the answer's; anything but a 200 is an error."""

@@ -22,6 +22,7 @@ from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.nodes import NodeSpec, copies
 from testbed.options import Options
+from testbed.policies import apply_policies, lift_policies, wait_enforced
 from testbed.waiting import wait_until
 
 _WEBHOOK = "muster-webhook"
@@ -46,6 +47,7 @@ class Plane:
         self._configuration: Json = {}
         self._tracks = False
         self._guard = DEFAULT_GUARD
+        self._enforced = True
         self.on = False
 
     @property
@@ -93,6 +95,19 @@ class Plane:
         self.muster.wait_ready()
         self.muster.wait_led()
 
+    def enforce(self, *, on: bool) -> None:
+        """Have Muster's admission policies in force or not, while it runs."""
+        if on == self._enforced:
+            return
+        self._enforced = on
+        self.lead(on=False)  # it would see what is created to find out
+        if on:
+            apply_policies(self.cluster)
+            wait_enforced(self.cluster)
+        else:
+            lift_policies(self.cluster)
+        self.lead(on=True)
+
     def track_field_owners(self, *, on: bool) -> None:
         """Have the webhook leave the field owners of the pods that it gates, or remove them."""
         if on == self._tracks:
@@ -111,6 +126,9 @@ class Plane:
                 "webhooks": found["webhooks"],
             }
         else:
+            apply_policies(self.cluster)
+            wait_enforced(self.cluster)
+            self._enforced = True
             for program in (self._muster.webhook, *self._muster.coordinators):
                 program.restart()
             self._muster.wait_ready()
@@ -124,6 +142,8 @@ class Plane:
         wait_until(lambda: not self._is_called(), "the API server to forget the webhook")
         for program in (*self.muster.coordinators, self.muster.webhook):
             program.stop()
+        if self._enforced:
+            lift_policies(self.cluster)
 
     def _is_called(self) -> bool:
         """Whether the creation of a Ray pod, tried without effect, reaches the webhook."""

@@ -51,7 +51,7 @@ def measure(runs: int) -> Outcome:
     """Measure the constant answer and the webhook in turn."""
     with plane(0, options=usual_options(kwok=False, scheduler=False)) as on:
         on.switch(on=True)
-        bodies = _bodies(on)
+        bodies = recorded_reviews(on)
         floor_server, floor_target = _start_floor(on)
         webhook, target = on.muster.webhook, Target(on.webhook_port, on.webhook_ca)
         floor, ours = in_turn(
@@ -101,7 +101,7 @@ def _listens(port: int) -> bool:
     return True
 
 
-def _bodies(on: Plane) -> list[bytes]:
+def recorded_reviews(on: Plane) -> list[bytes]:
     """The recorded reviews, with the owner that this control plane knows."""
     on.cluster.create_namespace(NAMESPACE)
     path = f"/apis/ray.io/v1/namespaces/{NAMESPACE}/rayclusters"

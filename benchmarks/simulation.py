@@ -329,7 +329,11 @@ def _pod(job: Job, suffix: str, group: str, requests: Mapping[str, str]) -> Pod:
         "namespace": NAMESPACE,
         "uid": f"uid-{name}",
         "resourceVersion": "1",
-        "labels": {names.RAY_CLUSTER: job.name, names.RAY_GROUP: group},
+        "labels": {
+            names.RAY_CLUSTER: job.name,
+            names.RAY_GROUP: group,
+            names.RAY_NODE_TYPE: "head" if group == names.RAY_HEAD_GROUP else "worker",
+        },
         "ownerReferences": [owner],
     }
     containers = [{"name": "ray", "resources": {"requests": dict(requests)}}]

@@ -26,7 +26,7 @@ from benchmarks.processes import cpu_seconds, peak_rss_bytes
 from testbed.api import Api, Json
 from testbed.cluster import Cluster, prepare
 from testbed.errors import TestbedError
-from testbed.muster import ROOT, with_muster
+from testbed.muster import ROOT, with_app_wrappers
 from testbed.nodes import GPU, NodeSpec, node_object
 from testbed.options import Options
 from testbed.processes import Process
@@ -55,7 +55,7 @@ class Cost:
 
 def measure(runs: int) -> Outcome:
     """The lists alone and the coordinator in turn."""
-    with _filled() as cluster:
+    with filled(NODES, PODS) as cluster:
         floor, ours = in_turn(
             runs, lambda i: _lists(cluster, i), lambda i: _coordinator(cluster, i)
         )
@@ -113,28 +113,28 @@ def _cost(process: Process, began: float, done: Callable[[], bool]) -> Cost:
 
 
 @contextmanager
-def _filled() -> Iterator[Cluster]:
-    """An API server with all the objects and no other client."""
+def filled(nodes: int, pods: int) -> Iterator[Cluster]:
+    """An API server with so many objects and no other client."""
     programs, seed = prepare(lambda line: print(line, file=sys.stderr))
-    options = with_muster(Options(kuberay=False, kwok=False, scheduler=False))
+    options = with_app_wrappers(Options(kuberay=False, kwok=False, scheduler=False))
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         cluster = Cluster(Path(folder) / "cluster", options, programs, seed)
         with cluster:
             cluster.directory.mkdir()
             cluster.start_api_server()
             cluster.create_crds(*options.crds)
-            _fill(cluster.api)
+            _fill(cluster.api, nodes, pods)
             yield cluster
 
 
-def _fill(api: Api) -> None:
+def _fill(api: Api, nodes: int, pods: int) -> None:
     account = {"metadata": {"name": "default"}}  # without it admission refuses pods
     api.create("/api/v1/namespaces/default/serviceaccounts", account)
     api.create("/api/v1/namespaces", {"metadata": {"name": "muster-system"}})
     now = dt.datetime.now(dt.UTC)
-    specs = (NodeSpec(f"node-{i}", cpus=96, memory="768Gi", gpus=8) for i in range(NODES))
+    specs = (NodeSpec(f"node-{i}", cpus=96, memory="768Gi", gpus=8) for i in range(nodes))
     create_all(api, "/api/v1/nodes", [node_object(spec, now) for spec in specs])
-    create_all(api, "/api/v1/namespaces/default/pods", [_pod(number) for number in range(PODS)])
+    create_all(api, "/api/v1/namespaces/default/pods", [_pod(i, nodes) for i in range(pods)])
 
 
 def create_all(api: Api, path: str, objects: Sequence[Json]) -> None:
@@ -150,7 +150,7 @@ def create_all(api: Api, path: str, objects: Sequence[Json]) -> None:
             done.result()
 
 
-def _pod(number: int) -> Json:
+def _pod(number: int, nodes: int) -> Json:
     """A bound pod of the size that pods have: two containers, probes, some environment."""
     labels = {"app": f"app-{number % 500}"}
     if number % _RAY_SHARE == 0:
@@ -162,5 +162,5 @@ def _pod(number: int) -> Json:
         {"name": "app", "resources": {"limits": limits, "requests": limits}, **container},
         {"name": "sidecar", **container},
     ]
-    spec = {"nodeName": f"node-{number % NODES}", "containers": containers}
+    spec = {"nodeName": f"node-{number % nodes}", "containers": containers}
     return {"metadata": {"name": f"pod-{number:05}", "labels": labels}, "spec": spec}

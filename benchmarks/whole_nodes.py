@@ -24,7 +24,6 @@ from extender.app import Extender
 from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
-from extender.tls import demanding_context
 from runtime.http_server import in_background
 from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
@@ -74,7 +73,7 @@ async def _turns(directory: Path) -> list[float]:
         directory / "tls.crt",
         directory / "tls.key",
         extender.Silent(),
-        blank=partial(demanding_context, directory / "ca.crt"),
+        client_ca=directory / "ca.crt",
     )
     tls.refresh()
     made = extender.extender(Extender, settings)

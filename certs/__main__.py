@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from functools import partial
+import socket
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 
 import click
 
-from certs.bootstrap import Target, bootstrap
+from certs import rolling, standing
 from certs.chain import (
     CertificateError,
     ServerNames,
@@ -21,17 +23,62 @@ from certs.chain import (
     new_authority,
     service_names,
 )
+from certs.cluster import MUTATING, VALIDATING, Cluster, Place
 from certs.files import write_client, write_pair
-from certs.keep import FAULTS, keep
-from certs.secret import Wanted, ensure_secret
+from certs.keeper import FAULTS, CertsError, Keeper, Kind, OfExtender, OfWebhook
+from certs.program import Replica, Staying, utc_now
 from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.objects.names import DEFAULT_NAMESPACE
 from runtime.http_server import stop_signals
+from runtime.program import log_json
 
-_KUBECONFIG = "Default: KUBECONFIG, then the service account."
-_SECONDS = click.FloatRange(min=1.0)
-_EVERY = "Do not end, and look again every so many seconds."
+_FILES_LIFETIME = timedelta(days=365)
+"""Of what is written to a directory, where nothing renews it: people have a year."""
+
+_SECONDS = click.FloatRange(min=1.0, max=3600.0)
+
+
+def _staying(lease: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of a command that may stay; they come to it as `staying`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def gathered(
+            *,
+            every: float | None,
+            lease: str,
+            identity: str | None,
+            health_address: str,
+            health_port: int | None,
+            **others: Any,
+        ) -> None:
+            health = None if health_port is None else (health_address, health_port)
+            own = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+            stays = None if every is None else Staying(every, lease, own, health)
+            command(staying=stays, **others)
+
+        gathered.__doc__ = command.__doc__
+        for option in reversed(_options(lease)):
+            gathered = option(gathered)
+        return gathered
+
+    return decorate
+
+
+def _options(lease: str) -> tuple[Callable[[Callable[..., None]], Callable[..., None]], ...]:
+    every = "Do not end; one of all replicas looks again every so many seconds."
+    identity = "The name of this replica in the Lease. Default: the host's, and something random."
+    health = "Where --every answers /livez, /readyz and /metrics. Default: nowhere."
+    return (
+        click.option("--kubeconfig", help="Default: KUBECONFIG, then the service account."),
+        click.option("--every", type=_SECONDS, help=every),
+        click.option(
+            "--lease", default=lease, show_default=True, help="Held by the one that writes."
+        ),
+        click.option("--identity", help=identity),
+        click.option("--health-address", default="0.0.0.0", show_default=True),  # noqa: S104
+        click.option("--health-port", type=click.IntRange(0, 65535), help=health),
+    )
 
 
 @click.group()
@@ -51,21 +98,23 @@ def issue(
 
     With --client also client.crt and client.key, for a server that asks its callers for one.
     """
-    now = _now()
+    now = utc_now()
     try:
         names = ServerNames(dns, tuple(_address(text) for text in addresses))
         authority = new_authority("muster-ca", now)
-        leaf = issue_leaf(authority, names, now)
+        leaf = issue_leaf(authority, names, now, _FILES_LIFETIME)
         write_pair(directory, leaf, authority.certificate)
         if client is not None:
-            write_client(directory, issue_client(authority, client, now))
+            write_client(directory, issue_client(authority, client, now, _FILES_LIFETIME))
     except (CertificateError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{directory}: valid until {expires_at(leaf.certificate):%Y-%m-%d %H:%M} UTC")
 
 
 @main.command("bootstrap")
-@click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True)
+@click.option(
+    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, envvar="MUSTER_CERTS_NAMESPACE"
+)
 @click.option("--service", default="muster-webhook", show_default=True)
 @click.option("--secret", default="muster-webhook-tls", show_default=True)
 @click.option(
@@ -77,8 +126,7 @@ def issue(
     help="A MutatingWebhookConfiguration; repeatable.",
 )
 @click.option("--validating", multiple=True, help="A ValidatingWebhookConfiguration; repeatable.")
-@click.option("--kubeconfig", help=_KUBECONFIG)
-@click.option("--every", type=_SECONDS, help=_EVERY)
+@_staying("muster-certs")
 def into_the_cluster(
     *,
     namespace: str,
@@ -87,25 +135,24 @@ def into_the_cluster(
     configurations: tuple[str, ...],
     validating: tuple[str, ...],
     kubeconfig: str | None,
-    every: float | None,
+    staying: Staying | None,
 ) -> None:
-    """Create the Secret unless it is there, and fill caBundle of the configurations."""
-    target = Target(namespace, service, secret, configurations, validating)
-
-    async def work(client: Client) -> str:
-        return "\n".join(await bootstrap(client, target, _now()))
-
-    _run(kubeconfig, work, every)
+    """Create or renew the Secret, and fill caBundle of the configurations."""
+    mutating = [(MUTATING, name) for name in configurations]
+    filled = (*mutating, *((VALIDATING, name) for name in validating))
+    wanted = rolling.Wanted(f"{secret}-ca", service_names(service, namespace))
+    _run(kubeconfig, Place(namespace, secret, service, filled), OfWebhook(wanted), staying)
 
 
 @main.command("secret")
-@click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True)
+@click.option(
+    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, envvar="MUSTER_CERTS_NAMESPACE"
+)
 @click.option("--service", default="muster-extender", show_default=True)
 @click.option("--secret", default="muster-extender-tls", show_default=True)
 @click.option("--client", default="system:kube-scheduler", show_default=True)
 @click.option("--ip", "addresses", multiple=True, help="An address of the server; repeatable.")
-@click.option("--kubeconfig", help=_KUBECONFIG)
-@click.option("--every", type=_SECONDS, help=_EVERY)
+@_staying("muster-extender-certs")
 def into_a_secret(
     *,
     namespace: str,
@@ -114,46 +161,46 @@ def into_a_secret(
     client: str,
     addresses: tuple[str, ...],
     kubeconfig: str | None,
-    every: float | None,
+    staying: Staying | None,
 ) -> None:
-    """Create the Secret of a server that asks its callers for a certificate, unless it is there.
+    """Create or renew the Secret of a server that asks its callers for a certificate.
 
-    It holds what `issue --client` writes, for the Service's names and further addresses.
+    It holds what `issue --client` writes, for the Service's names and further addresses, and the
+    key of the authority, which stays.
     """
     try:
         called = service_names(service, namespace).dns
         names = ServerNames(called, tuple(_address(text) for text in addresses))
     except CertificateError as error:
         raise click.ClickException(str(error)) from error
-    wanted = Wanted(namespace, secret, names, client)
-
-    async def work(client: Client) -> str:
-        return (await ensure_secret(client, wanted, _now())).said(wanted)
-
-    _run(kubeconfig, work, every)
+    wanted = standing.Wanted(f"{secret}-ca", names, client)
+    _run(kubeconfig, Place(namespace, secret, service), OfExtender(wanted), staying)
 
 
-def _run(
-    kubeconfig: str | None, work: Callable[[Client], Awaitable[str]], every: float | None
-) -> None:
-    """Do something in the cluster, once or for ever; what goes wrong is said without a trace."""
+def _run(kubeconfig: str | None, place: Place, kind: Kind, staying: Staying | None) -> None:
+    """Look once or for ever; what goes wrong is said without a trace."""
 
     async def connected() -> None:
         access = await load_access(kubeconfig, setting="--kubeconfig")
         async with Client(access, user_agent="muster-certs") as client:
-            if every is None:
-                click.echo(await work(client))
+            cluster = Cluster(client, place)
+            if staying is None:
+                await _once(Keeper(cluster, kind, now=utc_now))
             else:
-                await keep(partial(work, client), every, stop_signals(), click.echo)
+                log_json("info")
+                await Replica(client, cluster, kind, staying).run(stop_signals())
 
     try:
         asyncio.run(connected())
-    except FAULTS as error:
+    except (*FAULTS, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
+async def _once(keeper: Keeper) -> None:
+    look = await keeper.look()
+    click.echo("\n".join(look.said))
+    if look.fault:
+        raise CertsError(look.fault)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

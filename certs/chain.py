@@ -1,9 +1,7 @@
 """Makes the certificate authority and server certificates, and says when to make them anew.
 
 Pure but for the random keys: the time is an argument, PEM bytes come out, nothing is read or
-written. The authority's key is handed out once and is meant to be forgotten after its leaves are
-signed: renewal makes a new authority and trusts both for a while, so that no key that can sign
-lies about in the cluster.
+written. What others made (chains with intermediates, RSA keys) is judged as well.
 """
 
 from __future__ import annotations
@@ -12,22 +10,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
-# Nothing renews a certificate yet: an operator has to replace it within the year.
-LEAF_LIFETIME = timedelta(days=365)
-# kube-scheduler reads its certificate once, when it starts: a short life would only stop it.
-CLIENT_LIFETIME = timedelta(days=365)
+# Renewed at a third of it left: 30 days in which a program that is down can be put right.
+LEAF_LIFETIME = timedelta(days=90)
+# Copies of it lie on the hosts of kube-scheduler, where nothing renews them: as its authority.
+CLIENT_LIFETIME = CA_LIFETIME
 # The clocks of the API server and of the issuer may differ by some minutes; an hour is on the safe
 # side and costs nothing.
 BACKDATED = timedelta(hours=1)
 
 Address = IPv4Address | IPv6Address
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 class CertificateError(ValueError):
@@ -60,12 +61,12 @@ def service_names(service: str, namespace: str) -> ServerNames:
     return ServerNames(dns=(f"{short}.svc", f"{short}.svc.cluster.local", short, service))
 
 
-def new_authority(name: str, now: datetime) -> Pair:
+def new_authority(name: str, now: datetime, lifetime: timedelta = CA_LIFETIME) -> Pair:
     """Make an authority that can sign server certificates, but no further authorities."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _named(name)
     builder = (
-        _builder(subject, subject, now, CA_LIFETIME, key.public_key())
+        _builder(subject, subject, now, now + lifetime, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage_of_an_authority(), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -73,21 +74,25 @@ def new_authority(name: str, now: datetime) -> Pair:
     return Pair(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key))
 
 
-def issue_leaf(authority: Pair, names: ServerNames, now: datetime) -> Pair:
-    """Make a server certificate for these names, signed by the authority."""
+def issue_leaf(
+    authority: Pair, names: ServerNames, now: datetime, lifetime: timedelta = LEAF_LIFETIME
+) -> Pair:
+    """Make a server certificate for these names, signed by the authority; it ends first."""
     alternative = x509.SubjectAlternativeName(_alternative_names(names))
     usage = ExtendedKeyUsageOID.SERVER_AUTH
-    return _signed(authority, _named("muster"), now, now + LEAF_LIFETIME, usage, alternative)
+    return _signed(authority, _named("muster"), now, now + lifetime, usage, alternative)
 
 
-def issue_client(authority: Pair, name: str, now: datetime) -> Pair:
-    """Make a client certificate with this common name, signed by the authority."""
+def issue_client(
+    authority: Pair, name: str, now: datetime, lifetime: timedelta = CLIENT_LIFETIME
+) -> Pair:
+    """Make a client certificate with this common name, signed by the authority; it ends first."""
     try:
         subject = _named(name)
     except ValueError as error:
         raise CertificateError(f"a name that no certificate can hold: {error}") from error
     usage = ExtendedKeyUsageOID.CLIENT_AUTH
-    return _signed(authority, subject, now, now + CLIENT_LIFETIME, usage)
+    return _signed(authority, subject, now, now + lifetime, usage)
 
 
 def _signed(
@@ -101,8 +106,9 @@ def _signed(
     issuer = load_certificate(authority.certificate)
     signer = _load_key(authority.key)
     key = ec.generate_private_key(ec.SECP256R1())
+    end = min(until, issuer.not_valid_after_utc)
     builder = (
-        _builder(subject, issuer.subject, now, until - now, key.public_key())
+        _builder(subject, issuer.subject, now, end, key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage_of_a_leaf(), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -125,16 +131,33 @@ def load_certificate(pem: bytes) -> x509.Certificate:
         raise CertificateError(f"not a PEM certificate: {error}") from error
 
 
+def certificates_in(pem: bytes) -> tuple[bytes, ...]:
+    """Return each certificate of a PEM text as a text of its own, as this module writes them."""
+    try:
+        return tuple(map(_pem, x509.load_pem_x509_certificates(pem)))
+    except ValueError as error:
+        raise CertificateError(f"not PEM certificates: {error}") from error
+
+
+def starts_at(certificate: bytes) -> datetime:
+    """Return the moment before which the certificate is refused."""
+    return load_certificate(certificate).not_valid_before_utc
+
+
 def expires_at(certificate: bytes) -> datetime:
     """Return the moment after which the certificate is refused."""
     return load_certificate(certificate).not_valid_after_utc
 
 
+def renewal_at(certificate: bytes) -> datetime:
+    """Return when two thirds of the certificate's life are over."""
+    begin = starts_at(certificate)
+    return begin + (expires_at(certificate) - begin) * 2 / 3
+
+
 def needs_renewal(certificate: bytes, now: datetime) -> bool:
     """Tell whether two thirds of the certificate's life are over (or it is not valid yet)."""
-    loaded = load_certificate(certificate)
-    begin, end = loaded.not_valid_before_utc, loaded.not_valid_after_utc
-    return now < begin or now >= begin + (end - begin) * 2 / 3
+    return now < starts_at(certificate) or now >= renewal_at(certificate)
 
 
 def serves(certificate: bytes, names: ServerNames) -> bool:
@@ -155,6 +178,24 @@ def belong_together(pair: Pair) -> bool:
     return _public_bytes(public) == _public_bytes(_load_key(pair.key).public_key())
 
 
+def can_sign(authority: Pair) -> bool:
+    """Tell whether this is an authority and its key."""
+    loaded = load_certificate(authority.certificate)
+    try:
+        basic = loaded.extensions.get_extension_for_class(x509.BasicConstraints)
+    except x509.ExtensionNotFound:
+        return False
+    return basic.value.ca and belong_together(authority)
+
+
+def anchor(chain: bytes, authorities: Iterable[bytes]) -> bytes | None:
+    """Return which of the authorities a certificate goes back to, by way of its intermediates."""
+    links = certificates_in(chain)
+    if not all(signed_by(link, issuer) for link, issuer in pairwise(links)):
+        return None
+    return next((each for each in authorities if signed_by(links[-1], each)), None)
+
+
 def signed_by(certificate: bytes, authority: bytes) -> bool:
     """Tell whether the authority signed the certificate."""
     try:
@@ -170,7 +211,7 @@ def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     now: datetime,
-    lifetime: timedelta,
+    until: datetime,
     key: ec.EllipticCurvePublicKey,
 ) -> x509.CertificateBuilder:
     return (
@@ -180,7 +221,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + lifetime)
+        .not_valid_after(until)
     )
 
 
@@ -246,20 +287,20 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _load_key(pem: bytes) -> Key:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
         # The library's text may quote what it read: not for a log.
         raise CertificateError("not a readable PEM key") from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise CertificateError(f"the key is {type(key).__name__}, an elliptic curve key is needed")
+    if not isinstance(key, Key):
+        raise CertificateError(f"the key is {type(key).__name__}; allowed: elliptic curve or RSA")
     return key
 
 
 def _public_bytes(key: object) -> bytes:
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise CertificateError(f"the key is {type(key).__name__}, an elliptic curve key is needed")
+    if not isinstance(key, PublicKey):
+        raise CertificateError(f"the key is {type(key).__name__}; allowed: elliptic curve or RSA")
     return key.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )

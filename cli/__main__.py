@@ -17,7 +17,9 @@ COMMANDS = {
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
     "nodes": ("cli.commands.nodes", "GPUs of nodes and pools, and how many pods still fit."),
     "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
+    "release": ("cli.commands.release", "Take the gates off pods: the kill switch."),
     "status": ("cli.commands.status", "Gangs, queues and GPUs on one screen."),
+    "uninstall": ("cli.commands.uninstall", "Remove Muster, and leave nothing that waits for it."),
     "why": ("cli.commands.why", "Why a gang waits, what would help, what happened."),
 }
 
@@ -43,7 +45,8 @@ Examples:
 def main() -> None:
     """Gang admission for Ray on Kubernetes, from the command line.
 
-    Every command reads the API server with the rights of its caller, and changes nothing.
+    Every command works with the rights of its caller. `release` and `uninstall` write, and ask
+    before; all others change nothing.
     """
 
 

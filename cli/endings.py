@@ -5,10 +5,12 @@ NO = 1
 WRONG_USE = 2
 NOT_READ = 3
 INTERRUPTED = 130
+NOT_TAKEN = 141
+"""What read the output ended first, as `head` does: what a shell says of other programs then."""
 
 TABLE = f"""\
-  {FINE}  an answer, printed
-  {NO}  the answer is no: there is no such object, or it does not fit
+  {FINE}  an answer, printed; of `release` and `uninstall`: done
+  {NO}  the answer is no: there is no such object, it does not fit, or something is left to do
   {WRONG_USE}  the command line or the input cannot be used
   {NOT_READ}  the cluster cannot be read: not reachable, not allowed, not logged in, no Muster there
 """
@@ -31,6 +33,12 @@ class Unusable(Ending):
     """What was given to the command cannot be used."""
 
     code = WRONG_USE
+
+
+class Declined(Ending):
+    """The person who was asked said no."""
+
+    code = NO
 
 
 class CannotRead(Ending):

@@ -14,6 +14,9 @@ from cli.imports.outcome import Fault, Source
 
 STANDARD_INPUT = "-"
 
+MOST_VALUES = 5_000_000
+"""In one text of YAML, where few lines stand for any number of values (`*name`)."""
+
 
 def read_files(paths: Sequence[str]) -> list[Source]:
     """Return all objects of the files; raises Fault for what is none, with its place."""
@@ -60,7 +63,20 @@ def _decoded(text: bytes) -> list[Any]:
     try:
         return [msgspec.json.decode(text)]
     except msgspec.DecodeError:
-        return list(yaml.load_all(text.decode(), Loader=_Loader))
+        return _bounded(list(yaml.load_all(text.decode(), Loader=_Loader)))
+
+
+def _bounded(documents: list[Any]) -> list[Any]:
+    """Return the documents; raises ValueError where they come to more values than any text has."""
+    left, todo = MOST_VALUES, list[Any]([documents])
+    while todo:
+        found = todo.pop()
+        parts = found.values() if isinstance(found, dict) else found
+        left -= len(found)
+        if left < 0:
+            raise ValueError(f"more than {MOST_VALUES} values; allowed: fewer aliases (*name)")
+        todo += [each for each in parts if isinstance(each, dict | list)]
+    return documents
 
 
 def _of_yaml(error: yaml.YAMLError) -> str:

@@ -18,10 +18,14 @@ from cli.endings import INTERRUPTED, TABLE, Ending
 from cli.read.target import Target
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from cli.read.reader import Reader
+    from cli.write.writer import Writer
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+U = TypeVar("U")
 
 OUTPUTS = ("table", "wide", "json", "yaml")
 
@@ -101,18 +105,33 @@ def run(
 
     `obj` of click's context, where it is set, opens the reader in place of the real one.
     """
-    import asyncio  # noqa: PLC0415 - a start without work must not pay for it
+    from cli.read.reader import open_reader  # noqa: PLC0415 - a start must not pay for it
 
-    from cli.read.reader import open_reader  # noqa: PLC0415
+    return _run(context.obj or open_reader, target, work)
 
-    async def opened() -> T:
-        async with (context.obj or open_reader)(target) as reader:
-            return await work(reader)
+
+def run_writing(target: Target, work: Callable[[Writer], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine with a writer to the target; ends the program where it cannot be read."""
+    from cli.write.writer import open_writer  # noqa: PLC0415
+
+    return _run(open_writer, target, work)
+
+
+def _run(
+    opened: Callable[[Target], AbstractAsyncContextManager[U]],
+    target: Target,
+    work: Callable[[U], Coroutine[Any, Any, T]],
+) -> T:
+    import asyncio  # noqa: PLC0415
+
+    async def doing() -> T:
+        async with opened(target) as cluster:
+            return await work(cluster)
 
     # The lists of a large cluster: the collector would walk all of them again and again.
     gc.disable()
     try:
-        return asyncio.run(opened())
+        return asyncio.run(doing())
     except Ending as ending:
         end(ending)
     except KeyboardInterrupt:

@@ -115,6 +115,11 @@ NOMINATIONS_FORBIDDEN = Gauge(
     "muster_nominations_forbidden",
     "1 while the leader may not patch pods/status, and nominates no pod",
 )
+MISSING_FIELDS = Gauge(
+    "muster_definition_missing_fields",
+    "Fields that the coordinator writes and a definition (CRD) drops; while any is, it cannot lead",
+    ["definition"],
+)
 AVOIDED = Gauge(
     "muster_avoided_nodes", "Nodes that are avoided because kube-scheduler refused a pod there"
 )

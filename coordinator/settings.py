@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
-from kube.codec.scheduler_profiles import SchedulerProfile, named_twice
+from kube.codec.written_profiles import SchedulerProfile, named_twice
 from kube.objects import names
 from runtime.leader_settings import LeaderSettings
 from scheduling.diagnosis.holes import GpuPools

@@ -23,7 +23,7 @@ from extender.prioritize import scores
 from extender.score_prefetch import ScorePrefetch
 from extender.settings import Settings
 from extender.snapshot import Ledger, WatchedPod
-from extender.tls import caller_name
+from extender.tls import LastCaller, caller_name
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList
 from extender.wire.protocol import (
@@ -95,6 +95,8 @@ class Extender:
         self._unscheduled = unscheduled
         self._metrics = metrics
         self._clock = clock
+        self._caller = LastCaller(clock)
+        metrics.caller_expires.set_function(self._caller.expires)
         self._rules = Rules(protect_minimum=settings.protect_minimum)
         self._lists: deque[NodeList] = deque(maxlen=_LISTS_KEPT)
         self._prefetch = ScorePrefetch(self._scored)
@@ -182,6 +184,7 @@ class Extender:
         certificate = request.get_extra_info("peercert")
         if caller_name(certificate) != self._settings.client_name:
             raise Refused(403, "not the scheduler's certificate")
+        self._caller.called(certificate)
         self._expect_trust()
         limit, seconds = self._settings.body_limit_bytes, self._settings.call_seconds
         try:

@@ -58,6 +58,12 @@ class Metrics:
             "When the certificate in use expires, in seconds since 1970; 0 without one",
             registry=registry,
         )
+        self.caller_expires = Gauge(
+            "muster_extender_caller_certificate_expiry_timestamp_seconds",
+            "When the certificate ends that the scheduler showed in its last call, in seconds since"
+            " 1970; 0 without a call for an hour",
+            registry=registry,
+        )
         self.connections = ConnectionMetrics("extender", registry)
 
     def watch(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:

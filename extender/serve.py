@@ -11,7 +11,6 @@ from extender.app import Extender
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.settings import PREFIX, Settings
-from extender.tls import demanding_context
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import StorageSignal, Waker
 from extender.watches import Watches
@@ -116,7 +115,7 @@ def _certificate(settings: Settings, metrics: Metrics) -> HotCertificate:
         settings.certificate_file,
         settings.key_file,
         CertificateNews(metrics.certificate_expires, metrics.certificate_refusals),
-        blank=partial(demanding_context, settings.client_ca_file),
+        client_ca=settings.client_ca_file,
     )
 
 

@@ -6,16 +6,18 @@ a task that stops while the server is to go on is a bug, and ends the program.
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.aiohttp import make_aiohttp_handler
 
@@ -79,6 +81,23 @@ class Port:
     """Seconds that calls under way have at the end."""
 
 
+class _WithoutCallersFaults(logging.Filter):
+    """Leaves out that a caller sent what is no HTTP.
+
+    It got a 4xx. In the log it would be an error with a trace, in the caller's words, as often as
+    the caller likes.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(error, HttpProcessingError) and error.code < _OURS)
+
+
+_OURS: Final = 500
+_REQUESTS: Final = logging.getLogger(f"{__name__}.requests")
+_REQUESTS.addFilter(_WithoutCallersFaults())
+
+
 @contextlib.asynccontextmanager
 async def listening(
     application: web.Application, at: Port, metrics: ConnectionMetrics
@@ -88,7 +107,11 @@ async def listening(
     application.middlewares.append(connections.middleware)
     # No caller compresses, and a small body must not become a large one.
     runner = web.AppRunner(
-        application, access_log=None, shutdown_timeout=at.drain, auto_decompress=False
+        application,
+        access_log=None,
+        shutdown_timeout=at.drain,
+        auto_decompress=False,
+        logger=_REQUESTS,
     )
     await runner.setup()
     assert runner.server is not None
@@ -131,7 +154,7 @@ async def read_body(request: web.Request, limit: int, seconds: float) -> bytearr
         body.clear()
         if isinstance(error, TimeoutError):
             raise BadBody(408, f"the body did not come within {seconds:g} s") from None
-        if isinstance(error, web.RequestPayloadError):
+        if isinstance(error, web.RequestPayloadError | ConnectionError):
             raise BadBody(400, "the body broke off") from None
         raise
     return body

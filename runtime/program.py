@@ -1,9 +1,12 @@
 """Starts a program: settings, log lines, exit code."""
 
 import asyncio
+import difflib
 import logging
+import os
+import re
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -50,6 +53,9 @@ _SHARED: tuple[structlog.typing.Processor, ...] = (
 )
 
 
+_OF_A_SERVICE = re.compile(r"(.*_)?(SERVICE_(HOST|PORT)(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)")
+
+
 class SettingsError(ValueError):
     """One or more settings cannot be used; the text has a line for each of them."""
 
@@ -73,11 +79,35 @@ def run_program(
 
 
 def load_settings(kind: type[S], prefix: str) -> S:
-    """Read the settings from the environment; all faults are reported together."""
+    """Read the settings from the environment; all faults are reported together.
+
+    A variable that is no setting is a fault, too: one that is spelled wrong would do nothing.
+    """
+    unknown = list(_unknown(kind, prefix, os.environ))
     try:
-        return kind()
+        settings = kind()
     except ValidationError as error:
-        raise SettingsError("\n".join(_faults(error, prefix))) from error
+        raise SettingsError("\n".join([*_faults(error, prefix), *unknown])) from error
+    if unknown:
+        raise SettingsError("\n".join(unknown))
+    return settings
+
+
+def _unknown(kind: type[S], prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Give one line for each variable with the prefix that names no setting."""
+    names = [prefix + field.upper() for field in kind.model_fields]
+    for name, value in sorted(environment.items()):
+        rest = name.upper().removeprefix(prefix)
+        ours = rest != name.upper() and not _is_of_a_service(rest, value)
+        if ours and name.upper() not in names:
+            near = difflib.get_close_matches(name.upper(), names, n=1)
+            also = f"; the nearest is {near[0]}" if near else ""
+            yield f"{name}: {value!r}: there is no such setting{also}"
+
+
+def _is_of_a_service(rest: str, value: str) -> bool:
+    """Say whether Kubernetes put it into the pod, for a Service whose name begins as the prefix."""
+    return bool(_OF_A_SERVICE.fullmatch(rest)) or (rest.endswith("PORT") and "://" in value)
 
 
 def _faults(error: ValidationError, prefix: str) -> list[str]:

@@ -4,7 +4,7 @@ The context that listens holds no certificate. Each handshake is moved, in the c
 OpenSSL calls whether or not the caller names a host, to the context built from the newest good
 pair of files. A pair is tried in a fresh context: loading a mismatched pair into a context in use
 breaks that context. Whether a caller must show a certificate is settled by the listening context,
-and which authority must have signed it by the other, so one function makes both.
+and which authorities may have signed it by the other.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Listener(Protocol):
 class HotCertificate:
     """The certificate in use, replaced when its files change.
 
-    `blank` makes the contexts, without a certificate; by default callers need none either.
+    With `client_ca`, a file with the certificates of one or more authorities, callers have to show
+    a certificate of one of them; the file is read again like the others. `blank` makes the
+    contexts, without a certificate.
     """
 
     def __init__(
@@ -57,14 +59,18 @@ class HotCertificate:
         key: Path,
         listener: Listener,
         *,
+        client_ca: Path | None = None,
         blank: Callable[[], ssl.SSLContext] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._blank = blank or server_context
         self.context = self._blank()
         self.context.sni_callback = self._choose
+        if client_ca is not None:
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self._certificate = certificate
         self._key = key
+        self._client_ca = client_ca
         self._listener = listener
         self._now = now
         self._shown: Shown | None = None
@@ -78,16 +84,23 @@ class HotCertificate:
 
     def refresh(self) -> None:
         """Load the files when they changed, or when the last attempt did not succeed."""
-        stamp = _stamp(self._certificate, self._key)
+        files = (self._certificate, self._key, self._client_ca)
+        stamp = _stamp(*(each for each in files if each is not None))
         if stamp == self._loaded:
             return
         try:
-            shown = load_pair(self._blank(), self._certificate, self._key, self._now())
+            shown = self._load()
         except UnusablePairError as error:
             self._refuse(stamp, str(error))
         else:
             self._shown, self._loaded, self._refused = shown, stamp, None
             self._listener.certificate_loaded(shown.expires)
+
+    def _load(self) -> Shown:
+        context = self._blank()
+        if self._client_ca is not None:
+            demand_certificate(context, self._client_ca)
+        return load_pair(context, self._certificate, self._key, self._now())
 
     async def watch(self, seconds: float) -> None:
         """Look after the files for ever."""
@@ -116,15 +129,26 @@ def load_pair(context: ssl.SSLContext, certificate: Path, key: Path, now: dateti
     try:
         # An explicit password: OpenSSL would ask for one on the terminal.
         context.load_cert_chain(certificate, key, password=b"")
-        leaf = x509.load_pem_x509_certificate(certificate.read_bytes())
+        chain = x509.load_pem_x509_certificates(certificate.read_bytes())
     except (OSError, ValueError) as error:
         raise UnusablePairError(f"{certificate} with {key}: {error}") from error
-    if not leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc:
+    # A caller needs every link: a chain lasts as long as the one that ends first.
+    begins = max(each.not_valid_before_utc for each in chain)
+    ends = min(each.not_valid_after_utc for each in chain)
+    if not begins <= now < ends:
         raise UnusablePairError(
-            f"{certificate}: valid from {leaf.not_valid_before_utc} to"
-            f" {leaf.not_valid_after_utc}, and now it is {now}"
+            f"{certificate}: valid from {begins} to {ends}, and now it is {now}"
         )
-    return Shown(context, leaf.not_valid_after_utc)
+    return Shown(context, ends)
+
+
+def demand_certificate(context: ssl.SSLContext, client_ca: Path) -> None:
+    """Have callers show a certificate of one of the authorities in a file."""
+    try:
+        context.load_verify_locations(client_ca)
+    except OSError as error:  # ssl.SSLError is one, too
+        raise UnusablePairError(f"{client_ca}: {error}") from error
+    context.verify_mode = ssl.CERT_REQUIRED
 
 
 def server_context() -> ssl.SSLContext:

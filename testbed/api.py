@@ -35,15 +35,19 @@ def answers_ok(connection: http.client.HTTPConnection, path: str) -> bool:
 class Session:
     """One connection, for one thread."""
 
-    def __init__(self, connection: http.client.HTTPSConnection, token: str) -> None:
+    def __init__(
+        self, connection: http.client.HTTPSConnection, token: str, impersonated: str = ""
+    ) -> None:
         self._connection = connection
-        self._token = token
+        self._user = {"Authorization": f"Bearer {token}"}
+        if impersonated:
+            self._user["Impersonate-User"] = impersonated
 
     def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = _JSON
     ) -> tuple[int, bytes]:
         """Send one request and return the status code and the whole answer."""
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
+        headers = {**self._user, "Content-Type": content_type}
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         return response.status, response.read()
@@ -108,12 +112,14 @@ class Api:
     token: str
     ca_file: Path
     connections: Connections
+    impersonated: str = ""
+    """The user in the name of which requests are made, where that is another one."""
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """Open one connection for several requests."""
         with contextlib.closing(self.connections.new()) as connection:
-            yield Session(connection, self.token)
+            yield Session(connection, self.token, self.impersonated)
 
     def get(self, path: str) -> Json:
         """Read one object or list."""
@@ -149,7 +155,7 @@ class Api:
         """Read on a connection that is kept, or on a new one where the server has closed it."""
         try:
             with self.connections.kept() as connection:
-                return Session(connection, self.token).request("GET", path)
+                return Session(connection, self.token, self.impersonated).request("GET", path)
         except (ConnectionError, ssl.SSLError):
             with self.session() as session:
                 return session.request("GET", path)

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from testbed import components, nodes
 from testbed.api import Api, Connections, Json
+from testbed.audit import Auditor
 from testbed.build import Artifacts, Say, build
 from testbed.components import Ports, Site
 from testbed.crds import Served, create_crds, wait_until_served
@@ -43,6 +45,9 @@ class Cluster:
 
     started: ClassVar[list[Cluster]] = []
     """All that this process has started, for reports of failures."""
+
+    auditor: ClassVar[Auditor | None] = None
+    """What counts the rights that are used on all clusters of this process; in tests alone."""
 
     def __init__(
         self, directory: Path, options: Options, programs: Artifacts, seed: Seed | None
@@ -109,6 +114,11 @@ class Cluster:
     def api(self) -> Api:
         """The API server as the administrator sees it."""
         return Api(self.site.ports.apiserver, self.token, self.ca_file, self._connections)
+
+    def user_api(self, name: str) -> Api:
+        """Return the API server as one of `options.users` sees it."""
+        self.user_kubeconfig(name)  # there is such a user
+        return replace(self.api, token=self._identities[name].token)
 
     @property
     def running(self) -> bool:
@@ -223,6 +233,9 @@ class Cluster:
         self._connections.close()
         self._guard.close()
         self.ports.close()
+        if self.auditor:
+            expected = self.options.refusals_expected
+            self.auditor.take_in(self.directory, refusals_expected=expected)
 
     def release(self) -> None:
         """Let every process outlive this one; another one must end them."""
@@ -263,7 +276,8 @@ class Cluster:
         self.spawn(components.ETCD, components.etcd(self.site))
         self._write_credentials()
         self.wait_healthy(components.ETCD)
-        self.spawn(components.API_SERVER, components.apiserver(self.site, self.options))
+        audit = self.auditor.flags(self.directory) if self.auditor else ()
+        self.spawn(components.API_SERVER, [*components.apiserver(self.site, self.options), *audit])
         self.wait_healthy(components.API_SERVER)
 
     def _write_credentials(self) -> None:

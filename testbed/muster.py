@@ -8,11 +8,10 @@ loopback. Only the addresses, the ports and the pace of the election differ from
 from __future__ import annotations
 
 import base64
-import json
 import math
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,17 +20,21 @@ from typing import Any
 import yaml
 
 from kube.api.reviewed import HEARD, NAME, RULES
+from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
+from testbed.manifests import DEFAULT, MANIFESTS, apply, around_programs, built, combination
 from testbed.options import Options
+from testbed.policies import wait_enforced
 from testbed.processes import Process
 from testbed.waiting import WAIT_SECONDS, wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
-BASE = ROOT / "manifests" / "base"
-APP_WRAPPER = ROOT / "manifests" / "app-wrapper"
-CRDS = tuple(sorted((ROOT / "manifests" / "crds").glob("*.yaml")))
+ROOT = MANIFESTS.parent
+BASE = MANIFESTS / "base"
+APP_WRAPPER = MANIFESTS / "app-wrapper"
+CRDS = tuple(sorted((MANIFESTS / "crds").glob("*.yaml")))
 NAMESPACE = "muster-system"
+_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
 """Seconds; a test that kills leaders must not wait out the 15 s of an installation."""
 
@@ -144,12 +147,13 @@ def start_muster(
     theirs too. Without coordinators, the caller is to start one. `app_wrappers` is the setting of
     the webhook; with it the component for AppWrappers is applied.
     """
-    _apply_rights(cluster)
+    objects = _installed(cluster, wrapped=app_wrappers != "None")
+    rest = (each for each in objects if each["kind"] not in _CONFIGURATIONS)
+    apply(cluster, rest, "--server-side")
     if app_wrappers != "None":
-        for path in sorted(APP_WRAPPER.glob("*-rbac.yaml")):
-            cluster.kubectl("apply", "--server-side", "-f", str(path))
         _wait_for_aggregation(cluster)
-    muster = _start_webhook(cluster, app_wrappers)
+    muster = _start_webhook(cluster, app_wrappers, objects)
+    wait_enforced(cluster)
     for _ in range(coordinators):
         muster.start_coordinator(kubeconfig, settings)
     muster.wait_ready()
@@ -276,20 +280,21 @@ def _issue(cluster: Cluster, name: str, directory: Path, *more: str) -> None:
         raise TestbedError(f"no certificates:\n{process.log_tail()}")
 
 
-def _apply_rights(cluster: Cluster) -> None:
-    """The namespace, the service accounts and their roles, as an installation gets them."""
-    for name in ("namespace.yaml", "webhook-rbac.yaml", "coordinator-rbac.yaml"):
-        cluster.kubectl("apply", "--server-side", "-f", str(BASE / name))
+def _installed(cluster: Cluster, *, wrapped: bool) -> list[Json]:
+    """What an installation consists of beside the pods of the programs, and the CRDs."""
+    directory = cluster.directory / "overlay"
+    overlay = combination(directory, ["app-wrapper", "wrapped-secrets"]) if wrapped else DEFAULT
+    return around_programs(built(cluster, overlay))
 
 
 def _wait_for_aggregation(cluster: Cluster) -> None:
     """What may be wrapped is known once the controller manager has filled the role in."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-wrapped-objects"
     what = "the rules of the role muster-wrapped-objects"
-    wait_until(lambda: bool(cluster.api.get(path).get("rules")), what)
+    wait_until(lambda: "secrets" in str(cluster.api.get(path).get("rules")), what)
 
 
-def _start_webhook(cluster: Cluster, app_wrappers: str) -> Muster:
+def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json]) -> Muster:
     certificates = cluster.directory / "webhook-tls"
     _issue(cluster, "certs", certificates)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
@@ -309,20 +314,20 @@ def _start_webhook(cluster: Cluster, app_wrappers: str) -> Muster:
         _environment("MUSTER_WEBHOOK_", settings),
     )
     _wait_ready(process, health)
-    for directory in (BASE,) if app_wrappers == "None" else (BASE, APP_WRAPPER):
-        _register(cluster, directory, f"https://127.0.0.1:{port}", certificates / "ca.crt")
+    called = (each for each in objects if each["kind"] in _CONFIGURATIONS)
+    found = _on_loopback(called, f"https://127.0.0.1:{port}", certificates / "ca.crt")
+    apply(cluster, found, "--server-side")
     return Muster(cluster, process, health)
 
 
-def _register(cluster: Cluster, directory: Path, url: str, ca_file: Path) -> None:
-    """The webhook's configurations of the manifests, pointed at loopback."""
-    text = (directory / "webhook-configuration.yaml").read_text()
+def _on_loopback(configurations: Iterable[Json], url: str, ca_file: Path) -> Iterator[Json]:
+    """The webhook's configurations, pointed at loopback."""
     bundle = base64.b64encode(ca_file.read_bytes()).decode()
-    for configuration in yaml.safe_load_all(text):
+    for configuration in configurations:
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
-        cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(configuration))
+        yield configuration
 
 
 def _environment(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:

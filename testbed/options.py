@@ -23,6 +23,9 @@ FAST_STAGES = (
 )
 """Pods run at once, and those of Jobs end at once."""
 
+WITHOUT_WATCH_LIST = ("--feature-gates=WatchList=false",)
+"""An API server lists what is to be watched, as those of 1.31 and 1.33 do; newer ones stream it."""
+
 SLOW_JOB_STAGES = (
     *(s for s in FAST_STAGES if "complete" not in s),
     "pod/general/pod-complete.yaml",
@@ -64,6 +67,9 @@ class Options:
         default_factory=lambda: {"muster": (), "tenant": ()}
     )
     """Further users with their groups; they may do nothing but what RBAC objects grant them."""
+    refusals_expected: bool = False
+    """Whether rights are taken from Muster's accounts here on purpose. Where not, a request of
+    theirs that RBAC refuses fails the run of the tests (`tests/rights_plugin.py`)."""
     node_lease_seconds: int = 200
     """How long a node may be silent. A kubelet's 40 would be too short for kwok on a machine that
     is busy for long. Raise it for thousands of nodes: each renews its lease four times in it."""

@@ -114,6 +114,25 @@ PROMETHEUS = Recipe(
 """No part of a cluster: what reads its metrics, and checks rules, in the long tests."""
 
 
+def _helm_ldflags(version: str, kubernetes: str) -> str:
+    """Stamp the version, and the Kubernetes that charts are rendered for, which is else 1.20."""
+    major, minor, _ = kubernetes.split(".")
+    flags = [f"-X helm.sh/helm/v3/internal/version.version=v{version}"]
+    for package in ("pkg/chartutil", "pkg/lint/rules"):
+        stamps = {"k8sVersionMajor": major, "k8sVersionMinor": minor}
+        flags += [f"-X helm.sh/helm/v3/{package}.{key}={value}" for key, value in stamps.items()]
+    return " ".join(["-s -w", *flags])
+
+
+HELM = Recipe(
+    name="helm",
+    module="helm.sh/helm/v3",
+    packages=("helm.sh/helm/v3/cmd/helm",),
+    ldflags=_helm_ldflags("3.20.2", DEFAULT_KUBERNETES),
+)
+"""What renders the chart, in the long tests."""
+
+
 def recipes_for(kubernetes: str, kuberay: str) -> tuple[Recipe, ...]:
     """List what a cluster of these versions of Kubernetes and KubeRay is made of.
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-pytest_plugins = ["testbed.pytest_plugin"]
+pytest_plugins = ["testbed.pytest_plugin", "tests.rights_plugin"]
 
 # Programs of the control plane collect their garbage less often: a fifth of the CPU of their start,
 # for 400 MB more of each API server.
@@ -21,6 +21,7 @@ _APART = (
     "tests/controlplane/test_nomination_facts.py",
     "tests/controlplane/test_nominations.py",
     "tests/controlplane/test_profiles.py",
+    "tests/controlplane/test_removal.py",
     "tests/faults/test_ledger.py",
     "tests/faults/test_proxy.py",
 )

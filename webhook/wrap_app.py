@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -20,6 +21,7 @@ from kube.objects import names
 from kube.objects.user import User, service_account
 from webhook.app import JSON, body_of, refusal_of
 from webhook.metrics import Metrics
+from webhook.own_rights import OwnRights
 from webhook.review import ALLOW, Allow, BadReview, Deny, denied, patched, untouched
 from webhook.settings import Settings
 from webhook.wrapped_objects import WrappedObject
@@ -121,6 +123,7 @@ class _Rights:
     def __init__(self, kinds: FindsKinds, is_allowed: IsAllowed, creator: User) -> None:
         self._kinds = kinds
         self._is_allowed = is_allowed
+        self._own = OwnRights(creator, self._ask)
         self._creator = creator
         self._free = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
@@ -145,22 +148,23 @@ class _Rights:
     async def _refused(
         self, user: User, needed: dict[Access, str], ours: dict[Access, str]
     ) -> Allow | Deny:
-        if said := await self._lacking(user, needed):
+        if said := await _lacking(partial(self._ask, user), needed):
             return Deny(_FORBIDDEN, f'user "{user.username}" cannot wrap this: {said}')
-        if said := await self._lacking(self._creator, ours):
+        if said := await _lacking(self._own.holds, ours):
             account = self._creator.username
             return Deny(_FORBIDDEN, f'"{account}" cannot create this: {said}; {_ALLOWED}')
         return ALLOW
 
-    async def _lacking(self, user: User, needed: dict[Access, str]) -> str:
-        """Say which rights a user does not have; empty where all are there."""
-        answers = await asyncio.gather(*(self._ask(user, access) for access in needed))
-        lacking = [access for access, allowed in zip(needed, answers, strict=True) if not allowed]
-        return _joined(f"{needed[access]} needs the right to {access}" for access in lacking)
-
     async def _ask(self, user: User, access: Access) -> bool:
         async with self._free:
             return await self._is_allowed(user, access)
+
+
+async def _lacking(holds: Callable[[Access], Awaitable[bool]], needed: dict[Access, str]) -> str:
+    """Say which rights are not held; empty where all are."""
+    answers = await asyncio.gather(*(holds(access) for access in needed))
+    lacking = [access for access, held in zip(needed, answers, strict=True) if not held]
+    return _joined(f"{needed[access]} needs the right to {access}" for access in lacking)
 
 
 def _may_be_wrapped(served: Served) -> bool:

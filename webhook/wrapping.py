@@ -89,6 +89,8 @@ class WrapReview:
     user: User = _NO_USER
     new: Seen | None = None
     old: Seen | None = None
+    same_items: bool = False
+    """Of an edit, whether what is wrapped stays as it was, however it is spelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +120,21 @@ def _review(request: Request) -> WrapReview | BadReview:
     try:
         user, new = _USER.decode(request.user_info), _seen(request.object)
         old = _seen(request.old_object) if request.operation == "UPDATE" else None
+        same = old is not None and _items(new.spec) == _items(old.spec)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not an AppWrapper, or not a user: {error}")
-    return WrapReview(request.uid, namespace, user, new, old)
+    return WrapReview(request.uid, namespace, user, new, old, same)
 
 
 def _seen(sent: msgspec.Raw) -> Seen:
     wrapper, found = _WRAPPER.decode(sent), _OBJECT.decode(sent)
     there = bytes(found.metadata.annotations) not in (b"", b"null")
     return Seen(wrapper, found.spec or _Spec(), there)
+
+
+def _items(spec: _Spec) -> tuple[Any, Any]:
+    """Decode what is wrapped, which may still turn out to be unreadable."""
+    return msgspec.json.decode(spec.components), msgspec.json.decode(spec.resources)
 
 
 # ---- what may change it
@@ -185,7 +193,7 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
         return _wrong("spec.managedBy", new.managed_by, f'"{old.managed_by}", as before')
     if new.managed_by not in taken and new.note is None:
         return ALLOW  # what has a note was taken, and is created for the user that it names
-    if _items(new.spec) == _items(old.spec):
+    if review.same_items:
         return _other_fields(new, old)
     phase = old.wrapper.status.phase
     if phase in ACTIVE:
@@ -213,11 +221,6 @@ def _objects(review: WrapReview, new: Seen, before: Collection[WrappedObject]) -
     known = {each.content for each in before}
     added = tuple(each for each in found if each.content not in known)
     return Objects(review.user, review.namespace, added)
-
-
-def _items(spec: _Spec) -> tuple[Any, Any]:
-    """Return what is wrapped, however it is spelled."""
-    return msgspec.json.decode(spec.components), msgspec.json.decode(spec.resources)
 
 
 def _wrong_note(allowed: str) -> Deny:

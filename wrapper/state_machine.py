@@ -206,6 +206,8 @@ class WrapperState:
         if moment.now < view.write_pause.not_before:
             self._wake(key, view.write_pause.not_before)
             return
+        if view.first_looked is None:
+            view.first_looked = moment.now
         look = self._look(view, moment)
         step = next_step(look)
         if isinstance(step, Rest):
@@ -244,7 +246,15 @@ class WrapperState:
         yield self._written(view, look, after)
 
     def _informed_next(self, view: View, after: AppWrapperStatus) -> float:
-        """Return when it is time to inform; why it waits is told at once the first time."""
+        """Return when it is time to inform; why it waits is told at once the first time.
+
+        One that is new and has nothing to tell is given a moment: most start within it, and a
+        status that is written before is a write more. Users of MCAD's generation know it, as the
+        condition Queueing.
+        """
+        is_new = view.wrapper.status.phase == Phase.NEW and not view.wrapper.contents.is_mcad
+        if is_new and not after.reason:
+            return (view.first_looked or 0.0) + status.NEW_FOR
         is_first = bool(after.reason) and not view.wrapper.status.reason
         if view.informed_at is None or is_first:
             return 0.0

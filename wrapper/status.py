@@ -32,6 +32,9 @@ INFORM_EVERY = 30.0
 INFORMED_A_SECOND = 10.0
 """Writes that only inform, of all AppWrappers: with more, each is told less often."""
 
+NEW_FOR = 1.0
+"""Seconds for which one without any status is given none while there is nothing to tell."""
+
 TROUBLE_EVERY = 2.0
 """The same while items are created: few are at one time, and what stops them should be seen."""
 
@@ -56,6 +59,7 @@ def entered(look: Look, step: Become) -> AppWrapperStatus:
         before,
         phase=str(step.phase),
         phase_since=stamp,
+        first_seen=before.first_seen or stamp,
         transition_count=before.transition_count + 1,
         resetting_count=before.resetting_count + (0 if is_mcad else again),
         number_of_requeueings=before.number_of_requeueings + (again if is_mcad else 0),

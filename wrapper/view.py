@@ -115,10 +115,10 @@ class Progress:
 class View:
     """One AppWrapper.
 
-    `ticket` is that of the action under way, 0 where there is none. `informed_at` is when its user
-    was last informed, `told` the last Event. A write that failed is tried again after
-    `write_pause`. `completed` counts by pod set the pods that succeeded since the start and are
-    gone.
+    `ticket` is that of the action under way, 0 where there is none. `first_looked` is when it
+    was first looked at, `informed_at` when its user was last informed, `told` the last Event. A
+    write that failed is tried again after `write_pause`. `completed` counts by pod set the pods
+    that succeeded since the start and are gone.
     """
 
     wrapper: Wrapper
@@ -126,6 +126,7 @@ class View:
     progress: Progress = field(default_factory=Progress)
     write_pause: Pause = field(default_factory=Pause)
     informed_at: float | None = None
+    first_looked: float | None = None
     told: tuple[str, str] = ("", "")
     completed: Counter[str] = field(default_factory=Counter)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING
 
 import click
@@ -62,4 +63,6 @@ async def _read(reader: Reader) -> StatusReport:
     from cli.report.status import status_report  # noqa: PLC0415
 
     found = await read_gangs_anywhere(reader, GANGS, QUEUES, NODES, PODS)
-    return await asyncio.to_thread(status_report, found)
+    report = await asyncio.to_thread(status_report, found)
+    gc.collect()  # it is off while a command runs, and this one does not end
+    return report

@@ -1,16 +1,21 @@
-"""Reads what is asked about: each Ray object as the RayCluster that it makes, with templates."""
+"""Reads what is asked about: each object as the RayCluster, or the stand-in, of its gang."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from cli.fitting.wrapped import gang_of, is_app_wrapper, notes_of
 from cli.imports.outcome import Fault, Source
 from kube.objects import names
-from kube.objects.ray import RayCluster
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.base import ObjectMeta
+from kube.objects.ray import RayCluster, StandIn
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
+
+T = TypeVar("T")
 
 RAY_GROUP: Final = "ray.io"
 SPECS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -28,7 +33,8 @@ DRAWN: Final = "~"
 class Asked:
     """One object of the input. Its RayCluster is suspended: its templates are kept, as of those.
 
-    `notes` say where it is judged otherwise than as it stands in the input.
+    Of an AppWrapper it is the stand-in, named as its Gang is. `notes` say where it is judged
+    otherwise than as it stands in the input.
     """
 
     kind: str
@@ -55,6 +61,8 @@ def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], 
         places.append(each.place)
         if each.group == RAY_GROUP and each.kind in SPECS:
             found.append(_read(each, namespace, number))
+        elif is_app_wrapper(each):
+            found.append(_read_wrapper(each, namespace, number))
         else:
             remarks.append(f"{each.place}: {_kind(each)}: not judged: only {_kinds()} are")
     if not found:
@@ -70,7 +78,7 @@ def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
 
 
 def _kinds() -> str:
-    return f"{', '.join(SPECS)} of {RAY_GROUP}"
+    return f"{', '.join(SPECS)} of {RAY_GROUP}, and AppWrapper"
 
 
 def _kind(source: Source) -> str:
@@ -90,19 +98,29 @@ def _read(source: Source, namespace: str, number: int) -> Asked:
     spec = _part(source, source.body, SPECS[source.kind])
     if source.kind == "RayJob" and _part(source, source.body, ("spec",)).get("clusterSelector"):
         raise Fault(f"{source.place}: RayJob: spec.clusterSelector: it makes no RayCluster")
-    cluster = _decoded(source, {"metadata": _bare(meta), "spec": {**spec, "suspend": True}})
+    body = {"metadata": _bare(meta), "spec": {**spec, "suspend": True}}
+    cluster = _decoded(source, body, RayCluster)
     if not cluster.spec.head_group_spec or bytes(cluster.spec.head_group_spec) == b"null":
         where = ".".join(SPECS[source.kind])
         raise Fault(f"{source.place}: {source.kind}: {where}.headGroupSpec: absent")
-    found = cluster.metadata
+    placed = _placed(cluster.metadata, meta, namespace, number)
+    found = essential(replace(cluster, metadata=placed))
+    return Asked(source.kind, placed.namespace, placed.name, found, _notes(source.kind, spec))
+
+
+def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
+    meta, spec = _part(source, source.body, ("metadata",)), _part(source, source.body, ("spec",))
+    body = {"apiVersion": source.body["apiVersion"], "metadata": _bare(meta), "spec": spec}
+    found = _decoded(source, body, AppWrapper)
+    placed = replace(found, metadata=_placed(found.metadata, meta, namespace, number))
+    name = placed.metadata.name
+    return Asked(source.kind, placed.metadata.namespace, name, gang_of(placed), notes_of(placed))
+
+
+def _placed(found: ObjectMeta, meta: Mapping[str, Any], namespace: str, number: int) -> ObjectMeta:
+    """Give an object the namespace that it leaves open, and a uid that is of no other."""
     name = found.name or f"{meta.get('generateName') or ''}{DRAWN}"
-    placed = replace(
-        found, name=name, namespace=found.namespace or namespace, uid=f"{DRAWN}{number}"
-    )
-    notes = _notes(source.kind, spec)
-    return Asked(
-        source.kind, placed.namespace, name, essential(replace(cluster, metadata=placed)), notes
-    )
+    return replace(found, name=name, namespace=found.namespace or namespace, uid=f"{DRAWN}{number}")
 
 
 def _bare(meta: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,9 +141,9 @@ def _part(source: Source, body: Mapping[str, Any], path: Sequence[str]) -> Mappi
     return part
 
 
-def _decoded(source: Source, body: Mapping[str, Any]) -> RayCluster:
+def _decoded(source: Source, body: Mapping[str, Any], as_: type[T]) -> T:
     try:
-        return msgspec.json.decode(msgspec.json.encode(body), type=RayCluster)
+        return msgspec.json.decode(msgspec.json.encode(body), type=as_)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as fault:
         said = " ".join(str(fault).split())
         raise Fault(f"{source.place}: {source.kind}: cannot be read: {said}") from None
@@ -153,11 +171,17 @@ def beside(asked: Asked) -> Asked:
     """Return it under a name of its own, for a RayCluster of its name exists."""
     meta = asked.cluster.metadata
     cluster = replace(asked.cluster, metadata=replace(meta, name=f"{meta.name}{DRAWN}"))
-    note = f"RayCluster {meta.namespace}/{meta.name} exists: judged as another one beside it"
+    kind = asked.kind if isinstance(asked.cluster, StandIn) else "RayCluster"
+    note = f"{kind} {asked.namespace}/{asked.name} exists: judged as another one beside it"
     return Asked(asked.kind, asked.namespace, asked.name, cluster, (*asked.notes, note))
 
 
 def as_created(cluster: RayCluster, stamp: str) -> RayCluster:
-    """Return the RayCluster as if it were created now, with nothing that suspends it."""
+    """Return the RayCluster as if it were created now, with nothing that suspends it.
+
+    An AppWrapper waits with no object of it created, which is what its stand-in says already.
+    """
     meta = replace(cluster.metadata, creation_timestamp=stamp, generation=1)
+    if isinstance(cluster, StandIn):
+        return replace(cluster, metadata=meta)
     return essential(resumed(replace(cluster, metadata=meta)))

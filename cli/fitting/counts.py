@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from kube.objects import names
-from kube.objects.ray import RayCluster, WorkerGroup
+from kube.objects.ray import RayCluster, StandIn, WorkerGroup
 from kube.ray.gang_terms import pod_sets_wanted
 from kube.ray.ray_cluster import resumed
 from scheduling.model.gang import Group, Member, PendingGang
 
 
 def groups_asked(cluster: RayCluster) -> dict[str, tuple[int, int]]:
-    """Return the worker groups that ask for pods, with replicas and the pods of one replica."""
-    wanted = pod_sets_wanted(resumed(cluster))[1:]
+    """Return the worker groups that ask for pods, with replicas and the pods of one replica.
+
+    All pod sets of an AppWrapper are worker groups of its stand-in.
+    """
+    wanted = pod_sets_wanted(resumed(cluster))[0 if isinstance(cluster, StandIn) else 1 :]
     return {each.name: (each.count // each.hosts, each.hosts) for each in wanted if each.count}
 
 

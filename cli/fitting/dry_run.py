@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cli.fitting.asked import Asked, as_created, as_gang, beside
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
-from cli.fitting.quota_alone import is_within_quota, within_quota
+from cli.fitting.queue_alone import by_queue_alone, may_fit
 from cli.report.fit import (
     Fits,
     Most,
@@ -44,8 +44,9 @@ from coordinator.state_machine import CoordinatorState
 from kube.foreseen.gang import foreseen_gang
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
-from kube.objects.ray import RayCluster
+from kube.objects.ray import RayCluster, StandIn
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.verdict import Reason
 
 CYCLES = 3
 """That are run at most until all are answered: a cycle may leave a question to the next one."""
@@ -67,7 +68,7 @@ class _Part:
 class DryRun:
     """A picture of the cluster with a leader.
 
-    Where it is `roomless`, nodes and pods could not be read: gangs are judged by quota alone.
+    Where it is `roomless`, nodes and pods could not be read: gangs are judged by their queue alone.
     """
 
     def __init__(self, state: CoordinatorState, moment: Moment, *, roomless: bool = False) -> None:
@@ -77,7 +78,7 @@ class DryRun:
 
     def placed(self, asked: Asked) -> Asked:
         """Return what is asked about as it would stand in the cluster."""
-        key = GangKey(asked.namespace, asked.name)
+        key = GangKey(asked.namespace, asked.cluster.metadata.name)
         mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
         return beside(mine) if key in self._state.cache.clusters else mine
 
@@ -132,7 +133,7 @@ class DryRun:
 
     def _would_be_placed(self, asked: PendingGang) -> bool:
         if self._roomless:
-            return is_within_quota(asked, self._state.queues)
+            return may_fit(asked, self._state.queues)
         return would_admit(self._state, asked, self._moment)
 
     # ---- one gang
@@ -159,12 +160,14 @@ class DryRun:
     def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
         meta = cluster.metadata
         key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
+        # Of an AppWrapper no pod exists before its gang has its place: the machine foresees them.
+        pods = () if isinstance(cluster, StandIn) else foresight.pods
         events: tuple[Event, ...] = (
             ClusterSeen(created),
             GangSeen(_record(meta)),
-            *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in foresight.pods),
+            *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in pods),
         )
-        names = [(pod.name, pod.uid) for pod in foresight.pods]
+        names = [(pod.name, pod.uid) for pod in pods]
         return _Part(key, meta.uid, events, _back(key, meta.uid, names))
 
     def _decide(self, parts: Sequence[_Part]) -> None:
@@ -188,10 +191,12 @@ class DryRun:
         verdict = Verdict(Fits.NO, said.reason, said.message, _queue_of(view))
         if placement is not None:
             return replace(verdict, fits=Fits.YES, placement=by_pod_set(placement))
+        if verdict.reason == Reason.NOT_REQUIRED:
+            return replace(verdict, fits=Fits.YES)
         if not isinstance(asked, PendingGang):
             return verdict
         if self._roomless:
-            return within_quota(verdict, asked, self._state.queues)
+            return by_queue_alone(verdict, asked, self._state.queues)
         return replace(verdict, position=view.queueing.position, count_matters=True)
 
 

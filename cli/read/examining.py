@@ -9,12 +9,12 @@ from cli.endings import NotAllowed, NotServed
 from cli.read.reader import Reader
 from cli.report.examined import (
     ConfigMap,
-    Definition,
     Deployment,
     EndpointSlice,
     Examined,
     Lease,
     Looked,
+    PolicyBinding,
     SchedulerPod,
     ServerVersion,
     TlsSecret,
@@ -23,6 +23,7 @@ from cli.report.examined import (
 from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
+from kube.objects.definition import Definition
 from kube.objects.names import DEFAULT_NAMESPACE
 
 T = TypeVar("T")
@@ -32,6 +33,9 @@ DEFINITIONS: Final = Resource(
 )
 CONFIGURATIONS: Final = Resource(
     "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
+)
+BINDINGS: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", namespaced=False
 )
 SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices")
 SECRETS: Final = Resource("", "v1", "secrets")
@@ -67,6 +71,7 @@ async def read_examined(reader: Reader, namespace: str = DEFAULT_NAMESPACE) -> E
     (
         definitions,
         configurations,
+        bindings,
         slices,
         secrets,
         leases,
@@ -76,6 +81,7 @@ async def read_examined(reader: Reader, namespace: str = DEFAULT_NAMESPACE) -> E
     ) = await asyncio.gather(
         _list(reader, DEFINITIONS, Definition),
         _list(reader, CONFIGURATIONS, WebhookConfiguration),
+        _list(reader, BINDINGS, PolicyBinding),
         _list(reader, SLICES, EndpointSlice, namespace),
         _list(reader, SECRETS, TlsSecret, namespace),
         _list(reader, resources.LEASES, Lease, namespace),
@@ -90,6 +96,7 @@ async def read_examined(reader: Reader, namespace: str = DEFAULT_NAMESPACE) -> E
         version,
         definitions,
         configurations,
+        bindings,
         slices,
         secrets,
         leases,

@@ -16,7 +16,7 @@ from coordinator.messages.clock import Moment
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.state_machine import CoordinatorState
-from kube.codec.scheduler_profiles import profiles_of
+from kube.codec.written_profiles import profiles_of
 
 
 async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:

@@ -245,7 +245,8 @@ def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
     said = f"{refusal}: {listed.without}" if listed.without else str(refusal)
     missing = frozenset({listed.resource.plural})
     # It is read in single namespaces instead.
-    return Picture((), () if missing <= _NARROWED else (said,), missing, listed.is_room)
+    unread = () if missing <= _NARROWED else (said,)
+    return Picture(listed.always, unread, missing, listed.is_room)
 
 
 _NARROWED = frozenset({"namespaces", *(each.plural for each in _RULES.values())})

@@ -3,17 +3,26 @@
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from cryptography import x509
 
-from cli.report.examined import Definition, Deployment, Examined, Lease, Looked, Webhook
+from cli.report.examined import (
+    Deployment,
+    Examined,
+    Lease,
+    Looked,
+    TlsSecret,
+    Webhook,
+    WebhookConfiguration,
+)
 from cli.report.snapshot import Unread
 from kube.objects.base import Slim
-from kube.objects.crds import gang_crd, gang_queue_crd
-from kube.objects.names import LEASE_NAME
+from kube.objects.crds import written
+from kube.objects.definition import Definition, lacks, served_schema, some
+from kube.objects.names import LEASE_NAME, PART_OF, STOPPED
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -21,13 +30,18 @@ Json = dict[str, Any]
 OLDEST_KUBERNETES, NEWEST_KUBERNETES = 35, 36
 """The minor versions on which the tests run."""
 
-PROGRAMS: Final = ("muster-coordinator", "muster-webhook", "muster-certs")
+COORDINATOR: Final = "muster-coordinator"
+CERTS: Final = "muster-certs"
 EXTENDER: Final = "muster-extender"
 WEBHOOKS: Final = "muster-webhook"
 TLS_SECRET: Final = "muster-webhook-tls"  # noqa: S105 - the name of a Secret
+GATE_POLICY: Final = "muster-gate"
+"""The MutatingAdmissionPolicy of an installation without a webhook."""
+CERT_MANAGER: Final = "cert-manager.io/inject-ca-from"
 POLICIES: Final[Mapping[str, str]] = {"gate.muster.dev": "Fail", "hold.muster.dev": "Ignore"}
-LEAST_DAYS = 30
-"""Days that a certificate should last: those of the webhook are made for a year."""
+EXTENDER_SECRET: Final = "muster-extender-tls"  # noqa: S105 - likewise
+LEAST_DAYS = 21
+"""Days that a certificate should last: they are renewed 30 days before their end."""
 
 PATIENCE = 2.0
 """How many durations of a Lease may pass without a renewal: clocks differ."""
@@ -154,9 +168,35 @@ def check_programs(seen: Examined) -> Iterator[Finding]:
         for each in seen.deployments
         if each.metadata.namespace == seen.namespace
     }
-    for name in PROGRAMS:
+    for name in _needed(seen):
         yield _program(name, mine.get(name), seen.namespace)
     yield from _releases(mine.values(), seen.release)
+
+
+def _needed(seen: Examined) -> Iterator[str]:
+    """Name the programs of this installation, beside which there may be others."""
+    yield COORDINATOR
+    if _is_gated_by_policy(seen):
+        return
+    yield WEBHOOKS
+    if not _of_others(seen):
+        yield CERTS
+
+
+def _of_others(seen: Examined) -> bool:
+    """Tell whether others, such as cert-manager, make the webhook's certificate."""
+    found, asks = _named(seen.secrets, TLS_SECRET), _named(seen.configurations, WEBHOOKS)
+    if isinstance(found, TlsSecret) and PART_OF not in found.metadata.labels:
+        return True
+    return isinstance(asks, WebhookConfiguration) and CERT_MANAGER in asks.metadata.annotations
+
+
+def _is_gated_by_policy(seen: Examined) -> bool:
+    """Say whether a policy gates pods, and no webhook is there to do so."""
+    if isinstance(seen.bindings, Unread):
+        return False
+    bound = any(each.spec.policy_name == GATE_POLICY for each in seen.bindings)
+    return bound and _named(seen.configurations, WEBHOOKS) is None
 
 
 def _program(name: str, found: Deployment | None, namespace: str) -> Finding:
@@ -192,7 +232,7 @@ def _releases(found: Iterable[Deployment], release: str) -> Iterator[Finding]:
 
 def check_definitions(seen: Examined) -> Iterator[Finding]:
     """Say whether the definitions are those of this release."""
-    for wanted in (gang_crd(), gang_queue_crd()):
+    for wanted, parts in written():
         name = wanted["metadata"]["name"]
         found = _named(seen.definitions, name)
         if isinstance(found, Unread):
@@ -202,19 +242,22 @@ def check_definitions(seen: Examined) -> Iterator[Finding]:
                 name, "there is no such definition (CRD)", "kubectl apply -k manifests/crds"
             )
         else:
-            yield _definition(name, found, wanted)
+            yield _definition(name, found, wanted, parts)
 
 
-def _definition(name: str, found: Definition, wanted: Json) -> Finding:
+def _definition(name: str, found: Definition, wanted: Json, parts: tuple[str, ...]) -> Finding:
     remedy = "kubectl apply -k manifests/crds, of the release that runs"
     established = {each.type: each.status for each in found.status.conditions}.get("Established")
     if established != "True":
         return _fail(name, "the API server does not serve it: not Established", remedy)
     version = wanted["spec"]["versions"][0]
-    mine = next((each for each in found.spec.versions if each.name == version["name"]), None)
-    if mine is None or not mine.served:
+    schema = served_schema(found, version["name"])
+    if schema is None:
         return _fail(name, f"version {version['name']} is not served", remedy)
-    schema = mine.schema.open_apiv3_schema if mine.schema is not None else None
+    missing = lacks(found, wanted, *parts)
+    if missing:
+        said = f"it lacks what a coordinator writes: {some(missing)}; none of this release leads"
+        return _fail(name, said, remedy)
     place = _difference(schema, version["schema"]["openAPIV3Schema"])
     if place is not None:
         said = f"its schema is of another release than this command: they differ at {place}"
@@ -237,7 +280,10 @@ def _difference(found: Any, wanted: Any, place: str = "") -> str | None:
 
 
 def check_webhooks(seen: Examined) -> Iterator[Finding]:
-    """Say whether the API server asks the webhook, and can reach it."""
+    """Say whether the API server asks the webhook, and can reach it, or gates pods by itself."""
+    if _is_gated_by_policy(seen):
+        yield _ok("gates", f"MutatingAdmissionPolicy {GATE_POLICY} is bound, without a webhook")
+        return
     found = _named(seen.configurations, WEBHOOKS)
     if isinstance(found, Unread):
         yield _unread("webhooks", found)
@@ -287,15 +333,22 @@ def _endpoints(check: str, service: str, seen: Examined) -> Finding:
 
 
 def check_certificate(seen: Examined) -> Iterator[Finding]:
-    """Say how long the webhook's certificate lasts, or else the authority that it is of."""
+    """Say how long the certificates last, or else the authority that the webhook's is of."""
     check = "certificate"
+    if _is_gated_by_policy(seen):
+        return
     found = _named(seen.secrets, TLS_SECRET)
     if found is None:
-        yield _fail(check, f"there is no Secret {TLS_SECRET}", "see the log of muster-certs")
+        yield _fail(check, f"there is no Secret {TLS_SECRET}", f"see the log of {CERTS}")
     elif not isinstance(found, Unread):
-        yield _lasting(check, found.data.get("tls.crt", ""), seen)
+        # A chain lasts as long as the link that ends first.
+        yield _lasting(check, found.data.get("tls.crt", ""), min, seen)
     else:
         yield from _authority(seen)
+    extender = _named(seen.secrets, EXTENDER_SECRET)
+    if isinstance(extender, TlsSecret):
+        yield _lasting("extender certificate", extender.data.get("tls.crt", ""), min, seen)
+        yield from _restart(extender)
 
 
 def _authority(seen: Examined) -> Iterator[Finding]:
@@ -305,26 +358,60 @@ def _authority(seen: Examined) -> Iterator[Finding]:
         yield _unread("certificate", found)
     elif found is not None:
         for each in found.webhooks[:1]:
-            yield _lasting("certificate authority", each.client_config.ca_bundle, seen)
+            # Of a bundle the last one counts: the others are of before.
+            yield _lasting("certificate authority", each.client_config.ca_bundle, max, seen)
 
 
-def _lasting(check: str, encoded: str, seen: Examined) -> Finding:
-    remedy = f"kubectl -n {seen.namespace} delete secret {TLS_SECRET}: muster-certs makes another"
-    try:
-        found = x509.load_pem_x509_certificates(base64.b64decode(encoded, validate=True))
-    except (ValueError, binascii.Error):
+def _lasting(
+    check: str,
+    encoded: str,
+    which: Callable[[Iterable[datetime]], datetime],
+    seen: Examined,
+) -> Finding:
+    remedy = f"see the log of {CERTS} (or of what makes it), which renews it 30 days before its end"
+    found = _certificates(encoded)
+    if not found:
         return _fail(check, "it is no certificate in PEM", remedy)
-    # Of a bundle the last one counts: the others are of before.
-    ends = max(each.not_valid_after_utc for each in found)
+    ends = which(each.not_valid_after_utc for each in found)
     begins = min(each.not_valid_before_utc for each in found)
     now = datetime.fromtimestamp(seen.now, UTC)
     if now < begins:
         return _fail(check, f"not valid before {begins:%Y-%m-%d %H:%M} UTC", "set the clocks")
     days = (ends - now).total_seconds() / 86_400
     if days <= 0:
-        return _fail(check, f"it ended on {ends:%Y-%m-%d}: all pods of Ray are refused", remedy)
+        return _fail(check, f"it ended on {ends:%Y-%m-%d}: {_refused(check)}", remedy)
     said = f"it ends on {ends:%Y-%m-%d}, in {days:.0f} days"
     return _ok(check, said) if days >= LEAST_DAYS else _warn(check, said, remedy)
+
+
+def _refused(check: str) -> str:
+    extender = check.startswith("extender")
+    return (
+        "kube-scheduler calls the extender in vain" if extender else "all pods of Ray are refused"
+    )
+
+
+def _certificates(encoded: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(base64.b64decode(encoded, validate=True))
+    except (ValueError, binascii.Error):
+        return []
+
+
+def _restart(secret: TlsSecret) -> Iterator[Finding]:
+    """Say whether there is a new authority, which kube-scheduler reads only when it starts."""
+    served = _certificates(secret.data.get("tls.crt", ""))[:1]
+    newest = _certificates(secret.data.get("ca.crt", ""))[-1:]
+    if "ca.key" not in secret.data or not served or not newest:
+        return
+    try:
+        served[0].verify_directly_issued_by(newest[0])
+    except Exception:  # noqa: BLE001 - the library raises a different type for each way to differ
+        # The last day is left for the extender to go over to the new authority.
+        day = served[0].not_valid_after_utc - timedelta(days=1)
+        said = f"the extender has a new authority, and serves with it from {day:%Y-%m-%d} on"
+        remedy = "until then copy the scheduler's files and restart it: docs/certificates.md"
+        yield _warn("extender authority", said, remedy)
 
 
 # ---- leader, scheduler, extender
@@ -338,6 +425,10 @@ def check_leader(seen: Examined) -> Iterator[Finding]:
         yield _unread(check, found)
     elif found is None or not found.spec.holder_identity:
         yield _fail(check, f"no coordinator holds Lease {LEASE_NAME}", remedy)
+    elif found.spec.holder_identity == STOPPED:
+        said = "`muster release` or `muster uninstall` stopped all coordinators"
+        again = f"to start Muster again: kubectl -n {seen.namespace} delete lease {LEASE_NAME}"
+        yield _fail(check, said, again)
     else:
         yield _fresh(check, found, remedy, seen.now)
 

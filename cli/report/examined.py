@@ -1,12 +1,13 @@
 """What `muster doctor` looks at, as it was read; `Unread` stands for what could not be."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from cli.report.snapshot import Unread
-from kube.objects.base import Condition, Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.definition import Definition
 
 T = TypeVar("T")
 Looked: TypeAlias = tuple[T, ...] | Unread
@@ -18,34 +19,6 @@ class ServerVersion(Slim, frozen=True):
     major: str = ""
     minor: str = ""
     git_version: str = ""
-
-
-class _CrdSchema(Slim, frozen=True):
-    open_apiv3_schema: Any = msgspec.field(default=None, name="openAPIV3Schema")
-
-
-class CrdVersion(Slim, frozen=True):
-    """One version of a definition."""
-
-    name: str = ""
-    served: bool = False
-    schema: _CrdSchema | None = None
-
-
-class _CrdSpec(Part, frozen=True):
-    versions: OrNull[tuple[CrdVersion, ...]] = ()
-
-
-class _CrdStatus(Part, frozen=True):
-    conditions: OrNull[tuple[Condition, ...]] = ()
-
-
-class Definition(Slim, frozen=True):
-    """A CustomResourceDefinition."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _CrdSpec = _CrdSpec()
-    status: _CrdStatus = _CrdStatus()
 
 
 class _ServiceReference(Slim, frozen=True):
@@ -72,6 +45,17 @@ class WebhookConfiguration(Part, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     webhooks: OrNull[tuple[Webhook, ...]] = ()
+
+
+class _PolicyBindingSpec(Slim, frozen=True):
+    policy_name: str = ""
+
+
+class PolicyBinding(Slim, frozen=True):
+    """A MutatingAdmissionPolicyBinding."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _PolicyBindingSpec = _PolicyBindingSpec()
 
 
 class _EndpointConditions(Slim, frozen=True):
@@ -169,10 +153,10 @@ class ConfigMap(Part, frozen=True):
 class Examined:
     """The objects of one moment; `now` is in seconds since 1970.
 
-    `configurations` are the webhooks of all systems, `deployments` those of all namespaces,
-    `endpoints`, `secrets` and `leases` those of Muster's namespace, `schedulers` the pods of
-    kube-scheduler and `config_maps` those of kube-system. `pod_groups` says that the native API of
-    gangs is served.
+    `configurations` are the webhooks of all systems, `bindings` those of policies that change
+    objects, `deployments` those of all namespaces, `endpoints`, `secrets` and `leases` those of
+    Muster's namespace, `schedulers` the pods of kube-scheduler and `config_maps` those of
+    kube-system. `pod_groups` says that the native API of gangs is served.
     """
 
     now: float
@@ -181,6 +165,7 @@ class Examined:
     version: Looked[ServerVersion]
     definitions: Looked[Definition]
     configurations: Looked[WebhookConfiguration]
+    bindings: Looked[PolicyBinding]
     endpoints: Looked[EndpointSlice]
     secrets: Looked[TlsSecret]
     leases: Looked[Lease]

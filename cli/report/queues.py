@@ -24,15 +24,17 @@ from scheduling.queueing.quota_tree import MOST, QuotaTree
 class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
     """One resource of a queue, as quantities; None where nothing is said, or it is not known.
 
-    `may_take` is what the queue may take now with what it may borrow.
+    `may_take` is what the queue may take now with what it may borrow. `holes` says by GPUs of one
+    pod how many pods still fit on the nodes of the queue, as its status does.
     """
 
     resource: str
-    used: str
+    used: str | None = None
     quota: str | None = None
     reserved: str | None = None
     borrowed: str | None = None
     may_take: str | None = None
+    holes: Mapping[str, int] = {}
 
 
 class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -120,16 +122,29 @@ def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueR
 def _resources(
     queue: GangQueue, may_take: Mapping[tuple[str, str], str]
 ) -> Iterator[ResourceReport]:
-    status, quota = queue.status, queue.spec.quota or {}
-    for name in sorted({*quota, *status.usage}, key=lambda each: ("/" not in each, each)):
+    status, quota, holes = queue.status, queue.spec.quota or {}, _holes(queue)
+    limited = {*quota, *status.usage}
+    for name in sorted({*limited, *holes}, key=lambda each: ("/" not in each, each)):
         yield ResourceReport(
             resource=name,
-            used=str(status.usage.get(name, 0)),
+            used=str(status.usage.get(name, 0)) if name in limited else None,
             quota=_text(quota, name),
             reserved=_text(status.reserved, name),
             borrowed=_text(status.borrowed, name),
             may_take=may_take.get((queue.metadata.name, name)),
+            holes=holes.get(name, {}),
         )
+
+
+def _holes(queue: GangQueue) -> dict[str, dict[str, int]]:
+    """Return the holes by resource and size; of GPUs that no node of the queue has free, none."""
+    found: dict[str, dict[str, int]] = {}
+    for each in queue.status.holes:
+        found.setdefault(each.resource, {})[str(each.size)] = each.pods
+    quota = queue.spec.quota or {}
+    return {
+        name: by_size for name, by_size in found.items() if name in quota or any(by_size.values())
+    }
 
 
 def _text(amounts: Quantities, name: str) -> str | None:

@@ -6,19 +6,31 @@ Importing rich costs as much as the rest of a start: commands import this module
 import os
 import sys
 from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 import click
 import msgspec
 from rich.console import Console
 
+from cli.endings import NOT_TAKEN
+
 PIPED_WIDTH = 400
 """Columns where the output is no terminal: rows are for other programs, and are not broken."""
+
+
+class _Screen(Console):
+    """Ends the program where its output is not taken."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave nothing to be written at the end, which would fail again."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NOT_TAKEN)
 
 
 def console() -> Console:
     """Return what tables are printed on: colours on a terminal alone, and not with NO_COLOR."""
     terminal = sys.stdout.isatty()
-    return Console(
+    return _Screen(
         file=sys.stdout,
         force_terminal=terminal,
         no_color=bool(os.environ.get("NO_COLOR")),
@@ -32,13 +44,17 @@ def console() -> Console:
 
 def show(report: msgspec.Struct, output: str, table: Callable[[Console], None]) -> None:
     """Print a report in the form that `-o` names; `table` prints it for people."""
-    match output:
-        case "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
-        case "yaml":
-            click.echo(_yaml(report), nl=False)
-        case _:
-            table(console())
+    screen = console()
+    try:
+        match output:
+            case "json":
+                click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+            case "yaml":
+                click.echo(_yaml(report), nl=False)
+            case _:
+                table(screen)
+    except BrokenPipeError:
+        screen.on_broken_pipe()
 
 
 def note(unread: Iterable[str]) -> None:

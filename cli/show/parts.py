@@ -44,16 +44,21 @@ def left_out(console: Console, count: int) -> None:
         line(console, f"and {count} more (-o wide shows all)", "dim")
 
 
-def queues(console: Console, found: Sequence[QueueReport], output: str) -> None:
-    """Print queues as a tree, each with its resources."""
+def queues(
+    console: Console, found: Sequence[QueueReport], output: str, sizes: Sequence[str] = ()
+) -> None:
+    """Print queues as a tree, each with its resources, and how many pods of some sizes fit."""
     cells: list[list[Cell | str]] = []
     for queue in found if output == "wide" else found[:MOST]:
         name = "  " * queue.depth + queue.name
         first: list[Cell | str] = [name, number(queue.pending), number(queue.admitted)]
         state = Cell("yes", "green") if queue.active else Cell("no", "red")
-        for at, each in enumerate(queue.resources or (None,)):
+        # One that is not limited is there for its holes alone.
+        shown = [each for each in queue.resources if sizes or each.used is not None]
+        for at, each in enumerate(shown or (None,)):
             mine: list[Cell | str] = first if at == 0 else ["", number(""), number("")]
-            cells.append([*mine, *_resource(each), state if at == 0 else ""])
+            fitting = [number(each.holes.get(size) if each else None) for size in sizes]
+            cells.append([*mine, *_resource(each), state if at == 0 else "", *fitting])
     heads = (
         "QUEUE",
         "PENDING",
@@ -65,7 +70,7 @@ def queues(console: Console, found: Sequence[QueueReport], output: str) -> None:
         "BORROWED",
         "MAY TAKE",
     )
-    rows(console, (*heads, "ACTIVE"), cells)
+    rows(console, (*heads, "ACTIVE", *(f"FIT {size}" for size in sizes)), cells)
     left_out(console, 0 if output == "wide" else len(found) - MOST)
     for queue in found:
         if not queue.active:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from rich.console import Console
 
-from cli.report.queues import OneQueueReport, QueuesReport
+from cli.report.queues import OneQueueReport, QueueReport, QueuesReport
 from cli.show import parts
 from cli.show.table import Cell, line, number, rows, title
 from cli.show.words import age, amount, phase
@@ -24,16 +24,24 @@ def table(
 
     def printed(console: Console) -> None:
         if found.queues:
-            parts.queues(console, found.queues, output)
+            parts.queues(console, found.queues, output, _sizes(found.queues))
         else:
             line(console, "no GangQueue: all gangs are in the built-in queue default")
 
     return printed
 
 
+def _sizes(found: Iterable[QueueReport]) -> list[str]:
+    """Return the sizes of pods that any queue counts holes of."""
+    return sorted(
+        {size for queue in found for each in queue.resources for size in each.holes}, key=int
+    )
+
+
 def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], None]:
     def printed(console: Console) -> None:
-        parts.queues(console, [msgspec.structs.replace(found.queue, depth=0)], output)
+        queue = msgspec.structs.replace(found.queue, depth=0)
+        parts.queues(console, [queue], output, _sizes([queue]))
         if found.rules:
             line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
         console.print()

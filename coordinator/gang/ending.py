@@ -87,13 +87,12 @@ def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
         return [DeleteGang(key, meta.uid)]
     if gang.status.placement is None:
         return []
-    status = _without_placement(gang, epoch)
-    return [WriteGangStatus(key, meta.uid, meta.resource_version, status, decides=False)]
+    return [_write(key, gang, _without_placement(gang, epoch))]
 
 
 def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
     """Have the Gang of what was opted out reserve nothing; it says in which queue pods count."""
-    meta, status = gang.metadata, gang.status
+    status = gang.status
     if status.reason == Reason.OPTED_OUT and status.placement is None:
         return []
     said = _without_placement(gang, epoch)
@@ -102,7 +101,14 @@ def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
         "reason": Reason.OPTED_OUT,
         "message": f"opted out: what its pods use counts in queue {gang.spec.queue} until they end",
     }
-    return [WriteGangStatus(key, meta.uid, meta.resource_version, told, decides=False)]
+    return [_write(key, gang, told)]
+
+
+def _write(key: GangKey, gang: Gang, status: dict[str, object]) -> Action:
+    meta, before = gang.metadata, gang.status
+    return WriteGangStatus(
+        key, meta.uid, meta.resource_version, status, decides=False, before=before
+    )
 
 
 def outlived_by(gang: Gang) -> str:

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.objects.core import Pod
+from kube.objects.gang import GangSpec, GangStatus
+from kube.objects.queue import GangQueueStatus
 from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
+
+NO_SPEC = GangSpec()
+NO_STATUS = GangStatus()
+NO_QUEUE_STATUS = GangQueueStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +29,21 @@ class CreateGang:
 
 @dataclass(frozen=True, slots=True)
 class PatchGangSpec:
-    """Bring the spec of a Gang in line with its RayCluster."""
+    """Bring the spec of a Gang in line with its RayCluster; `before` is the spec as it was read."""
 
     key: GangKey
     uid: str
     resource_version: str
     spec: dict[str, Any]
+    before: GangSpec = NO_SPEC
 
 
 @dataclass(frozen=True, slots=True)
 class WriteGangStatus:
-    """Write the whole status of a Gang; with a placement in it, this is the reservation.
+    """Write all that is known of a Gang's status; with a placement in it, this is the reservation.
 
-    `decides` says that the placement in it is new: pods wait for this write.
+    `decides` says that the placement in it is new: pods wait for this write. `before` is the status
+    as it was read.
     """
 
     key: GangKey
@@ -43,6 +51,7 @@ class WriteGangStatus:
     resource_version: str
     status: dict[str, Any]
     decides: bool
+    before: GangStatus = NO_STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +248,13 @@ class LogDecision:
 
 @dataclass(frozen=True, slots=True)
 class WriteQueueStatus:
-    """Write the whole status of a GangQueue."""
+    """Write all that is known of a GangQueue's status; `before` is it as it was read."""
 
     name: str
     uid: str
     resource_version: str
     status: dict[str, Any]
+    before: GangQueueStatus = NO_QUEUE_STATUS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from coordinator.messages.actions import QueueAction, WriteQueueFinalizers, WriteQueueStatus
 from coordinator.messages.clock import Moment
+from coordinator.queues.holes import QueueHoles
 from coordinator.queues.reports import QueueWrite
-from coordinator.queues.status import Usage, above, recorded, status_of, usage_of
+from coordinator.queues.status import Status, Usage, above, recorded, status_of, usage_of
 from coordinator.state.known import Known
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queue import GangQueue
@@ -40,22 +41,38 @@ def _mark(known: Known, now: float) -> None:
             soon = now if _is_urgent(registry.objects[name]) else soon
             reports.due[name] = min(reports.due.get(name, soon), soon)
     changed.clear()
+    _mark_turn(known, now)
+
+
+def _mark_turn(known: Known, now: float) -> None:
+    """Plan a look at the next queue whose room on nodes may have changed."""
+    reports, objects = known.reports, known.queues.objects
+    reports.turns.moved(known.cache.table.edition, len(objects))
+    if reports.turns.next_at is None or reports.turns.next_at > now:
+        return
+    for name in reports.turns.take(sorted(objects), now):
+        reports.turns.came.add(name)
+        reports.due.setdefault(name, max(now, reports.budget.again_at(name)))
 
 
 def _writes(known: Known, moment: Moment) -> Iterator[QueueAction]:
     reports, tree = known.reports, known.queues.tree
     usage = usage_of(tree, known.quota.held(tree))
+    nodes, resources = known.cache.table.view(), known.gpu_pools.resources
+    room = QueueHoles(nodes, resources, known.queues.node_rules)
     for _, name in sorted((at, name) for name, at in reports.due.items() if at <= moment.now):
         if reports.budget.free_at > moment.now:
             return
         del reports.due[name]
         found = known.queues.objects[name]
-        action = _write(known, found, usage, moment)
+        action = _write(known, found, usage, room, moment)
         if action is not None:
             yield action
 
 
-def _write(known: Known, found: GangQueue, usage: Usage, moment: Moment) -> QueueAction | None:
+def _write(
+    known: Known, found: GangQueue, usage: Usage, room: QueueHoles, moment: Moment
+) -> QueueAction | None:
     """Return the write that a queue lacks; where it must wait, a later look is planned."""
     reports, meta = known.reports, found.metadata
     write = reports.write_of(meta.name)
@@ -69,7 +86,7 @@ def _write(known: Known, found: GangQueue, usage: Usage, moment: Moment) -> Queu
         reports.budget.spend(moment.now)
         asked = WriteQueueFinalizers(meta.name, meta.uid, meta.resource_version, finalizers)
         return _send(write, asked)
-    return _write_status(known, found, usage, moment)
+    return _write_status(known, found, usage, room, moment)
 
 
 def _finalizers(found: GangQueue, held: int) -> tuple[str, ...]:
@@ -86,20 +103,30 @@ def _finalizers(found: GangQueue, held: int) -> tuple[str, ...]:
 
 
 def _write_status(
-    known: Known, found: GangQueue, usage: Usage, moment: Moment
+    known: Known, found: GangQueue, usage: Usage, room: QueueHoles, moment: Moment
 ) -> QueueAction | None:
     reports, meta = known.reports, found.metadata
     selected = reports.selected.names
-    status = status_of(found, known.queues, reports.census, usage, selected, moment.stamp)
-    if status == recorded(found):
+    holes = room.of(meta.name)
+    status = status_of(found, known.queues, reports.census, usage, selected, moment.stamp, holes)
+    if not _is_news(status, recorded(found), its_turn=meta.name in reports.turns.came):
+        reports.turns.came.discard(meta.name)
         return None
     again = reports.budget.again_at(meta.name)
     if again > moment.now:
         reports.due[meta.name] = again
         return None
     reports.budget.spend(moment.now, meta.name)
-    asked = WriteQueueStatus(meta.name, meta.uid, meta.resource_version, status)
+    reports.turns.came.discard(meta.name)
+    asked = WriteQueueStatus(meta.name, meta.uid, meta.resource_version, status, found.status)
     return _send(reports.write_of(meta.name), asked)
+
+
+def _is_news(status: Status, before: Status, *, its_turn: bool) -> bool:
+    """Say whether a status is to be written: for its holes alone only when its turn has come."""
+    if its_turn:
+        return status != before
+    return {**status, "holes": None} != {**before, "holes": None}
 
 
 def _send(write: QueueWrite, action: QueueAction) -> QueueAction | None:

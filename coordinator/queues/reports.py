@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from coordinator.gang.attempts import Attempts
 from coordinator.messages.actions import QueueAction
 from coordinator.queues.census import Census
+from coordinator.queues.holes import HoleTurns
 from coordinator.queues.selected import SelectedQueues
 from coordinator.queues.write_budget import WriteBudget
 
@@ -25,18 +26,23 @@ class QueueWrite:
 
 @dataclass
 class QueueReports:
-    """What is known of the objects of the queues; `due` says when which is to be looked at."""
+    """What is known of the objects of the queues; `due` says when which is to be looked at.
+
+    `turns` has those looked at whose own counts did not change, for the room on nodes may have.
+    """
 
     census: Census = field(default_factory=Census)
     budget: WriteBudget = field(default_factory=WriteBudget)
     due: dict[str, float] = field(default_factory=dict)
     writes: dict[str, QueueWrite] = field(default_factory=dict)
     selected: SelectedQueues = field(default_factory=SelectedQueues)
+    turns: HoleTurns = field(default_factory=HoleTurns)
 
     @property
     def next_at(self) -> float | None:
         """Return when something may be written again; None where nothing is to be."""
-        return max(min(self.due.values()), self.budget.free_at) if self.due else None
+        due = max(min(self.due.values()), self.budget.free_at) if self.due else None
+        return min((at for at in (due, self.turns.next_at) if at is not None), default=None)
 
     def write_of(self, name: str) -> QueueWrite:
         """Return the writes of a queue; made on first use."""
@@ -62,10 +68,11 @@ class QueueReports:
         """Drop what is known of a queue that is gone."""
         self.budget.forget(name)
         self.due.pop(name, None)
+        self.turns.came.discard(name)
         self.writes.pop(name, None)
 
     def forget_term(self) -> None:
         """Drop what only a leader has use for; the budget goes on."""
-        self.census = Census()
+        self.census, self.turns = Census(), HoleTurns()
         self.due.clear()
         self.writes.clear()

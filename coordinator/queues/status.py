@@ -1,6 +1,6 @@
 """Works out the status of a GangQueue, as its admins read it."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -67,10 +67,11 @@ def status_of(
     usage: Usage,
     selected: Container[str],
     stamp: str,
+    holes: Sequence[Status] = (),
 ) -> Status:
     """Return the whole status; `stamp` (RFC 3339) dates the conditions where they changed.
 
-    `selected` are the queues that select any namespace.
+    `selected` are the queues that select any namespace, `holes` are those of this queue.
     """
     name, tree = found.metadata.name, usage.tree
     used, borrowed = _amounts(name, registry, census, usage)
@@ -83,6 +84,7 @@ def status_of(
         "reserved": _quantities(reserved),
         "borrowed": _quantities(borrowed),
         "summary": summary(used, quota),
+        "holes": holes,
         "conditions": [
             _dated(each, found, stamp)
             for each in (

@@ -40,6 +40,13 @@ def withdraw(look: Look, pods: Iterable[ObservedPod]) -> bool:
     return not view.pod_writes.inflight and all(fence_holds(view, pod) for pod in pods)
 
 
+def fence_token(pod: ObservedPod, epoch: int, count: int) -> str:
+    """Return a token that the pod does not carry yet: one that was forged on it fences nothing."""
+    token = f"{epoch}.{count}"
+    carried = pod.member is not None and pod.member.fence == token
+    return f"{epoch}.{count + 1}" if carried else token
+
+
 def fence_holds(view: GangView, pod: ObservedPod) -> bool:
     """Whether a pod carries the token that it must carry, if any."""
     wanted = view.pod_writes.fences.get(pod.uid)
@@ -78,5 +85,5 @@ def _require_new_fence(view: GangView, pod: ObservedPod, node: str, epoch: int) 
     sent_to = writes.targets.get(pod.uid)
     if sent_to is not None and sent_to != node and pod.uid not in writes.inflight:
         count = int(writes.fences.get(pod.uid, f"{epoch}.0").rpartition(".")[2]) + 1
-        writes.fences[pod.uid] = f"{epoch}.{count}"
+        writes.fences[pod.uid] = fence_token(pod, epoch, count)
         del writes.targets[pod.uid]

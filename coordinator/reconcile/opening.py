@@ -6,6 +6,7 @@ from coordinator.gang.held_start import HeldStart, Phase, held_recorded
 from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.setbacks import refused_releases_recorded
 from coordinator.gang.view import GangView
+from coordinator.reconcile.fences import fence_token
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.recording import read_record
 from coordinator.reconcile.status import EVICTED
@@ -142,8 +143,9 @@ def _fence_inherited(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
     None is where the record says that nothing was ever decided. A record without that may have been
     deleted and made anew, and one with a placement that is not counted is of an older release.
     """
-    left = [pod.uid for pod in pods if pod.gated and pod.uid in scene.inherited]
+    left = [pod for pod in pods if pod.gated and pod.uid in scene.inherited]
     placed = view.reservation
     if left and (placed.placement or placed.decided or not view.record.written):
         placed.decided = max(1, placed.decided)
-        view.pod_writes.fences = dict.fromkeys(left, f"{scene.epoch}.0")
+        tokens = {pod.uid: fence_token(pod, scene.epoch, 0) for pod in left}
+        view.pod_writes.fences = tokens

@@ -88,7 +88,7 @@ def _write(look: Look) -> list[Action]:
     if spec != spec_recorded(record.gang) and not _decides(view):
         record.writing = True
         meta = record.gang.metadata
-        return [PatchGangSpec(view.key, meta.uid, meta.resource_version, spec)]
+        return [PatchGangSpec(view.key, meta.uid, meta.resource_version, spec, record.gang.spec)]
     return _write_status(look, record.gang)
 
 
@@ -129,8 +129,8 @@ def _write_status(look: Look, gang: Gang) -> list[Action]:
     record.writing, record.due, record.sent = True, None, status
     record.replacing = status.get("placement") != record.written.get("placement")
     record.urgency.sent(status, record.written, now)
-    meta, decides = gang.metadata, _decides(view)
-    return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides)]
+    meta, decides, before = gang.metadata, _decides(view), gang.status
+    return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides, before)]
 
 
 def _stands_in_line(look: Look, status: Status) -> bool:

@@ -15,9 +15,11 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, fixed_queue, gang_terms
 from kube.ray.ray_cluster import (
+    Answer,
     OptIn,
     is_terminating,
     makes_invalid_pods,
+    may_be_gang,
     opt_in,
     was_provisioned,
 )
@@ -31,6 +33,8 @@ from scheduling.model.queue import DEFAULT_QUEUE
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
     """Whether the Ray cluster is a gang."""
     meta = cluster.metadata
+    if not may_be_gang(cluster):
+        return OptIn(Answer.NO)
     return opt_in(meta.labels, meta.annotations, cache.namespace_labels(meta.namespace))
 
 

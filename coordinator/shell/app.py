@@ -21,6 +21,7 @@ from coordinator.messages.events import Event, Teller
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease
+from coordinator.shell.definitions import Definitions
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
@@ -58,8 +59,8 @@ from kube.api.watch_events import (
 )
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.scheduler_profiles import profiles_of
 from kube.codec.storage import WATCHES, ObservedFact
+from kube.codec.written_profiles import profiles_of
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
@@ -121,6 +122,7 @@ class Coordinator:
             guard=settings.guard,
             gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
         )
+        self.definitions = Definitions(client)
         self.loop = Loop(state, settings.debounce)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
@@ -290,15 +292,18 @@ class Coordinator:
         log.info("synced", pods=len(self.loop.state.cache.pods))
         settings = self._settings
         timing = Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
-        election = Election(
-            self._client,
-            settings.namespace,
-            LEASE_NAME,
-            settings.identity,
-            timing=timing,
-            floor=self._highest_epoch,
-        )
-        await election.run(self._lead)
+
+        def election() -> Election:
+            return Election(
+                self._client,
+                settings.namespace,
+                LEASE_NAME,
+                settings.identity,
+                timing=timing,
+                floor=self._highest_epoch,
+            )
+
+        await self.definitions.run_while_whole(lambda: election().run(self._lead))
 
     def _highest_epoch(self) -> int:
         gangs = self.loop.state.cache.gangs.values()

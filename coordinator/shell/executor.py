@@ -88,6 +88,7 @@ from kube.codec.pod_patches import (
     release_patch,
     unpinned_release_patch,
 )
+from kube.codec.status_patches import fields_patch
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
 from kube.objects.policy import BudgetList
@@ -245,7 +246,7 @@ class Executor:
     @_do.register
     async def _patch_spec(self, action: PatchGangSpec) -> list[Event]:
         path = GANGS.path(action.key.namespace, action.key.name)
-        operations = [*_unchanged(action), {"op": "add", "path": "/spec", "value": action.spec}]
+        operations = [*_unchanged(action), *fields_patch("spec", action.spec, action.before)]
         return await self._write_gang(
             action.key, "spec", self._client.json_patch(path, operations, as_=Gang)
         )
@@ -253,7 +254,7 @@ class Executor:
     @_do.register
     async def _write_status(self, action: WriteGangStatus) -> list[Event]:
         path = GANGS.path(action.key.namespace, action.key.name, "status")
-        operations = [*_unchanged(action), {"op": "add", "path": "/status", "value": action.status}]
+        operations = [*_unchanged(action), *fields_patch("status", action.status, action.before)]
         return await self._write_gang(
             action.key, "status", self._client.json_patch(path, operations, as_=Gang)
         )
@@ -532,7 +533,7 @@ class Executor:
     @_do.register
     async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:
         path = GANG_QUEUES.path(None, action.name, "status")
-        operations = [*_unchanged(action), {"op": "add", "path": "/status", "value": action.status}]
+        operations = [*_unchanged(action), *fields_patch("status", action.status, action.before)]
         return await self._write_queue(action.name, "queue_status", path, operations)
 
     @_do.register

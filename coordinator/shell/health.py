@@ -20,7 +20,8 @@ def application(coordinator: Coordinator) -> web.Application:
 
     async def readyz(_: web.Request) -> web.Response:
         waiting = [n for n, r in coordinator.reflectors.items() if not r.synced]
-        return _answer(not waiting, f"not synced: {', '.join(waiting)}")
+        fault = coordinator.definitions.fault
+        return _answer(not waiting and not fault, fault or f"not synced: {', '.join(waiting)}")
 
     async def metrics_page(_: web.Request) -> web.Response:
         page = await scrape.page(coordinator)

@@ -2,8 +2,9 @@
 
 The `kubernetes` package reads kubeconfig and in-cluster files and runs exec plugins, as kubectl
 users expect; it costs most of a second to import, so only the functions here import it, in a
-thread. What it doesn't do is ours: renewal on time without blocking the loop, one renewal for all
-calls that wait, and TLS files that change under a running program.
+thread, and not for a kubeconfig that says all itself (`plain_kubeconfig`). What it doesn't do is
+ours: renewal on time without blocking the loop, one renewal for all calls that wait, and TLS files
+that change under a running program.
 
 Invariant: a renewal that fails never takes away credentials that may still work.
 """
@@ -24,6 +25,7 @@ from typing import Any, Protocol
 import structlog
 
 from kube.api.errors import NoAccess
+from kube.api.plain_kubeconfig import Plain, read_plain
 
 log = structlog.get_logger(__name__)
 
@@ -219,11 +221,17 @@ class _Kubeconfig:
         self._configuration: Any = None
 
     def due(self) -> Login:
+        if self._configuration is None:
+            return self.anew()
         # The hook runs the exec plugin only when what it gave is about to expire.
         hook = self._configuration.refresh_api_key_hook
         return _loaded(hook or (lambda _: None), self._configuration, self.called)
 
     def anew(self) -> Login:
+        plain = read_plain(self._path, self._context)
+        if plain is not None:
+            self._configuration = None
+            return _login_of(plain)
         from kubernetes.client import Configuration
         from kubernetes.config import load_kube_config
 
@@ -268,6 +276,16 @@ def _login_in(configuration: Any) -> Login:
         ),
         server_name=configuration.tls_server_name or None,
         proxy=configuration.proxy or None,
+    )
+
+
+def _login_of(plain: Plain) -> Login:
+    token = (plain.token or "").strip()
+    return Login(
+        server=plain.server.rstrip("/"),
+        authorization=f"Bearer {token}" if token else None,
+        tls=TlsFiles(plain.authority, plain.certificate, plain.key, plain.verify),
+        server_name=plain.server_name,
     )
 
 
@@ -321,6 +339,9 @@ def context_namespace(
     if path is None:
         found = service_account / "namespace"
         return found.read_text(encoding="utf-8").strip() if found.exists() else "default"
+    plain = read_plain(path, context)
+    if plain is not None:
+        return plain.namespace
     from kubernetes.config import list_kube_config_contexts
 
     contexts, active = list_kube_config_contexts(path)

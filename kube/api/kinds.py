@@ -105,6 +105,11 @@ class Kinds:
             await self._read_anew()
         return self._found.get(kind)
 
+    async def all(self) -> Found:
+        """Return all kinds, read anew; KubeError where that is not possible."""
+        await self._read_anew()
+        return self._found
+
     async def _read_anew(self) -> None:
         """Read all kinds, unless that was done just now; those that wait share one reading."""
         asked_at = self._clock()

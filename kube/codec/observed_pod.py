@@ -50,6 +50,8 @@ TEMPLATE_HASH = "pod-template-hash"  # what a Deployment adds to the names of it
 
 _RESIZE = "PodResizePending"  # the condition that says which resize is not possible
 
+_OF_RAY = frozenset(names.RAY_NODE_TYPES)
+
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
 OF_A_LABEL = 220
@@ -299,8 +301,8 @@ def _membership(pod: Pod, profiles: Profiles, wrapper: WrappedBy | None) -> Memb
     owner = _owner(pod.metadata, wrapper)
     if owner is None:
         return None
-    pinned = pinned_node(pod) or ""
     gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+    pinned = "" if _pins_itself(pod, gates) else pinned_node(pod) or ""
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
     shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
     return Membership(
@@ -318,6 +320,17 @@ def _membership(pod: Pod, profiles: Profiles, wrapper: WrappedBy | None) -> Memb
     )
 
 
+def _pins_itself(pod: Pod, gates: tuple[str, ...]) -> bool:
+    """Say whether a pod on its way has no pin of Muster's: its template may have one.
+
+    It would count as released, and its room be kept, for no placement. One that is bound holds its
+    room; those that an earlier release of Muster pinned have no such note.
+    """
+    noted = pod.metadata.annotations.get(names.RELEASED)
+    on_its_way = names.GATE not in gates and not pod.spec.node_name
+    return on_its_way and (not noted or noted != pod.metadata.uid)
+
+
 class _Owner(NamedTuple):
     """The gang of a pod, the uid of the object that it is the gang of, and the pod set."""
 
@@ -332,7 +345,8 @@ def _owner(metadata: ObjectMeta, wrapper: WrappedBy | None) -> _Owner | None:
     if wrapper is not None:
         gang = gang_name(wrapper.group, wrapper.name)
         return _Owner(gang, wrapper.uid, labels.get(names.POD_SET, ""))
-    owner = owner_cluster(metadata)
+    # The webhook gates what has this label alone, and KubeRay puts it on all of its pods.
+    owner = owner_cluster(metadata) if labels.get(names.RAY_NODE_TYPE) in _OF_RAY else None
     return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
 
 

@@ -65,9 +65,12 @@ def gate_patch(gates: Sequence[str]) -> JsonPatch:
 
 
 def release_patch(pod: Pod, node_name: str) -> JsonPatch:
-    """Take our gate off and pin the pod to its node, in one patch."""
+    """Take our gate off, pin the pod to its node and say that Muster did, in one patch."""
     ungate = unpinned_release_patch(pod)
-    return [*ungate, *_pin(pod, node_name)] if ungate else []
+    if not ungate:
+        return []
+    note = _annotate(pod, names.RELEASED, pod.metadata.uid)[-1]  # the version is tested already
+    return [*ungate, *_pin(pod, node_name), note]
 
 
 def unpinned_release_patch(pod: Pod) -> JsonPatch:
@@ -81,6 +84,14 @@ def unpinned_release_patch(pod: Pod) -> JsonPatch:
         _test_gate(index),
         {"op": "remove", "path": f"{_GATES}/{index}"},
     ]
+
+
+def gate_removal_patch(pod: Pod) -> JsonPatch:
+    """Take our gate off, whatever else of the pod has changed: nothing is promised to it."""
+    index = _gate_index(pod)
+    if index is None:
+        return []
+    return [_test_uid(pod), _test_gate(index), {"op": "remove", "path": f"{_GATES}/{index}"}]
 
 
 def fence_patch(pod: Pod, mark: str | int) -> JsonPatch:

@@ -58,6 +58,11 @@ def gang_queue_crd() -> Json:
     return _definition(GangQueue, spelled, "Cluster", _QUEUE_COLUMNS)
 
 
+def written() -> tuple[tuple[Json, tuple[str, ...]], ...]:
+    """Give the definitions of what the coordinator writes, each with the parts that it writes."""
+    return (gang_crd(), ("spec", "status")), (gang_queue_crd(), ("status",))
+
+
 def _definition(
     struct: type[msgspec.Struct], spelled: Json, scope: str, columns: list[Json]
 ) -> Json:

@@ -1,7 +1,9 @@
 """The labels, annotations, gates and other names that Muster shares with others.
 
-Constants only. A string that two parts must agree on stands here once.
+Constants only. What two parts must agree on stands here once.
 """
+
+from datetime import timedelta
 
 GROUP = "muster.dev"
 API_VERSION = "muster.dev/v1alpha1"
@@ -24,6 +26,7 @@ HELD = "muster.dev/held"  # on a RayCluster: Muster suspended it
 WOKEN = "muster.dev/woken"  # on a RayCluster: when KubeRay was asked to look at it again
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
 TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
+RELEASED = "muster.dev/released"  # on a pod that Muster pinned: its own uid, which no template has
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
@@ -57,5 +60,17 @@ RAY_REPLICA_NAME = "ray.io/worker-group-replica-name"
 RAY_HEAD_GROUP = "headgroup"
 RAY_NODE_TYPES = ("head", "worker")
 
+PART_OF = "app.kubernetes.io/part-of"  # label of all objects that the manifests make
+PART_OF_MUSTER = "muster"
+
 LEASE_NAME = "muster-coordinator"
+STOPPED = (
+    "muster-release"  # holds the Lease where `muster release` has all coordinators stand still
+)
 DEFAULT_NAMESPACE = "muster-system"
+UNTOUCHED_NAMESPACES = ("kube-system", DEFAULT_NAMESPACE)
+"""No RayCluster in them is a gang, whatever labels say: what Muster needs must not wait for it."""
+
+CONFIGURATION_HEARD = timedelta(seconds=30)
+"""So long after a write to a webhook's configuration every API server has heard of it: they watch,
+and are behind by less than a second; one that is cut off from etcd for longer admits nothing."""

@@ -208,6 +208,20 @@ class GangQueueSpec(Part, frozen=True):
     timeouts: Timeouts | None = None
 
 
+class QueueHole(Slim, frozen=True):
+    """How many pods of one size still fit on the nodes that gangs of the queue may use."""
+
+    resource: Annotated[str, Allows("The GPUs that are counted.", required=True)] = ""
+    size: Annotated[int, Allows("GPUs of one pod.", required=True, **COUNT)] = 0
+    pods: Annotated[
+        int,
+        Allows("Pods that fit with the CPU and memory that is typical beside a GPU.", **COUNT),
+    ] = 0
+    at_most: Annotated[
+        int, Allows("Pods that fit where GPUs alone count: no more of them do.", **COUNT)
+    ] = 0
+
+
 class GangQueueStatus(Part, frozen=True):
     """What the queue holds now."""
 
@@ -224,6 +238,14 @@ class GangQueueStatus(Part, frozen=True):
         OrNull[Quantities], Allows("Usage beyond the quota of the queue and those below it.")
     ] = {}
     summary: Annotated[str, Allows("Usage and quota of its resources, devices first.")] = ""
+    holes: Annotated[
+        OrNull[tuple[QueueHole, ...]],
+        Allows(
+            "What fits on the nodes that its gangs may use, whatever the quota; each size is "
+            "counted alone.",
+            **ATOMIC_LIST,
+        ),
+    ] = ()
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
 
 

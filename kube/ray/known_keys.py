@@ -29,7 +29,9 @@ ANNOTATIONS = frozenset(
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
-WRITTEN = frozenset((names.FENCE, names.SUSPENDED_FOR, names.TOLD, names.HELD, names.WOKEN))
+WRITTEN = frozenset(
+    (names.FENCE, names.RELEASED, names.SUSPENDED_FOR, names.TOLD, names.HELD, names.WOKEN)
+)
 """Keys that Muster writes itself."""
 
 WRAPPED = frozenset(

@@ -74,6 +74,12 @@ def _bounded(spec: RayClusterSpec) -> RayClusterSpec:
     return replace(spec, worker_group_specs=(), groups_left_out=count)
 
 
+def may_be_gang(cluster: RayCluster) -> bool:
+    """Say whether labels are heard; what is made for an AppWrapper waits for Muster anywhere."""
+    in_reach = cluster.metadata.namespace not in names.UNTOUCHED_NAMESPACES
+    return in_reach or isinstance(cluster, StandIn)
+
+
 def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
     """Decide whether a RayCluster is a gang: its label, else its annotation, else its namespace."""
     places = (("label", labels), ("annotation", annotations), ("namespace label", namespace_labels))

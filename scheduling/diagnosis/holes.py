@@ -14,6 +14,7 @@ name goes into metrics, so of each resource only the largest pools keep theirs.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,10 +83,51 @@ def pools(nodes: NodeSnapshot, reserved: Reserved, asked: GpuPools) -> tuple[Poo
     return tuple(pool for each in found for pool in _pools(nodes, each, reserved, named))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Holes:
+    """Of each of `SIZES` and each node, how many pods of so many GPUs still fit there.
+
+    `typical` counts the processor and memory that pods typically take beside a GPU. `at_most`
+    counts GPUs and places for pods alone, so that pods that are content with less are in it.
+    """
+
+    typical: Amounts
+    at_most: Amounts
+
+    def on(self, nodes: Mask) -> tuple["Hole", ...]:
+        """Add up the holes on some of the nodes, by size."""
+        sums = (each[:, nodes].sum(axis=1).tolist() for each in (self.typical, self.at_most))
+        return tuple(Hole(*each) for each in zip(SIZES, *sums, strict=True))
+
+
+class Hole(NamedTuple):
+    """How many pods of `size` GPUs still fit, with what is typical beside them, and at most."""
+
+    size: int
+    typical: int
+    at_most: int
+
+
+def holes(nodes: NodeSnapshot, resource: str) -> Holes:
+    """Count the holes of a resource, which has a row, node by node."""
+    free = _free(nodes, resource)
+    beside = _beside(nodes, resource)
+    return Holes(
+        np.stack([_fitting(size, free, beside, nodes) for size in SIZES]),
+        np.stack([_fitting(size, free, (), nodes) for size in SIZES]),
+    )
+
+
+def _free(nodes: NodeSnapshot, resource: str) -> Amounts:
+    """Return what is neither used nor reserved on nodes that take pods."""
+    idle = np.maximum(nodes.free[nodes.row[resource]], 0)
+    return np.where(_takes_pods(nodes.traits), idle, 0)
+
+
 def _pools(nodes: NodeSnapshot, resource: str, reserved: Reserved, named: _Named) -> Iterator[Pool]:
     row, beside = nodes.row[resource], _beside(nodes, resource)
     idle = np.maximum(nodes.free[row], 0)
-    free = np.where(_takes_pods(nodes.traits), idle, 0)
+    free = _free(nodes, resource)
     counts = np.stack(
         [
             nodes.allocatable[row],

@@ -4,7 +4,7 @@ A queue below another narrows what that one allows, and never widens it. Where b
 with different values, no node is left.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from scheduling.model import node_restrictions
@@ -29,7 +29,11 @@ class NodeRules(NamedTuple):
 
     def labels(self, shape: PodShape) -> Labels:
         """Return the labels that nodes of the pods of a shape must have."""
-        asks = self.of_devices and not self.devices.isdisjoint(shape.amounts)
+        return self.labels_for(shape.amounts)
+
+    def labels_for(self, resources: Iterable[str]) -> Labels:
+        """Return the labels that nodes of a pod must have that asks for these resources."""
+        asks = self.of_devices and not self.devices.isdisjoint(resources)
         return tuple(sorted({*self.of_all, *self.of_devices})) if asks else self.of_all
 
 

@@ -47,6 +47,8 @@ class NodeTable:
         self._traits: NodeAttributes | None = None
         self._view: NodeSnapshot | None = None
         self._snapshot: NodeSnapshot | None = None
+        self.edition = 0
+        """Counts what changed, nodes and use alike."""
 
     def put_node(self, node: Node) -> None:
         """Add a node, or replace the one of its name."""
@@ -60,6 +62,7 @@ class NodeTable:
         if known is not None:
             self._withdraw(known)
         self._traits = self._view = self._snapshot = None
+        self.edition += 1
 
     def remove_node(self, name: str) -> None:
         """Forget a node; what is used on it stays counted for the case that it comes back."""
@@ -68,6 +71,7 @@ class NodeTable:
             self._free_slots.append(self._slots.pop(name))
             self._withdraw(known)
             self._traits = self._view = self._snapshot = None
+            self.edition += 1
 
     def _withdraw(self, node: Node) -> None:
         """Give up the rows of what only this node had."""
@@ -98,6 +102,7 @@ class NodeTable:
             self._used[node] = dict(sums)  # a table that was large does not shrink by itself
         if slot is not None:
             self._snapshot = None
+            self.edition += 1
 
     def nominate(
         self, node: str, amounts: Iterable[tuple[str, int]], priority: int, sign: int

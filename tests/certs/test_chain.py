@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -18,7 +19,9 @@ from certs.chain import (
     CertificateError,
     Pair,
     ServerNames,
+    anchor,
     belong_together,
+    certificates_in,
     expires_at,
     issue_leaf,
     load_certificate,
@@ -73,13 +76,25 @@ def test_a_leaf_is_a_server_certificate_for_its_names(leaf: Pair, authority: Pai
     assert list(purposes) == [ExtendedKeyUsageOID.SERVER_AUTH]
     assert names.get_values_for_type(x509.DNSName) == ["localhost"]
     assert names.get_values_for_type(x509.IPAddress) == list(NAMES.addresses)
-    assert expires_at(leaf.certificate) == NOW + timedelta(days=365)
+    assert expires_at(leaf.certificate) == NOW + timedelta(days=90)
     assert signed_by(leaf.certificate, authority.certificate)
 
 
 def test_another_authority_did_not_sign_it(leaf: Pair) -> None:
     # The name is the same: only the key differs.
     assert not signed_by(leaf.certificate, new_authority("muster test", NOW).certificate)
+
+
+def test_a_chain_goes_back_to_its_authority_by_way_of_its_intermediates(leaf: Pair) -> None:
+    root = trustme.CA()
+    made = root.create_child_ca().issue_cert("localhost", key_type=trustme.KeyType.RSA)
+    chain = b"".join(each.bytes() for each in made.cert_chain_pems)
+    (authority,) = certificates_in(root.cert_pem.bytes())
+    (stranger,) = certificates_in(trustme.CA().cert_pem.bytes())
+    assert anchor(chain, (stranger, authority)) == authority
+    assert anchor(chain, (stranger,)) is None
+    assert anchor(leaf.certificate + chain, (authority,)) is None, "the first is of another chain"
+    assert belong_together(Pair(chain, made.private_key_pem.bytes()))
 
 
 def test_two_leaves_share_neither_key_nor_serial(authority: Pair, leaf: Pair) -> None:
@@ -95,7 +110,7 @@ def test_two_leaves_share_neither_key_nor_serial(authority: Pair, leaf: Pair) ->
 
 @pytest.mark.parametrize(
     ("days", "expected"),
-    [(0, False), (242, False), (244, True), (364, True), (366, True), (-1, True)],
+    [(0, False), (59, False), (61, True), (89, True), (91, True), (-1, True)],
 )
 def test_a_leaf_is_renewed_after_two_thirds_of_its_life(
     leaf: Pair, days: int, expected: bool

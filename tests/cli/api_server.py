@@ -16,9 +16,9 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 async def reached_by_kubeconfig(
     handle: Handler, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[None]:
-    """Serve all GETs; the context `here` is in namespace `team`, and `bare` in none."""
+    """Serve all requests; the context `here` is in namespace `team`, and `bare` in none."""
     app = web.Application()
-    app.router.add_get("/{path:.*}", handle)
+    app.router.add_route("*", "/{path:.*}", handle)
     async with TestServer(app, host="127.0.0.1") as server:
         path = directory / "config"
         path.write_text(json.dumps(_kubeconfig(f"http://127.0.0.1:{server.port}")))

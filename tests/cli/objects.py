@@ -45,11 +45,17 @@ def pod(
     if of:
         owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": of, "uid": f"uid-{of}"}
         metadata["ownerReferences"] = [{**owner, "controller": True}]
-        metadata["labels"] = {"ray.io/cluster": of, "ray.io/group": pod_set}
+        kind = "head" if pod_set == "headgroup" else "worker"
+        metadata["labels"] = {
+            "ray.io/cluster": of,
+            "ray.io/group": pod_set,
+            "ray.io/node-type": kind,
+        }
     spec: Json = {"containers": [{"name": "ray", "resources": {"requests": requests}}]}
     if gated:
         spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
     if pinned:
+        metadata["annotations"] = {"muster.dev/released": name}
         field = {"key": "metadata.name", "operator": "In", "values": [pinned]}
         terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
         spec["affinity"] = {

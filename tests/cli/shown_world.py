@@ -103,6 +103,7 @@ def _queues() -> list[object]:
             admitted=2,
             usage={GPU: "16"},
             reserved={GPU: "4"},
+            holes=_holes(),
         ),
         queue(
             "product",
@@ -113,6 +114,11 @@ def _queues() -> list[object]:
             rules={"borrowingLimit": {GPU: 0}},
         ),
     ]
+
+
+def _holes() -> list[Json]:
+    pods = {1: 8, 2: 4, 4: 2, 8: 1}
+    return [{"resource": GPU, "size": n, "pods": m, "atMost": m} for n, m in pods.items()]
 
 
 def _events() -> list[Event]:

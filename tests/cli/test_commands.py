@@ -1,6 +1,7 @@
 """The commands with a reader of hand-made objects: output, exit codes, and what is not allowed."""
 
 import json
+import subprocess
 import sys
 import tomllib
 from typing import Any
@@ -236,3 +237,16 @@ def test_a_watch_that_cannot_begin_ends() -> None:
     refusals = {("gangs", ""): CannotRead("the API server cannot be reached")}
     done = run(FakeReader(cluster(), refusals), "status", "--watch")
     assert (done.exit_code, done.stdout) == (endings.NOT_READ, "")
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_output_that_is_not_taken_ends_it_without_a_word(output: str) -> None:
+    """As in `muster explain | head -1`: 1 would say that the answer is no."""
+    command = [sys.executable, "-m", "cli", "explain", "-o", output]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == endings.NOT_TAKEN

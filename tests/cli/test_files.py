@@ -42,6 +42,12 @@ def test_a_date_is_a_text_as_in_kubectl() -> None:
     assert only.body["spec"] == "2024-01-01"
 
 
+BOMB = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (name, name, b", ".join([b"*%c" % (name - 1)] * 9)) for name in b"bcdefghi"
+)
+"""Nine lines that come to 400 million values."""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -53,11 +59,25 @@ def test_a_date_is_a_text_as_in_kubectl() -> None:
         (b"apiVersion: v1\nkind: List\nitems: 5", "f: document 1: items: int; allowed: a list"),
         (b"apiVersion: v1\nkind: List\nitems: [5]", "f: document 1: items[0]: int; allowed"),
         (b"a: !!python/object:os.system {}", "f: line 1, column 4: could not determine"),
+        (BOMB, "f: more than 5000000 values; allowed: fewer aliases"),
         (b"[" * 100_000, "f: lists or objects are nested too deeply"),
         (b"a: " + b"9" * 10_000, "f: Exceeds the limit"),
         (b"<html>", "f: document 1: str; allowed: a Kubernetes object"),
     ],
-    ids=["yaml", "bytes", "number", "bare", "kind", "items", "item", "tag", "deep", "huge", "html"],
+    ids=[
+        "yaml",
+        "bytes",
+        "number",
+        "bare",
+        "kind",
+        "items",
+        "item",
+        "tag",
+        "bomb",
+        "deep",
+        "huge",
+        "html",
+    ],
 )
 def test_what_is_no_object_is_refused_with_its_place(text: bytes, said: str) -> None:
     with pytest.raises(Fault) as caught:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from kube.objects import names
 from testbed.aftermath import brief
+from testbed.api import Api
 from testbed.cluster import Cluster
 from testbed.nodes import NodeSpec, copies
 from testbed.waiting import WAIT_SECONDS, wait_until
@@ -154,13 +155,15 @@ class Plot:
 
     def create(self, manifest: Json) -> Json:
         """Create an object in the plot's namespace, its pods held to the plot's nodes."""
-        return self.cluster.api.create(
-            self._path(manifest["kind"]), on_nodes(manifest, self.selector)
-        )
+        return self.create_as(self.cluster.api, manifest)
+
+    def create_as(self, user: Api, manifest: Json) -> Json:
+        """Create an object so in the name of another user."""
+        return user.create(self.path(manifest["kind"]), on_nodes(manifest, self.selector))
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object; what it owns follows in the background."""
-        self._call("DELETE", self._path(kind, name))
+        self._call("DELETE", self.path(kind, name))
 
     def delete_whole(self, cluster: str) -> None:
         """Delete a RayCluster that goes after its pods.
@@ -169,19 +172,19 @@ class Plot:
         RayCluster that is no more. Such a pod has no owner, so it takes reserved room
         until it is collected. While its RayCluster is there the webhook holds it.
         """
-        self._call("DELETE", f"{self._path('RayCluster', cluster)}?propagationPolicy=Foreground")
+        self._call("DELETE", f"{self.path('RayCluster', cluster)}?propagationPolicy=Foreground")
 
     def delete_all_whole(self) -> None:
         """Delete all RayClusters so; a RayJob may delete its own at the same time."""
-        self._call("DELETE", f"{self._path('RayCluster')}?propagationPolicy=Foreground")
+        self._call("DELETE", f"{self.path('RayCluster')}?propagationPolicy=Foreground")
 
     def patch(self, kind: str, name: str, change: Json) -> Json:
         """Merge a change into an object."""
-        return self._merge(self._path(kind, name), change)
+        return self._merge(self.path(kind, name), change)
 
     def patch_status(self, kind: str, name: str, change: Json) -> Json:
         """Merge a change into the status of an object."""
-        return self._merge(f"{self._path(kind, name)}/status", {"status": change})
+        return self._merge(f"{self.path(kind, name)}/status", {"status": change})
 
     def patch_node(self, name: str, change: Json) -> Json:
         """Merge a change into one of the plot's nodes."""
@@ -202,7 +205,7 @@ class Plot:
             change(found)
             body = json.dumps(found).encode()
             with self.cluster.api.session() as session:
-                status, answer = session.request("PUT", self._path(kind, name), body)
+                status, answer = session.request("PUT", self.path(kind, name), body)
             assert status in (http.HTTPStatus.OK, http.HTTPStatus.CONFLICT), answer
             return status == http.HTTPStatus.OK
 
@@ -225,11 +228,11 @@ class Plot:
 
     def get(self, kind: str, name: str) -> Json:
         """Read an object of the plot."""
-        return self.cluster.api.get(self._path(kind, name))
+        return self.cluster.api.get(self.path(kind, name))
 
     def all(self, kind: str) -> list[Json]:
         """All objects of a kind in the plot."""
-        found: list[Json] = self.cluster.api.get(self._path(kind))["items"]
+        found: list[Json] = self.cluster.api.get(self.path(kind))["items"]
         return found
 
     def pods(self, cluster: str, kind: str = "") -> list[Json]:
@@ -332,7 +335,7 @@ class Plot:
 
     def wait_gone(self, kind: str, name: str) -> None:
         """Wait until an object is gone."""
-        path = self._path(kind, name)
+        path = self.path(kind, name)
         self.wait(lambda: not self.cluster.api.exists(path), f"{kind} {name} to be gone")
 
     def wait_no_pods(self) -> None:
@@ -360,7 +363,8 @@ class Plot:
 
     # --- the API
 
-    def _path(self, kind: str, name: str = "") -> str:
+    def path(self, kind: str, name: str = "") -> str:
+        """Where objects of a kind are in the plot, or one of them."""
         path = f"{_GROUPS[kind]}/namespaces/{self.name}/{kind.lower()}s"
         return f"{path}/{name}" if name else path
 

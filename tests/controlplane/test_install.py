@@ -4,18 +4,21 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from testbed.audit import asked
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
-from testbed.muster import BASE, NAMESPACE, ROOT, Muster
+from testbed.manifests import DEFAULT
+from testbed.muster import NAMESPACE, ROOT, Muster
 from testbed.options import Options
 from testbed.pytest_plugin import MakeCluster
 from testbed.waiting import wait_until
-from tests.controlplane.audit import Audit
 from tests.controlplane.plot import Plot, conditions
 from tests.controlplane.rayclusters import Json, gang
 
@@ -25,7 +28,7 @@ CRDS = ("gangs.muster.dev", "gangqueues.muster.dev")
 def differs(cluster: Cluster) -> str:
     """What `kubectl diff` says of the manifests; it fails where anything differs."""
     try:
-        return cluster.kubectl("diff", "-k", str(BASE))
+        return cluster.kubectl("diff", "-k", str(DEFAULT))
     except TestbedError as error:
         return str(error)
 
@@ -50,7 +53,7 @@ def test_one_kubectl_apply_installs_everything_and_a_second_changes_nothing(
 ) -> None:
     """As an operator would install it, on an API server without anything of Muster."""
     bare = make_cluster(Options(kuberay=False, kwok=False, scheduler=False))
-    first = bare.kubectl("apply", "-k", str(BASE)).splitlines()
+    first = bare.kubectl("apply", "-k", str(DEFAULT)).splitlines()
     assert [line for line in first if not line.endswith(" created")] == []
     for kind in (
         "deployment.apps/muster-coordinator",
@@ -58,7 +61,7 @@ def test_one_kubectl_apply_installs_everything_and_a_second_changes_nothing(
         "gangs.muster",
     ):
         assert any(kind in line for line in first)
-    bare.kubectl("apply", "--dry-run=server", "-k", str(BASE))
+    bare.kubectl("apply", "--dry-run=server", "-k", str(DEFAULT))
     # The controllers still write the status of what was applied, which shows as a difference.
     wait_until(lambda: differs(bare) == "", "no difference", seen=lambda: differs(bare))
 
@@ -72,9 +75,13 @@ def overlay(directory: Path, image: str) -> Path:
     name, tag = image.rsplit(":", 1)
     narrowed = policies()
     text = {
-        "resources": ["../manifests/base", "../manifests/extender"],
+        "resources": ["../manifests/base"],
         **narrowed,
-        "components": [*narrowed["components"], "../manifests/guard-extender"],
+        "components": [
+            "../manifests/extender",
+            "../manifests/guard-extender",
+            *narrowed["components"],
+        ],
         "images": [{"name": "muster", "newName": name, "newTag": tag}],
     }
     (made / "kustomization.yaml").write_text(json.dumps(text))  # JSON is YAML
@@ -131,7 +138,38 @@ def test_a_wrong_image_is_corrected_by_applying_again_and_removal_ends_well(
     assert any("-k" in each for each in others)
     for command in (first, *others):
         bare.kubectl(*command)  # raises where it does not end with 0
-    assert bare.kubectl("get", "crd,namespace,clusterrole", "-o", "name").count("muster") == 0
+    assert of_muster(bare) == []
+
+    bare.kubectl("apply", "-k", str(right))
+    said = uninstall(bare)
+    assert "--extender-is-out" in said.stderr
+    assert f"namespace/{NAMESPACE}" in of_muster(bare)
+    said = uninstall(bare, "--extender-is-out")
+    assert (said.returncode, said.stderr) == (0, ""), said.stdout
+    assert of_muster(bare) == []
+
+
+def of_muster(cluster: Cluster) -> list[str]:
+    """What is left of Muster, of the kinds that are in no namespace."""
+    kinds = (
+        "crd,namespace,clusterrole,clusterrolebinding,validatingadmissionpolicy,"
+        "mutatingwebhookconfiguration,validatingwebhookconfiguration"
+    )
+    found = cluster.kubectl("get", kinds, "-o", "name").split()
+    return [each for each in found if "muster" in each]
+
+
+def uninstall(cluster: Cluster, *options: str) -> subprocess.CompletedProcess[str]:
+    """`muster uninstall` as an admin calls it."""
+    command = [sys.executable, "-m", "cli", "uninstall", "--yes", *options]
+    return subprocess.run(
+        [*command, "--kubeconfig", str(cluster.kubeconfig)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("name", CRDS)
@@ -178,12 +216,17 @@ def test_a_phase_that_does_not_exist_is_refused(plot: Plot) -> None:
         )
 
 
-def test_muster_asks_for_nothing_that_its_manifests_do_not_grant(plot: Plot, audit: Audit) -> None:
+def test_muster_asks_for_nothing_that_its_manifests_do_not_grant(plot: Plot) -> None:
     """Both programs run under their own service accounts; the webhook only ever reads."""
     plot.add_node(1)
     plot.create(gang("any"))
     plot.wait_running("any", 1)
-    assert audit.forbidden() == []
-    assert {"watch", "create", "patch"} <= audit.verbs("muster-coordinator")
-    assert audit.verbs("muster-webhook") <= {"get", "list", "watch"}
-    assert "watch" in audit.verbs("muster-webhook")
+    found = {*asked(plot.cluster.directory)}
+    assert [each for each in found if not each.allowed] == []
+    verbs = {
+        account: {each.verb for each in found if each.account == f"muster-{account}"}
+        for account in ("coordinator", "webhook")
+    }
+    assert {"watch", "create", "patch"} <= verbs["coordinator"]
+    assert verbs["webhook"] <= {"get", "list", "watch"}
+    assert "watch" in verbs["webhook"]

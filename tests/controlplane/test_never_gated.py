@@ -1,9 +1,21 @@
 """Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
+import pytest
+
 from kube.objects import names
 from testbed.following import Follower
 from tests.controlplane.plot import Plot, gates, is_ready, label
-from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_cluster, ray_job
+from tests.controlplane.rayclusters import (
+    GANG,
+    Json,
+    gang,
+    group,
+    head,
+    on_nodes,
+    pod,
+    ray_cluster,
+    ray_job,
+)
 
 FORGED = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
 
@@ -81,3 +93,41 @@ def test_a_gated_template_of_a_plain_ray_cluster_keeps_only_its_own_gate(plot: P
     plot.wait_pods("plain", 2)
     (found,) = plot.pods("plain", "head")
     assert gates(found) == ["example.com/other"]
+
+
+def restricted(cluster: Json) -> Json:
+    """The RayCluster with pods that our own namespace takes."""
+    templates = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    for spec in (each["template"]["spec"] for each in templates):
+        profile = {"seccompProfile": {"type": "RuntimeDefault"}}
+        spec["securityContext"] = {"runAsNonRoot": True, **profile}
+        for container in spec["containers"]:
+            dropped = {"capabilities": {"drop": ["ALL"]}}
+            container["securityContext"] = {"allowPrivilegeEscalation": False, **dropped}
+    return cluster
+
+
+@pytest.mark.parametrize("namespace", names.UNTOUCHED_NAMESPACES)
+def test_what_muster_needs_is_untouched_though_a_label_asks_for_it(
+    plot: Plot, namespace: str
+) -> None:
+    """A RayCluster there runs as if there were no Muster, even where one pod has no room."""
+    plot.add_node(2)
+    api = plot.cluster.api
+    plot.cluster.kubectl("label", "namespace", namespace, f"{names.OPT_IN}=true", "--overwrite")
+    made = restricted(on_nodes(gang("needed", group(replicas=2)), plot.selector))
+    clusters = f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
+    api.create(clusters, made)
+
+    def pods() -> list[Json]:
+        found: list[Json] = api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+        return [each for each in found if label(each, names.RAY_CLUSTER) == "needed"]
+
+    plot.wait(lambda: sum("nodeName" in each["spec"] for each in pods()) == 2, "two to be bound")
+    plot.create(gang("later"))
+    plot.wait_phase("later", "Queued")  # so the RayCluster was heard of before
+    assert [gates(each) for each in pods()] == [[]] * 3
+    assert api.get(f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/gangs")["items"] == []
+    plot.cluster.kubectl("delete", "raycluster", "needed", "-n", namespace)
+    plot.wait(lambda: pods() == [], "its pods to be gone")
+    plot.cluster.kubectl("label", "namespace", namespace, f"{names.OPT_IN}-")

@@ -17,7 +17,6 @@ from testbed.components import SCHEDULER
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from testbed.waiting import wait_until
-from tests.controlplane.audit import Audit
 from tests.controlplane.plot import Plot, is_held, plotted
 from tests.controlplane.rayclusters import Json, gang, group
 from tests.controlplane.test_preemption import urgent, with_queue
@@ -45,15 +44,11 @@ ELECTION = {
 @pytest.fixture(scope="module")
 def nominating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
     """A cluster of its own, whose kube-scheduler has a Lease as in an installation."""
-    audit = Audit(tmp_path_factory.mktemp("nominating-audit"))
-    options = Options(
-        scheduler_config={"leaderElection": ELECTION}, apiserver_args=audit.apiserver_args
-    )
+    options = Options(scheduler_config={"leaderElection": ELECTION})
     directory = tmp_path_factory.mktemp("nominating") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
         wait_until(lambda: holder(cluster), "kube-scheduler to hold its Lease")
         yield start_muster(cluster, settings={"GUARD": "Nomination"})
-        assert audit.forbidden() == []
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a run, and what it answers is what an independent count finds."""
+"""Prometheus, the commands and the page say of a run what an independent count finds."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from testbed.nodes import NodeSpec
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import gang, group, requests
+from tests.controlplane.shown import by_commands, by_page, counted, page, why_is_right
 from tests.manifests.test_monitoring import expressions, rules
 from tests.prometheus import ask, filled_in, programs, promtool, vector, write_rules
 
@@ -75,8 +76,21 @@ def agrees(plot: Plot, port: int) -> bool:
     )
 
 
-def test_prometheus_answers_what_the_objects_say(
-    plot: Plot, muster: Muster, prometheus: int
+@pytest.fixture
+def dashboard(plot: Plot) -> Iterator[int]:
+    """The port of `muster dashboard`."""
+    with page(plot) as port:
+        yield port
+
+
+def is_shown(plot: Plot, dashboard: int) -> bool:
+    """Whether commands and page show what the API server's objects say."""
+    found = counted(plot, "q", {"g-0": 8, "g-1": 8})
+    return by_commands(plot, "q") == found == by_page(plot, "q", dashboard)
+
+
+def test_prometheus_commands_and_page_say_what_the_objects_say(
+    plot: Plot, muster: Muster, prometheus: int, dashboard: int
 ) -> None:
     """Gangs of a worker with 4 GPUs come and go: four fit, the others wait."""
     labels = {"nvidia.com/gpu.product": plot.name}
@@ -94,14 +108,17 @@ def test_prometheus_answers_what_the_objects_say(
         count = min(4, len(names))
         plot.wait(lambda count=count: _running(plot) == count, f"{count} gangs to run")  # type: ignore[misc]
         plot.wait(lambda: agrees(plot, prometheus), "Prometheus to agree")
+        plot.wait(lambda: is_shown(plot, dashboard), "commands and page to agree")
+        for name in [each for each in names if plot.status(each)["phase"] == "Queued"][:1]:
+            plot.wait(lambda name=name: why_is_right(plot, name), "why to agree")  # type: ignore[misc]
         done = next(name for name in names if plot.status(name).get("phase") == "Running")
         names.remove(done)
         plot.delete_whole(done)
         plot.wait(lambda done=done: done not in plot.gangs(), "the gang to go")  # type: ignore[misc]
     plot.wait(lambda: agrees(plot, prometheus), "Prometheus to see the nodes empty")
+    plot.wait(lambda: is_shown(plot, dashboard), "commands and page to see the nodes empty")
     _every_expression_has_an_answer(prometheus)
-    for page in (muster.metrics(),):
-        assert promtool("check", "metrics", given=page) == ""
+    assert promtool("check", "metrics", given=muster.metrics()) == ""
 
 
 def _running(plot: Plot) -> int:

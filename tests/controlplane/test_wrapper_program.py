@@ -5,12 +5,15 @@ Gangs are written by hand here, as the coordinator would.
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kube.objects import names
 from testbed.cluster import Cluster
+from testbed.errors import TestbedError
 from testbed.muster import Muster, start_muster, wait_app_wrappers_trusted, with_app_wrappers
 from testbed.options import Options
 from testbed.waiting import wait_until
@@ -24,8 +27,13 @@ GANGS = f"/apis/{names.API_VERSION}"
 
 @pytest.fixture(scope="module")
 def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    """A cluster with the webhook and two replicas of the wrapper."""
-    options = Options(kwok=False, scheduler=False, users={TENANT: ("team",)})
+    """A cluster with the webhook and two replicas of the wrapper.
+
+    Its API server wants a right to the finalizers of an owner that is to outlive what it owns.
+    """
+    plugin = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
+    users = {TENANT: ("team",)}
+    options = Options(kwok=False, scheduler=False, users=users, apiserver_args=plugin)
     directory = tmp_path_factory.mktemp("wrappers") / "root"
     with Cluster.start(directory, with_app_wrappers(options)) as cluster:
         muster = start_muster(cluster, coordinators=0, app_wrappers="All")
@@ -52,6 +60,14 @@ class Place:
         """Have the tenant create an AppWrapper."""
         own = str(self.cluster.user_kubeconfig(TENANT))
         self.kubectl("--kubeconfig", own, "create", "-f", "-", body=wrapper)
+
+    def creates(self, wrapper: Json) -> bool:
+        """Try to create an AppWrapper as the tenant, whose rights may not have been heard of."""
+        try:
+            self.create(wrapper)
+        except TestbedError:
+            return False
+        return True
 
     def status(self, name: str) -> Json:
         found = self.cluster.api.get(f"{WRAPPERS}/namespaces/{self.name}/appwrappers/{name}")
@@ -119,6 +135,78 @@ def deployment(replicas: int) -> Json:
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     }
+
+
+def job_set_definition(path: Path) -> Path:
+    """Of a kind that no program here knows, for an API server to serve."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha2", "served": True, "storage": True}
+    names_of = {"kind": "JobSet", "plural": "jobsets", "singular": "jobset", "listKind": "JobSets"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
+        "spec": {
+            "group": "jobset.x-k8s.io",
+            "names": names_of,
+            "scope": "Namespaced",
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    path.write_text(json.dumps(body))
+    return path
+
+
+def one_of_each(cluster: Cluster) -> list[Json]:
+    """All kinds that may be wrapped as the manifests have it, as small as they can be."""
+    web = deployment(1)
+    ray = yaml.safe_load((cluster.samples / "ray-cluster.sample.yaml").read_text())["spec"]
+    claimed = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    pod = {"spec": {**web["spec"]["template"]["spec"], "restartPolicy": "Never"}}
+    kinds: list[tuple[str, str, Json]] = [
+        ("v1", "Pod", pod),
+        ("v1", "Service", {"spec": {"ports": [{"port": 80}]}}),
+        ("v1", "ConfigMap", {}),
+        ("v1", "Secret", {}),
+        ("v1", "ServiceAccount", {}),
+        ("v1", "PersistentVolumeClaim", {"spec": claimed}),
+        ("apps/v1", "Deployment", {"spec": web["spec"]}),
+        ("apps/v1", "ReplicaSet", {"spec": web["spec"]}),
+        ("apps/v1", "StatefulSet", {"spec": {**web["spec"], "serviceName": "x"}}),
+        ("batch/v1", "Job", {"spec": {"template": pod}}),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", {"spec": {"replicatedJobs": []}}),
+        ("ray.io/v1", "RayCluster", {"spec": ray}),
+        ("ray.io/v1", "RayJob", {"spec": {"entrypoint": "x", "rayClusterSpec": ray}}),
+        ("ray.io/v1", "RayService", {"spec": {"rayClusterConfig": ray}}),
+    ]
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": kind.lower()}, **rest}
+        for version, kind, rest in kinds
+    ]
+
+
+def test_every_kind_that_is_granted_is_created_and_deleted(muster: Muster, tmp_path: Path) -> None:
+    muster.cluster.create_crds(job_set_definition(tmp_path / "jobsets.yaml"))
+    place = Place(muster.cluster, "every-kind")
+    more = ("rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io", "jobsets.jobset.x-k8s.io")
+    asked = (f"--resource={each}" for each in more)
+    place.kubectl("create", "role", "more", "--verb=create", *asked)
+    place.kubectl("create", "rolebinding", "more", "--role=more", f"--user={TENANT}")
+    every = one_of_each(muster.cluster)
+    wait_until(lambda: place.creates(wrapper("aw", *every)), "the tenant to have its rights")
+    place.wait_phase("aw", "Suspended")
+    place.gang("aw", "Waiting", placed=True)
+    kinds = ",".join([*more, "pods,services,configmaps,secrets,serviceaccounts,deployments",
+                      "persistentvolumeclaims,replicasets,statefulsets,jobs"])  # fmt: skip
+    own = {each["metadata"]["name"] for each in every}
+
+    def there() -> set[str]:
+        return {each["metadata"]["name"] for each in place.listed(kinds)} & own
+
+    wait_until(lambda: there() == own, "one of each kind", seen=lambda: place.status("aw"))
+    place.gang("aw", "Suspending", placed=False)
+    place.wait_phase("aw", "Suspended")
+    assert place.listed(kinds) == []
 
 
 def test_items_come_with_the_placement_and_go_with_it(muster: Muster) -> None:

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from aiohttp import web
 from prometheus_client import REGISTRY
+from pytest_aiohttp import AiohttpServer
 
 from coordinator.messages.actions import EmitEvent, NominatePod
 from coordinator.messages.clock import Patience
@@ -19,6 +21,7 @@ from coordinator.metrics import CONNECTIONS
 from coordinator.settings import Settings
 from coordinator.shell import decision_log
 from coordinator.shell.app import Coordinator
+from coordinator.shell.definitions import Definitions
 from coordinator.shell.loop import BATCH, Loop
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client
@@ -33,6 +36,7 @@ from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers,
 from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
+from tests.coordinator.shell.test_definitions import Served
 from tests.coordinator.shell.test_executor import (
     GANG,
     NO_RIGHT,
@@ -253,6 +257,22 @@ async def test_muster_nominations_forbidden_moves() -> None:
     assert value("muster_nominations_forbidden") == 1
     await executor.close()
     assert value("muster_nominations_forbidden") == 0
+
+
+async def test_muster_definition_missing_fields_moves(aiohttp_server: AiohttpServer) -> None:
+    served = Served()
+    app = web.Application()
+    app.router.add_get("/{path:.*}", served.handle)
+    running = await aiohttp_server(app)
+    async with Client(open_access(str(running.make_url("")))) as client:
+        definitions = Definitions(client)
+        for dropped, expected in ((("decided", "held"), 2), ((), 0)):
+            served.mend()
+            for field in dropped:
+                served.drop(field)
+            await definitions.look()
+            said = value("muster_definition_missing_fields", definition="gangs.muster.dev")
+            assert said == expected
 
 
 async def test_muster_events_dropped_total_moves() -> None:

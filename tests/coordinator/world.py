@@ -283,7 +283,8 @@ class World:
         self.api = Api()
         self.epoch = 0
         self.refused: Json = {}  # why KubeRay creates no pods
-        self.webhook = True  # whether new pods are gated
+        self.webhook = True  # whether new pods of gangs are gated
+        self.policy = False  # whether new pods of every RayCluster are
         self.wrapper = True  # whether objects of AppWrappers are created and deleted
         self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
@@ -480,14 +481,15 @@ class World:
         app_wrappers.make_pods(self.api, self._reviewed)
 
     def _reviewed(self, cluster: Json, pod: Json) -> Json:
-        """What the webhook does."""
+        """What the webhook does, or a policy that gates the pods of every RayCluster."""
         if app_wrappers.is_wrapped(pod):
             return app_wrappers.gated(self.api, pod) if self.webhook else pod
         meta = cluster["metadata"]
         namespace = self.api.get(Key("namespaces", "", meta["namespace"]))
         answer = opt_in(meta["labels"], meta["annotations"], _labels(namespace))
         others = pod["spec"].get("schedulingGates", ())
-        if not (self.webhook and answer.gated and gate_patch([each["name"] for each in others])):
+        gated = self.policy or (self.webhook and answer.gated)
+        if not (gated and gate_patch([each["name"] for each in others])):
             return pod
         gates = [*others, {"name": names.GATE}]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}

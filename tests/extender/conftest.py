@@ -8,7 +8,6 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
 from extender.snapshot import Ledger
-from extender.tls import demanding_context
 from extender.unscheduled_pods import UnscheduledPods
 from runtime.tls import HotCertificate
 from tests.extender.worlds import gang, ledger, node
@@ -160,7 +158,7 @@ async def _serving(pki: Pki, **seconds: float) -> AsyncIterator[Served]:
         pki.directory / "tls.crt",
         pki.directory / "tls.key",
         Quiet(),
-        blank=partial(demanding_context, pki.directory / "ca.crt"),
+        client_ca=pki.directory / "ca.crt",
     )
     tls.refresh()
     clock, caller = Clock(), pki.caller()

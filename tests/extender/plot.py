@@ -81,7 +81,18 @@ class Plot:
         limits = {GPU: asked[GPU]} if GPU in asked else {}
         complete = {**container, "image": "x", "resources": {"requests": asked, "limits": limits}}
         spec = {"nodeSelector": {LABEL: self.name}, **found["spec"], "containers": [complete]}
-        self._post(self._pods(), {"metadata": metadata, "spec": spec})
+        noted = names.RELEASED in metadata.get("annotations", {})
+        gates = [{"name": names.GATE}] if noted else []
+        whole = {"metadata": metadata, "spec": {**spec, "schedulingGates": gates}}
+        made = self._post(self._pods(), whole)
+        if noted:
+            self._release(made)
+
+    def _release(self, made: Json) -> None:
+        """Take the gate off, with the note of a release: the uid, which no pod has before."""
+        note = {"annotations": {names.RELEASED: made["metadata"]["uid"]}}
+        change = {"metadata": note, "spec": {"schedulingGates": None}}
+        self._patch(f"{self._pods()}/{made['metadata']['name']}", change)
 
     def create_all(self, found: Iterable[Json]) -> None:
         """Create pods in a burst."""
@@ -158,18 +169,18 @@ class Plot:
     def _gangs(self) -> str:
         return f"/apis/{names.API_VERSION}/namespaces/{self.name}/gangs"
 
-    def _post(self, path: str, body: Json) -> None:
-        self._call("POST", path, body)
+    def _post(self, path: str, body: Json) -> Json:
+        return self._call("POST", path, body)
 
     def _patch(self, path: str, body: Json) -> None:
         self._call("PATCH", path, body, "application/merge-patch+json")
 
     def _call(
         self, method: str, path: str, body: Json | None = None, kind: str = "application/json"
-    ) -> None:
+    ) -> Json:
         sent = None if body is None else json.dumps(body).encode()
         with self.cluster.api.session() as session:
-            session.call(method, path, sent, kind)
+            return session.call(method, path, sent, kind)
 
 
 def unschedulable(found: Json) -> str:

@@ -277,6 +277,34 @@ async def test_a_new_certificate_is_shown_without_a_restart(served: Served, pki:
     assert (await served.post("filter", asked(pod("p"), "b")))[0] == 200
 
 
+async def test_callers_of_a_new_authority_are_admitted_beside_those_of_the_old(
+    pki: Pki, served: Served
+) -> None:
+    following = new_authority("test-ca", datetime.now(UTC))
+    caller = pki.caller(authority=following)
+    question = asked(pod("p"), "b")
+    with pytest.raises((OSError, aiohttp.ClientError)):
+        await served.post("filter", question, caller)
+    both = pki.authority.certificate + following.certificate
+    (pki.directory / "ca.crt").write_bytes(both)
+    served.tls.refresh()
+    for each in (caller, served.caller):
+        assert (await served.post("filter", question, each))[0] == 200
+
+
+async def test_a_file_without_an_authority_leaves_the_one_before_in_use(
+    pki: Pki, served: Served
+) -> None:
+    for content in (b"rubbish", b""):
+        (pki.directory / "ca.crt").write_bytes(content)
+        served.tls.refresh()
+        assert (await served.post("filter", asked(pod("p"), "b")))[0] == 200
+    (pki.directory / "ca.crt").unlink()
+    served.tls.refresh()
+    assert served.tls.usable
+    assert (await served.post("filter", asked(pod("p"), "b")))[0] == 200
+
+
 async def _serial(served: Served) -> object:
     _, writer = await asyncio.open_connection(
         "127.0.0.1", served.port, ssl=served.caller, server_hostname="127.0.0.1"

@@ -110,7 +110,7 @@ def test_a_gang_that_was_left_behind_keeps_nothing(plot: Plot, other: Plot) -> N
     """`--cascade=orphan` takes the RayCluster and leaves its Gang and its pods."""
     run_gang(plot)
     ask_for_the_room(other)
-    path = f"{plot._path('RayCluster', 'train')}?propagationPolicy=Orphan"
+    path = f"{plot.path('RayCluster', 'train')}?propagationPolicy=Orphan"
     plot._call("DELETE", path)
     plot.wait_gone("RayCluster", "train")
     lose_workers(plot)

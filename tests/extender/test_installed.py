@@ -7,18 +7,41 @@ run under theirs, with a leader election.
 
 from __future__ import annotations
 
+import base64
+import itertools
+import json
+import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 import yaml
 
+from certs import rolling
+from certs.chain import (
+    Pair,
+    ServerNames,
+    certificates_in,
+    expires_at,
+    issue_client,
+    issue_leaf,
+    new_authority,
+    service_names,
+)
+from certs.files import write_client, write_pair
+from certs.held import OWNER, OWNER_LABEL, SERVED_SINCE, Held, data_of, read_held
+from certs.plan import Step
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
+from testbed.manifests import apply, built, combination
 from testbed.muster import BASE, NAMESPACE, ROOT, Extender, start_extender, with_muster
-from testbed.options import Options
+from testbed.options import WITHOUT_WATCH_LIST, Options
+from testbed.waiting import wait_until
 from tests.extender.plot import QUICK, Plot
 from tests.extender.worlds import Json, pod
 
@@ -29,14 +52,29 @@ CERTS = EXTENDER / "certs.yaml"
 SECOND = ROOT / "manifests" / "scheduler" / "second-scheduler.yaml"
 SECRET = "muster-extender-tls"
 NAME = "muster-scheduler"
+NUMBERS = itertools.count()
 FILES = ("ca.crt", "tls.crt", "tls.key", "client.crt", "client.key")
+APP_WRAPPER = ROOT / "manifests" / "app-wrapper"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+MUTATING_PATHS = [
+    f"{CONFIGURATIONS}/mutatingwebhookconfigurations/{name}"
+    for name in ("muster-webhook", "muster-app-wrapper")
+]
+SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+WEBHOOK_NAME = "muster-webhook"
+WEBHOOK_SECRET = "muster-webhook-tls"
+WEBHOOK = rolling.Wanted(f"{WEBHOOK_SECRET}-ca", service_names(WEBHOOK_NAME, NAMESPACE))
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster in which all of it is applied; what would run as pods does not."""
+    """A cluster in which all of it is applied; what would run as pods does not.
+
+    The programs list all that they watch.
+    """
     directory = tmp_path_factory.mktemp("installed") / "root"
-    options = with_muster(Options(scheduler=False, kuberay=False))
+    listing = Options(scheduler=False, kuberay=False, apiserver_args=WITHOUT_WATCH_LIST)
+    options = with_muster(listing)
     with Cluster.start(directory, options) as cluster:
         cluster.kubectl("apply", "-f", str(BASE / "namespace.yaml"))
         for path in (EXTENDER / "rbac.yaml", CERTS, SECOND):
@@ -45,20 +83,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def run_certs(cluster: Cluster, path: Path) -> str:
-    """Run a Deployment's command under its account; what it says until it has looked once."""
+def command_of(cluster: Cluster, path: Path) -> list[str]:
+    """The command of a Deployment, under its account."""
     (deployment,) = [each for each in documents(path) if each["kind"] == "Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     own = cluster.service_account_kubeconfig(NAMESPACE, spec["serviceAccountName"])
-    command = [sys.executable, "-m", *container["args"], "--kubeconfig", str(own)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
-        assert process.stdout is not None
-        said: bytes = process.stdout.read(1 << 16)  # all that it says after its first look
-        process.terminate()
-        said += process.communicate(timeout=120)[0]
-    assert process.returncode == 0
-    return said.decode()
+    return [sys.executable, "-m", *container["args"], "--kubeconfig", str(own)]
+
+
+def run_certs(cluster: Cluster, path: Path) -> str:
+    """Have a Deployment's command look once; what it says."""
+    command = command_of(cluster, path)
+    at = command.index("--every")
+    once = [*command[:at], *command[at + 4 :]]  # without --every and --health-port
+    done = subprocess.run(once, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def documents(path: Path) -> list[Json]:
@@ -80,9 +121,33 @@ def certificates(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_certificates_are_made_once(cluster: Cluster, certificates: Path) -> None:
     path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
     before = cluster.api.get(path)["data"]
-    assert {*before} == {*FILES}
+    assert {*before} == {*FILES, "ca.key"}
     assert run_certs(cluster, CERTS) == f"Secret {NAMESPACE}/{SECRET} kept\n"
     assert cluster.api.get(path)["data"] == before
+
+
+def test_a_certificate_that_is_lost_is_made_anew(cluster: Cluster, certificates: Path) -> None:
+    """By the one that holds the Lease."""
+    path = f"{SECRETS}/{SECRET}"
+    before = cluster.api.get(path)["data"]
+    assert (certificates / "client.crt").read_bytes() == base64.b64decode(before["client.crt"])
+    lost = json.dumps({"data": {"client.crt": None}})
+    cluster.kubectl("-n", NAMESPACE, "patch", "secret", SECRET, "--type=merge", "-p", lost)
+    command = staying(cluster, command_of(cluster, CERTS))
+    process = cluster.spawn("extender-certs", command, {"PYTHONPATH": str(ROOT)})
+    wait_until(lambda: "client.crt" in cluster.api.get(path)["data"], "another certificate")
+    after = cluster.api.get(path)["data"]
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/muster-extender-certs"
+
+    def renewed() -> bool:
+        spec = cluster.api.get(lease)["spec"]
+        return bool(spec["holderIdentity"]) and spec["renewTime"] != spec["acquireTime"]
+
+    wait_until(renewed, "its Lease to be renewed")
+    process.kill()
+    assert {name: after[name] for name in ("ca.crt", "tls.crt")} == {
+        name: before[name] for name in ("ca.crt", "tls.crt")
+    }
 
 
 def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) -> None:
@@ -92,7 +157,7 @@ def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) ->
     webhooks = ("gate.muster.dev", "hold.muster.dev")
     made_anew = [f"Secret {secret} created", *(f"caBundle of webhook {w} set" for w in webhooks)]
     assert run_certs(cluster, BASE / "certs.yaml").splitlines() == made_anew
-    # Renewal, as README.md has it.
+    # What was deleted is made anew; the authority before stays trusted for a while.
     cluster.kubectl("-n", NAMESPACE, "delete", "secret/muster-webhook-tls")
     assert run_certs(cluster, BASE / "certs.yaml").splitlines() == made_anew
     made = cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/muster-webhook-tls")
@@ -104,17 +169,202 @@ def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) ->
     assert run_certs(cluster, BASE / "certs.yaml") == f"Secret {secret} kept\n"
 
 
+def test_it_gets_into_those_for_appwrappers_too(cluster: Cluster, tmp_path: Path) -> None:
+    """With the command that the component gives muster-certs."""
+    objects = built(cluster, combination(tmp_path / "overlay", ["app-wrapper"]))
+    kinds = ("Role", "Binding", "ServiceAccount", "WebhookConfiguration")
+    apply(cluster, (each for each in objects if each["kind"].endswith(kinds)))
+    (program,) = (
+        each
+        for each in objects
+        if (each["kind"], each["metadata"]["name"]) == ("Deployment", "muster-certs")
+    )
+    (tmp_path / "certs.yaml").write_text(json.dumps(program))
+    said = run_certs(cluster, tmp_path / "certs.yaml")
+    assert "caBundle of webhook wrapped.muster.dev set" in said
+    assert "caBundle of webhook judge.muster.dev set" in said
+
+
+class Rolled:
+    """A webhook that the API server calls by its Service, while its certificate is replaced."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self.cluster = cluster
+        self.directory = directory
+        self.port, self.health = cluster.ports.allocate(), cluster.ports.allocate()
+        self.created = 0
+        cluster.create_namespace("rolled")
+
+    def install(self) -> None:
+        """With a certificate that is due, and a Service that leads to loopback."""
+        for path in (BASE / "certs-rbac.yaml", APP_WRAPPER / "certs-rbac.yaml"):
+            put(self.cluster, *documents(path))
+        put(self.cluster, *documents(BASE / "webhook-rbac.yaml"))
+        made = datetime.now(UTC) - timedelta(days=61)
+        held = rolling.changed(Step.CREATE, None, (), WEBHOOK, made)
+        data = {name: text for name, text in data_of(held).items() if text is not None}
+        metadata = {"name": WEBHOOK_SECRET, "labels": {OWNER_LABEL: OWNER}}
+        kind = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls"}
+        self._remove_secret()
+        self.cluster.api.create(SECRETS, {**kind, "metadata": metadata, "data": data})
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        service = {"apiVersion": "v1", "kind": "Service", "spec": spec}
+        put(self.cluster, {**service, "metadata": {"name": WEBHOOK_NAME, "namespace": NAMESPACE}})
+        self._register()
+        self.mount()
+
+    def _remove_secret(self) -> None:
+        self.cluster.kubectl(
+            "-n", NAMESPACE, "delete", "--ignore-not-found", f"secret/{WEBHOOK_SECRET}"
+        )
+
+    def _register(self) -> None:
+        for folder in (BASE, APP_WRAPPER):
+            for configuration in documents(folder / "webhook-configuration.yaml"):
+                for webhook in configuration["webhooks"]:
+                    webhook["clientConfig"]["service"]["port"] = self.port
+                put(self.cluster, configuration)
+
+    def held(self) -> Held:
+        found = self.cluster.api.get(f"{SECRETS}/{WEBHOOK_SECRET}")
+        meta = found["metadata"]
+        return read_held(found["data"], meta["labels"], meta.get("annotations") or {})
+
+    def mount(self) -> Held:
+        """What the kubelet does."""
+        held = self.held()
+        assert held.served is not None
+        write_pair(self.directory, held.served, b"".join(held.authorities))
+        return held
+
+    def start(self) -> None:
+        """Start the webhook and muster-certs, both under their accounts."""
+        own = self.cluster.service_account_kubeconfig(NAMESPACE, WEBHOOK_NAME)
+        settings = {
+            "KUBECONFIG": str(own),
+            "LISTEN_PORT": str(self.port),
+            "HEALTH_PORT": str(self.health),
+            "CERTIFICATE_FILE": str(self.directory / "tls.crt"),
+            "KEY_FILE": str(self.directory / "tls.key"),
+        }
+        environment = {f"MUSTER_WEBHOOK_{name}": value for name, value in settings.items()}
+        paths = {"PYTHONPATH": str(ROOT)}
+        webhook = [sys.executable, "-m", "webhook"]
+        self.cluster.spawn("rolled-webhook", webhook, environment | paths)
+        own = self.cluster.service_account_kubeconfig(NAMESPACE, "muster-certs")
+        certs = [sys.executable, "-m", *args_with_app_wrappers(), "--kubeconfig", str(own)]
+        self.cluster.spawn("rolled-certs", staying(self.cluster, certs), paths)
+
+    def bundles(self) -> set[str]:
+        """What is in caBundle of all configurations."""
+        paths = [
+            *MUTATING_PATHS,
+            f"{CONFIGURATIONS}/validatingwebhookconfigurations/muster-app-wrapper",
+        ]
+        found = [self.cluster.api.get(path) for path in paths]
+        return {hook["clientConfig"]["caBundle"] for each in found for hook in each["webhooks"]}
+
+    def create_pod(self) -> bool:
+        """Tell whether the API server takes a pod of Ray."""
+        container = {"name": "c", "image": "x"}
+        pod = {
+            "metadata": {"name": "worker", "labels": {"ray.io/node-type": "worker"}},
+            "spec": {"containers": [container]},
+        }
+        self.created += 1
+        path = "/api/v1/namespaces/rolled/pods"
+        return self.cluster.api.would_create(path, {"apiVersion": "v1", "kind": "Pod", **pod})
+
+    def calls(self) -> float:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=60) as page:
+            text: str = page.read().decode()
+        lines = [
+            each for each in text.splitlines() if each.startswith("muster_webhook_reviews_total")
+        ]
+        return sum(float(each.rpartition(" ")[2]) for each in lines)
+
+    def shows(self, held: Held) -> bool:
+        """Tell whether the webhook has read what the Secret holds."""
+        assert held.served is not None
+        shown = ssl.get_server_certificate(("127.0.0.1", self.port)).encode()
+        return certificates_in(shown) == certificates_in(held.served.certificate)
+
+    def note_as_long_ago(self) -> None:
+        """Two hours in one second: the end of the roll-over is not waited for."""
+        moment = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
+        note = f"{SERVED_SINCE}={moment}"
+        names = ("secret", WEBHOOK_SECRET)
+        self.cluster.kubectl("-n", NAMESPACE, "annotate", "--overwrite", *names, note)
+
+
+def args_with_app_wrappers() -> list[str]:
+    """The arguments of muster-certs with the component for AppWrappers."""
+    (patch,) = [
+        each
+        for each in documents(APP_WRAPPER / "settings.yaml")
+        if each["metadata"]["name"] == "muster-certs"
+    ]
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    args: list[str] = container["args"]
+    return args
+
+
+def staying(cluster: Cluster, command: list[str]) -> list[str]:
+    """The same with a port of its own, and a look every second."""
+    changed = list(command)
+    changed[command.index("--health-port") + 1] = str(cluster.ports.allocate())
+    changed[command.index("--every") + 1] = "1"
+    return changed
+
+
+def put(cluster: Cluster, *objects: Json) -> None:
+    for each in objects:
+        cluster.kubectl(
+            "apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(each)
+        )
+
+
+def test_no_pod_is_refused_while_the_webhooks_certificate_is_rolled_over(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A new Secret is brought as the kubelet does; the API server has its 30 s to hear."""
+    rolled = Rolled(cluster, tmp_path / "tls")
+    rolled.install()
+    first = rolled.held()
+    rolled.start()
+    wait_until(rolled.create_pod, "the webhook to be called and trusted")
+    before, begun = rolled.calls(), rolled.created
+
+    def over() -> bool:
+        assert rolled.create_pod(), rolled.held()
+        held = rolled.mount()
+        if held.served != first.served and not noted and rolled.shows(held):
+            noted.append(True)
+            rolled.note_as_long_ago()
+        return held.served != first.served and len(held.authorities) == 1
+
+    noted: list[bool] = []
+    wait_until(over, "the roll-over to end")
+    for _ in range(20):
+        assert rolled.create_pod()
+    assert rolled.calls() - before == rolled.created - begun > 20
+    assert rolled.bundles() == {cluster.api.get(f"{SECRETS}/{WEBHOOK_SECRET}")["data"]["ca.crt"]}
+    for name in ("rolled-certs", "rolled-webhook"):
+        cluster.process(name).kill()
+
+
 @pytest.fixture
 def plot(cluster: Cluster, certificates: Path) -> Iterator[Plot]:
     """The two programs of the pod under its one account, and a node of which room is reserved."""
     own = cluster.service_account_kubeconfig(NAMESPACE, NAME)
     extender = start_extender(cluster, kubeconfig=own, settings=QUICK, certificates=certificates)
     cluster.start_scheduler(_configuration(extender), kubeconfig=own)
-    plot = Plot(cluster, extender, "second")
+    plot = Plot(cluster, extender, f"second-{next(NUMBERS)}")
     (node,) = plot.add_nodes(1)
     plot.place("train", {node: 1}, cpu=90)
     yield plot
     cluster.process(SCHEDULER).kill()
+    plot.extender.process.kill()
 
 
 def _configuration(extender: Extender) -> Json:
@@ -136,3 +386,63 @@ def test_the_second_scheduler_leads_and_guards_its_own_pods(plot: Plot) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
     assert plot.cluster.api.get(path)["spec"]["holderIdentity"]
     assert "forbidden" not in (plot.cluster.logs / f"{SCHEDULER}.log").read_text()
+
+
+CALLER_ENDS = "muster_extender_caller_certificate_expiry_timestamp_seconds"
+
+
+def restarted(plot: Plot, certificates: Path, name: str) -> Extender:
+    """An extender in the place of the one before: kube-scheduler has to connect anew."""
+    plot.extender.process.kill()
+    own = plot.cluster.service_account_kubeconfig(NAMESPACE, NAME)
+    settings = {**QUICK, "LISTEN_PORT": str(plot.extender.port)}
+    return start_extender(
+        plot.cluster, name=name, kubeconfig=own, settings=settings, certificates=certificates
+    )
+
+
+def reissue(authority: Pair, trusted: bytes, directory: Path) -> float:
+    """Write new pairs of both sides; returns when that of the scheduler ends."""
+    now = datetime.now(UTC)
+    names = ServerNames((f"muster-extender.{NAMESPACE}.svc",), (ip_address("127.0.0.1"),))
+    write_pair(directory, issue_leaf(authority, names, now), trusted)
+    client = issue_client(authority, "system:kube-scheduler", now, timedelta(days=100))
+    write_client(directory, client)
+    return int(expires_at(client.certificate).timestamp())
+
+
+@pytest.mark.long
+def test_a_scheduler_that_runs_shows_a_renewed_certificate_and_trusts_one_of_its_authority(
+    cluster: Cluster, plot: Plot, certificates: Path
+) -> None:
+    plot.create(pod("before", cpu=1, schedulerName=NAME))
+    plot.wait_bound("before")
+    key = base64.b64decode(cluster.api.get(f"{SECRETS}/{SECRET}")["data"]["ca.key"])
+    trusted = (certificates / "ca.crt").read_bytes()
+    ends = reissue(Pair(trusted, key), trusted, certificates)
+    assert plot.extender.metric(CALLER_ENDS) != ends
+    extender = restarted(plot, certificates, "renewed")
+    plot.create(pod("after", cpu=1, schedulerName=NAME))
+    plot.wait_bound("after")
+    assert extender.metric(CALLER_ENDS) == ends
+    extender.process.kill()
+
+
+@pytest.mark.long
+def test_a_new_authority_is_trusted_by_a_scheduler_that_is_started_with_it(
+    cluster: Cluster, plot: Plot, certificates: Path
+) -> None:
+    """Why the authority stands for ten years; a kube-scheduler that reads it anew fails this."""
+    old = (certificates / "ca.crt").read_bytes()
+    authority = new_authority("muster-extender-tls-ca", datetime.now(UTC))
+    reissue(authority, old + authority.certificate, certificates)
+    extender = restarted(plot, certificates, "succeeded")
+    plot.create(pod("refused", cpu=1, schedulerName=NAME))
+    log = cluster.logs / f"{SCHEDULER}.log"
+    wait_until(lambda: "certificate signed by unknown authority" in log.read_text(), "a refusal")
+    assert "refused" not in plot.bound()
+    cluster.process(SCHEDULER).kill()
+    own = cluster.service_account_kubeconfig(NAMESPACE, NAME)
+    cluster.start_scheduler(_configuration(plot.extender), kubeconfig=own)
+    plot.wait_bound("refused")
+    extender.process.kill()

@@ -76,16 +76,18 @@ def test_the_certificates_are_made_for_these_very_objects() -> None:
     default = {option.name: option.default for option in into_a_secret.params}
     program, command, *arguments = container(one("Deployment", CERTS), "certs")["args"]
     assert (program, command) == ("certs", into_a_secret.name)
-    assert arguments == ["--ip", "127.0.0.1", "--every", "60"]
+    assert arguments == ["--ip", "127.0.0.1", "--every", "60", "--health-port", "8081"]
     assert default["namespace"] == names.DEFAULT_NAMESPACE
     assert default["service"] == one("Service")["metadata"]["name"]
     assert default["client"] == Settings().client_name
-    (rule,) = [rule for rule in one("Role", CERTS)["rules"] if "resourceNames" in rule]
-    assert rule == {
-        "apiGroups": [""],
-        "resources": ["secrets"],
-        "resourceNames": [default["secret"]],
-        "verbs": ["get"],
+    named = {
+        rule["resources"][0]: (rule["resourceNames"], rule["verbs"])
+        for rule in one("Role", CERTS)["rules"]
+        if "resourceNames" in rule
+    }
+    assert named == {
+        "secrets": ([default["secret"]], ["get", "patch"]),
+        "leases": ([default["lease"]], ["get", "patch"]),
     }
     for deployment in (one("Deployment"), one("Deployment", SECOND)):
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
@@ -132,7 +134,8 @@ def test_the_account_that_makes_certificates_may_do_nothing_else() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted == {("secrets", "create"), ("secrets", "get")}
+    verbs = ("create", "get", "patch")
+    assert granted == {(kind, verb) for kind in ("secrets", "leases") for verb in verbs}
     account = one("ServiceAccount", CERTS)["metadata"]["name"]
     assert one("Deployment", CERTS)["spec"]["template"]["spec"]["serviceAccountName"] == account
     assert [each["name"] for each in one("RoleBinding", CERTS)["subjects"]] == [account]

@@ -8,10 +8,12 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from certs.chain import expires_at
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import _certificate, _watch_gauges
 from extender.settings import Settings
+from extender.tls import RECENT
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import Waker
 from extender.watches import Watches
@@ -137,6 +139,18 @@ def test_muster_extender_certificate_expiry_timestamp_seconds_moves(pki: Pki) ->
     registry = refused_certificate(pki).registry
     written = (pki.directory / "tls.crt").stat().st_mtime
     assert total(registry, "muster_extender_certificate_expiry_timestamp_seconds") > written
+
+
+async def test_muster_extender_caller_certificate_expiry_timestamp_seconds_moves(
+    pki: Pki, served: Served
+) -> None:
+    name, registry = "muster_extender_caller_certificate_expiry_timestamp_seconds", served.metrics
+    assert total(registry.registry, name) == 0
+    assert (await served.post("filter", asked(pod("p"), "b")))[0] == 200
+    client = (pki.directory / "client.crt").read_bytes()
+    assert total(registry.registry, name) == int(expires_at(client).timestamp())
+    served.clock.now += RECENT
+    assert total(registry.registry, name) == 0, "a scheduler that calls no more is not told of"
 
 
 # ---- what is known

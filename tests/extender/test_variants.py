@@ -11,7 +11,7 @@ import pytest
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
 from testbed.muster import Extender, start_extender, with_muster
-from testbed.options import Options
+from testbed.options import WITHOUT_WATCH_LIST, Options
 from tests.extender.plot import QUICK, Plot
 from tests.extender.worlds import pod
 
@@ -22,9 +22,10 @@ _NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Extender]]:
-    """One cluster with an extender; each test starts the scheduler that it is about."""
+    """One cluster with an extender, which lists all; each test starts the scheduler it is about."""
     directory = tmp_path_factory.mktemp("variants") / "root"
-    options = with_muster(Options(scheduler=False, kuberay=False))
+    listing = Options(scheduler=False, kuberay=False, apiserver_args=WITHOUT_WATCH_LIST)
+    options = with_muster(listing)
     with Cluster.start(directory, options) as cluster:
         yield cluster, start_extender(cluster, settings=QUICK)
 

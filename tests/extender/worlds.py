@@ -56,10 +56,12 @@ def with_port(found: Json, port: int) -> Json:
 
 
 def pinned(found: Json, to: str) -> Json:
+    """The same pod, released to a node."""
     pin = {"key": "metadata.name", "operator": "In", "values": [to]}
     terms = {"nodeSelectorTerms": [{"matchFields": [pin]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    return {**found, "spec": {**found["spec"], "affinity": affinity}}
+    noted = {**found["metadata"], "annotations": {names.RELEASED: found["metadata"]["uid"]}}
+    return {**found, "metadata": noted, "spec": {**found["spec"], "affinity": affinity}}
 
 
 def member(found: Json, gang: str = "train", pod_set: str = "workers", replica: str = "") -> Json:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from tests.faults.proxy import Call, Match
+
+Json = dict[str, Any]
 
 
 def either(*matches: Match) -> Match:
@@ -53,9 +56,15 @@ def writes_of(gang: str, field: str) -> Match:
     def matches(call: Call) -> bool:
         if call.method != "PATCH" or f"/gangs/{gang}/status" not in call.path:
             return False
-        return any(field in (operation.get("value") or ()) for operation in call.content)
+        return any(_sets(operation, field) for operation in call.content)
 
     return matches
+
+
+def _sets(operation: Json, field: str) -> bool:
+    """Whether a step of a patch writes this field, by itself or with the whole status."""
+    whole = operation["path"] == "/status" and field in operation["value"]
+    return whole or (operation["op"] == "add" and operation["path"] == f"/status/{field}")
 
 
 def of_other_pods(call: Call) -> bool:

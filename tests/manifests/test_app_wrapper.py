@@ -32,7 +32,7 @@ USED: dict[str, Rights] = {
         ("mcad.ibm.com", "appwrappers"): {"get", "list", "watch"},
         ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
     },
-    # certs/bootstrap.py
+    # certs/cluster.py
     "certs": {
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get", "patch"},
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): {"get", "patch"},
@@ -54,8 +54,8 @@ USED: dict[str, Rights] = {
         ("coordination.k8s.io", "leases"): {"create", "get", "patch"},
     },
     "coordinator": {
-        ("workload.codeflare.dev", "appwrappers"): {"get", "list", "watch"},
-        ("mcad.ibm.com", "appwrappers"): {"get", "list", "watch"},
+        ("workload.codeflare.dev", "appwrappers"): {"list", "watch"},
+        ("mcad.ibm.com", "appwrappers"): {"list", "watch"},
     },
 }
 
@@ -146,7 +146,8 @@ def test_certs_fills_all_configurations() -> None:
     assert isinstance(context, click.Context)
     assert context.params["configurations"] == ("muster-webhook", NAME)
     assert context.params["validating"] == (NAME,)
-    assert context.params["every"] == 60
+    assert context.params["every"] == 10
+    assert context.params["health_port"] == 8081
 
 
 def test_the_setting_is_taken() -> None:
@@ -208,13 +209,11 @@ def aggregated() -> list[Json]:
 
 
 def test_only_muster_wrapper_creates_what_is_wrapped() -> None:
-    assert {role["metadata"]["name"] for role in aggregated()} == {
-        "muster-wrapped-workloads",
-        "muster-wrapped-secrets",
-    }
+    assert {role["metadata"]["name"] for role in aggregated()} == {"muster-wrapped-workloads"}
     for role in aggregated():
         for rule in rules(role):
             assert rule["verbs"] == ["create", "get", "delete"]
+            assert "secrets" not in rule["resources"]
     (binding,) = (
         each
         for each in of_kind("ClusterRoleBinding")

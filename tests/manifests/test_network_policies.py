@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from kube.objects import names
+from tests.manifests.test_workloads import DEPLOYMENTS
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -19,13 +20,7 @@ def documents(path: Path) -> list[Json]:
 
 
 POLICIES = documents(FOLDER / "policies.yaml")
-TEMPLATES = [
-    each["spec"]["template"]
-    for folder in ("base", "extender")
-    for path in (MANIFESTS / folder).glob("*.yaml")
-    for each in documents(path)
-    if each["kind"] == "Deployment"
-]
+TEMPLATES = [each["spec"]["template"] for each in DEPLOYMENTS.values()]
 
 
 def selects(selector: Json, labels: dict[str, str]) -> bool:
@@ -58,8 +53,8 @@ def test_the_ports_that_may_be_called_are_those_of_the_containers() -> None:
 
 
 def test_no_pod_of_ours_is_without_a_policy() -> None:
-    assert len(TEMPLATES) == 5
-    assert all(policies_of(template) for template in TEMPLATES)
+    for template in TEMPLATES:
+        assert policies_of(template), template["metadata"]
 
 
 def test_every_policy_selects_something_and_only_in_our_namespace() -> None:
@@ -86,6 +81,6 @@ def test_they_are_opt_in() -> None:
     assert found["kind"] == "Component"
     files = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
     assert {*found["resources"]} == files
-    for folder in ("base", "extender"):
-        (other,) = documents(MANIFESTS / folder / "kustomization.yaml")
-        assert "components" not in other
+    for path in MANIFESTS.glob("**/kustomization.yaml"):
+        (other,) = documents(path)
+        assert not any("network-policies" in each for each in other.get("components", []))

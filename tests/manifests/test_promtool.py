@@ -44,12 +44,56 @@ def test_promtool_reads_the_expression_of_every_panel(tmp_path: Path) -> None:
         ("MusterWatchBlind", {'muster_watch_blind{resource="pods"}': "1x20"}, True),
         (
             "MusterCertificateExpires",
-            {"muster_extender_certificate_expiry_timestamp_seconds": f"{29 * 86400}x90"},
+            {"muster_extender_certificate_expiry_timestamp_seconds": f"{20 * 86400}x90"},
             True,
         ),
         (
             "MusterCertificateExpires",
-            {"muster_webhook_certificate_expiry_timestamp_seconds": f"{40 * 86400}x90"},
+            {"muster_webhook_certificate_expiry_timestamp_seconds": f"{29 * 86400}x90"},
+            False,
+        ),
+        (
+            "MusterCertificateExpires",
+            {"muster_extender_caller_certificate_expiry_timestamp_seconds": f"{20 * 86400}x90"},
+            True,
+        ),
+        (
+            "MusterCertificateExpires",
+            {"muster_extender_caller_certificate_expiry_timestamp_seconds": "0x90"},
+            False,
+        ),
+        (
+            "MusterCertificatesNotKept",
+            {'muster_certs_looked_timestamp_seconds{secret="a"}': "60x90"},
+            True,
+        ),
+        (
+            "MusterCertificatesNotKept",
+            {'muster_certs_looked_timestamp_seconds{secret="a"}': "0+60x90"},
+            False,
+        ),
+        (
+            "MusterCertificatesNotKept",
+            {
+                'muster_certs_looked_timestamp_seconds{secret="a"}': "0+60x90",
+                "muster_certs_failures_total": "0+12x90",
+            },
+            True,
+        ),
+        (
+            "MusterSchedulerFilesOld",
+            {
+                "muster_extender_caller_certificate_expiry_timestamp_seconds": "9000000x1500",
+                'muster_certs_expiry_timestamp_seconds{certificate="client"}': "9900000x1500",
+            },
+            True,
+        ),
+        (
+            "MusterSchedulerFilesOld",
+            {
+                "muster_extender_caller_certificate_expiry_timestamp_seconds": "0x1500",
+                'muster_certs_expiry_timestamp_seconds{certificate="client"}': "9900000x1500",
+            },
             False,
         ),
         (

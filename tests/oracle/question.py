@@ -12,6 +12,7 @@ from coordinator.messages.events import Teller
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.storage import WATCHES
 from kube.objects import core as core_objects
+from kube.objects.names import RAY_NODE_TYPE
 from scheduling.cycle import run_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
@@ -80,7 +81,10 @@ def cache_of(world: World, namespaces: list[Json]) -> ClusterCache:
 def _owned(pod: Json) -> Json:
     """Make the pod one of a RayCluster; the API server would collect it for want of an owner."""
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "gang", "controller": True}
-    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [{**owner, "uid": "u"}]}}
+    meta = pod["metadata"]
+    labels = {**meta.get("labels", {}), RAY_NODE_TYPE: "worker"}
+    owned = {"labels": labels, "ownerReferences": [{**owner, "uid": "u"}]}
+    return {**pod, "metadata": {**meta, **owned}}
 
 
 def _seen(pod: Json, cache: ClusterCache) -> ObservedPod:

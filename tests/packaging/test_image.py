@@ -4,26 +4,8 @@ import re
 
 import pytest
 
+from tests.packaging.image_root import Step, said, stages
 from tests.packaging.tree import ROOT, programs
-
-Step = tuple[str, str]
-
-
-def stages() -> list[list[Step]]:
-    """The Dockerfile's instructions, a list for each FROM."""
-    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
-    found: list[list[Step]] = []
-    for line in filter(None, text.splitlines()):
-        word, _, rest = line.partition(" ")
-        if word == "FROM":
-            found.append([])
-        if found:
-            found[-1].append((word, rest.strip()))
-    return found
-
-
-def said(stage: list[Step], word: str) -> list[str]:
-    return [rest for name, rest in stage if name == word]
 
 
 @pytest.fixture

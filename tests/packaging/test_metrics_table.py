@@ -6,6 +6,7 @@ from typing import cast
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
+import certs.metrics
 import coordinator.metrics
 import extender.metrics
 import webhook.metrics
@@ -22,11 +23,12 @@ ROW = re.compile(r"^\| `(muster_\w+)` \| (\w+) \|([^|]*)\| [^|]+ \|$", re.MULTIL
 
 
 def registries() -> Iterator[CollectorRegistry]:
-    """Those of the programs that serve; certs runs to its end and has none."""
+    """Those of all programs."""
     assert coordinator.metrics.LEADER
     yield REGISTRY
     yield webhook.metrics.Metrics().registry
     yield wrapper.metrics.Metrics().registry
+    yield certs.metrics.Metrics("muster-webhook-tls").registry
     found = extender.metrics.Metrics()
     in_flight_pods, unscheduled = InFlightPods(settle=0.0, keep=30.0, limit=1), UnscheduledPods()
     watches = Watches(cast(Client, None), in_flight_pods, unscheduled, silence=90.0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,10 +12,12 @@ import pytest
 from coordinator.settings import Settings as CoordinatorSettings
 from extender.settings import Settings as ExtenderSettings
 from runtime.program import SettingsError, load_settings
+from tests.packaging.tree import ROOT
 from webhook.settings import Settings as WebhookSettings
+from wrapper.settings import Settings as WrapperSettings
 
 every_program = pytest.mark.parametrize(
-    "kind", [WebhookSettings, CoordinatorSettings, ExtenderSettings]
+    "kind", [WebhookSettings, CoordinatorSettings, ExtenderSettings, WrapperSettings]
 )
 
 
@@ -45,3 +50,51 @@ def test_limits_that_are_none_are_named(
     monkeypatch.setenv(prefix + name, value)
     with pytest.raises(SettingsError, match=f"^{prefix}{name}: '{value}': "):
         load_settings(kind, prefix)
+
+
+@every_program
+def test_a_variable_that_is_spelled_wrong_is_named(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = kind.model_config["env_prefix"]
+    monkeypatch.setenv(f"{prefix}LISTN_PORT", "8080")
+    monkeypatch.setenv(f"{prefix}LOG_LEVEL", "loud")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(kind, prefix)
+    wrong, unknown = str(caught.value).splitlines()
+    assert wrong.startswith(f"{prefix}LOG_LEVEL: 'loud': ")
+    said = f"there is no such setting; the nearest is {prefix}LISTEN_PORT"
+    assert unknown == f"{prefix}LISTN_PORT: '8080': {said}"
+    monkeypatch.delenv(f"{prefix}LOG_LEVEL")
+    with pytest.raises(SettingsError, match="no such setting"):
+        load_settings(kind, prefix)
+
+
+@every_program
+def test_what_kubernetes_puts_beside_services_is_no_setting(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Service `muster-PROGRAM`, or one that an operator names `muster-PROGRAM-metrics`."""
+    prefix = kind.model_config["env_prefix"]
+    for service in (prefix, f"{prefix}METRICS_"):
+        monkeypatch.setenv(f"{service}SERVICE_HOST", "10.96.0.12")
+        monkeypatch.setenv(f"{service}SERVICE_PORT", "443")
+        monkeypatch.setenv(f"{service}SERVICE_PORT_HTTPS", "443")
+        monkeypatch.setenv(f"{service}PORT", "tcp://10.96.0.12:443")
+        monkeypatch.setenv(f"{service}PORT_443_TCP", "tcp://10.96.0.12:443")
+        monkeypatch.setenv(f"{service}PORT_443_TCP_PROTO", "tcp")
+    assert load_settings(kind, prefix).log_level == "info"
+
+
+@pytest.mark.parametrize("program", ["webhook", "coordinator", "extender", "wrapper"])
+def test_a_program_ends_at_once_with_what_is_wrong(program: str) -> None:
+    """Before it asks anything of a cluster, of which there is none here."""
+    name = f"MUSTER_{program.upper()}_LISTEN_PORT"
+    environment = {**os.environ, name: "99999", "KUBECONFIG": "/nowhere"}
+    command = [sys.executable, "-m", program]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    (line,) = done.stderr.splitlines()
+    assert line == f"{name}: '99999': Input should be less than or equal to 65535"
+    assert (done.returncode, done.stdout) == (2, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import stat
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from testbed.options import Options
 from testbed.recipes import (
     DEFAULT_KUBERAY,
     DEFAULT_KUBERNETES,
+    HELM,
     KUBERAY,
     KUBERAY_VARIABLE,
     KUBERNETES,
@@ -89,11 +91,17 @@ def test_every_module_is_pinned(kubernetes: str, kuberay: str) -> None:
         assert (recipe.directory / "go.sum").stat().st_size
 
 
-def test_prometheus_is_pinned() -> None:
-    pinned = (PROMETHEUS.directory / "go.mod").read_text()
-    assert f"{PROMETHEUS.module} v" in pinned
-    assert all(f"{each}\n" in pinned for each in PROMETHEUS.packages)
-    assert (PROMETHEUS.directory / "go.sum").stat().st_size
+@pytest.mark.parametrize("recipe", [PROMETHEUS, HELM], ids=lambda recipe: recipe.name)
+def test_what_is_no_part_of_a_cluster_is_pinned(recipe: Recipe) -> None:
+    pinned = (recipe.directory / "go.mod").read_text()
+    assert f"{recipe.module} v" in pinned
+    assert all(f"{each}\n" in pinned for each in recipe.packages)
+    assert (recipe.directory / "go.sum").stat().st_size
+
+
+def test_helm_says_the_version_that_is_built() -> None:
+    (version,) = re.findall(r"version\.version=(\S+)", HELM.ldflags)
+    assert f"{HELM.module} {version} " in (HELM.directory / "go.mod").read_text()
 
 
 @pytest.mark.parametrize("kubernetes", KUBERNETES)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import trustme
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from runtime.tls import HotCertificate
@@ -201,6 +203,32 @@ async def test_the_files_are_looked_after(pki: Pki, hot: HotCertificate, news: N
         await news.told.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", [trustme.KeyType.RSA, trustme.KeyType.ECDSA])
+async def test_a_chain_with_intermediates_is_shown_whole(
+    pki: Pki, hot: HotCertificate, port: int, kind: trustme.KeyType
+) -> None:
+    """As others make Secrets: the caller trusts the root alone."""
+    root = trustme.CA()
+    leaf = root.create_child_ca().create_child_ca().issue_cert(HOST, key_type=kind)
+    pki.certificate.write_bytes(b"".join(each.bytes() for each in leaf.cert_chain_pems))
+    pki.key.write_bytes(leaf.private_key_pem.bytes())
+    hot.refresh()
+    client = ssl.create_default_context()
+    root.configure_trust(client)
+    first = x509.load_pem_x509_certificate(pki.certificate.read_bytes())
+    assert shown(await _connect(port, client)) == str(first.serial_number)
+
+
+def test_a_chain_lasts_as_long_as_the_link_that_ends_first(pki: Pki, news: News) -> None:
+    pki.write(days=30)
+    short = trustme.CA()
+    leaf = short.issue_cert(HOST, not_after=datetime.now(UTC) + timedelta(days=3))
+    chain = pki.certificate.read_bytes() + leaf.cert_chain_pems[0].bytes()
+    pki.certificate.write_bytes(chain)
+    HotCertificate(pki.certificate, pki.key, news).refresh()
+    assert news.loaded[0] < datetime.now(UTC) + timedelta(days=4)
 
 
 async def test_old_protocols_are_refused(pki: Pki, hot: HotCertificate, port: int) -> None:

@@ -222,6 +222,18 @@ async def test_what_is_no_review_is_a_4xx(rule: str) -> None:
     assert counted(metrics, "refused") == 1
 
 
+@pytest.mark.parametrize("field", ["object", "oldObject"])
+async def test_an_edit_of_items_that_cannot_be_read_is_a_4xx(field: str) -> None:
+    """A number of so many digits is JSON, and yet no number of Python's."""
+    review = review_of(wrapper(config_map(), note=JOES_NOTE), wrapper(note=JOES_NOTE))
+    review["request"][field]["spec"]["components"] = 7
+    body = orjson.dumps(review).replace(b'"components":7', b'"components":' + b"7" * 5_000)
+    metrics = Metrics()
+    status, _ = await ask(Cluster(), body, metrics)
+    assert status == 400
+    assert counted(metrics, "failed") == 0
+
+
 async def test_a_bug_is_a_500_and_no_permission() -> None:
     class Bug(Cluster):
         async def find(self, kind: Kind) -> Served | None:  # noqa: ARG002

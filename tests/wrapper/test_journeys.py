@@ -39,6 +39,24 @@ def test_nothing_is_created_until_the_gang_has_its_place() -> None:
     assert world.api.phases == ["Suspended", "Resuming", "Running"]
 
 
+def test_one_that_starts_at_once_has_no_status_written_before() -> None:
+    world = World()
+    world.api.put("appwrappers", codeflare(job()))
+    world.settle(0.5)
+    world.place()
+    world.settle(1)
+    assert world.api.phases == ["Resuming", "Running"]
+
+
+def test_one_that_has_nothing_to_tell_says_so_after_a_moment() -> None:
+    world = World()
+    world.api.put("appwrappers", codeflare(job()))
+    world.settle(0.9)
+    assert world.api.phases == []
+    world.settle(0.2)
+    assert world.api.phases == ["Suspended"]
+
+
 def test_why_it_waits_is_told_at_once_the_first_time_and_later_with_the_others() -> None:
     world = with_wrapper(mcad(job()))
     world.settle(1)

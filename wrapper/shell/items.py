@@ -13,7 +13,7 @@ from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
 from kube.api.errors import ApiError, Conflict, Forbidden, NotFound, NotServed
 from kube.api.kinds import Kind, Kinds, Served
-from kube.api.reviewed import reviewed_since
+from kube.api.reviewed import SharedReview
 from kube.codec.fields import moment_of
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
@@ -49,12 +49,13 @@ class Items:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._kinds = Kinds(client)
+        self._reviewed = SharedReview(client)
 
     # --- creating -----------------------------------------------------------------------------
 
     async def may_create(self, found: AppWrapper) -> Refusal | None:
         """Say why nothing is created for an AppWrapper, whatever its items are."""
-        since = await reviewed_since(self._client)
+        since = await self._reviewed.since()
         if since is None:
             said = "Muster's admission of AppWrappers is not installed"
             return Refusal(0, f"{said}: their creators are not known", lasts=False)

@@ -16,6 +16,7 @@ from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from kube.objects import names
 from tests.cli.fitting.reader import answer, answers, fit, reader_of
 from tests.coordinator.api import PLURALS
+from tests.coordinator.app_wrappers import app_wrapper, config_map, job
 from tests.coordinator.builders import (
     GPU,
     TEAM,
@@ -208,7 +209,7 @@ def test_a_volume_is_judged_by_its_claim() -> None:
 # ---- rights
 
 
-TENANT = ("nodes", "pods", "gangs", "rayclusters", "appwrappers", "namespaces", "priorityclasses")
+TENANT = ("nodes", "pods", "gangs", "rayclusters", "namespaces", "priorityclasses", "appwrappers")
 
 
 def test_without_nodes_the_quota_is_judged_and_the_rest_is_said() -> None:
@@ -227,6 +228,182 @@ def test_without_nodes_the_quota_is_judged_and_the_rest_is_said() -> None:
     assert answers(result)[0]["fits"] == "Unknown"
     assert result.exit_code == NOT_READ
     assert "not allowed to list nodes" in result.stderr
+
+
+def gpu_queue(**spec: object) -> Json:
+    return queue("q", quota={"cpu": 900}, **spec)
+
+
+def room() -> World:
+    """14 GPUs are free in the queue's model: 8 and 5 on two nodes, and 1; 8 more are of others."""
+    red, blue = {"model": "red"}, {"model": "blue"}
+    world = World(
+        node("a", cpu=96, gpu=8, labels=red),
+        node("b", cpu=96, gpu=8, labels=red),
+        node("c", cpu=96, gpu=1, labels=red),
+        node("d", cpu=96, gpu=8, labels=blue),
+        foreign_pod("other", "b", gpu=3, cpu=12),
+        gpu_queue(nodeSelector=red, nodeSelectorScope="All"),
+    )
+    world.settle(seconds=10)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits", "said"),
+    [
+        ((1, 8), "Unknown", "1 pod of 8 nvidia.com/gpu fit on its nodes, and the gang needs 1;"),
+        ((2, 8), "No", "at most 1 pod of 8 nvidia.com/gpu fit on the nodes of queue q, and the"),
+        ((4, 4), "No", "at most 3 pods of 4 nvidia.com/gpu fit on the nodes of queue q, and the"),
+        ((3, 3), "Unknown", "6 pods of 2 nvidia.com/gpu fit on its nodes, and the gang needs 3;"),
+        ((15, 1), "No", "at most 14 pods of 1 nvidia.com/gpu fit on the nodes of queue q, and"),
+        ((14, 1), "Unknown", "14 pods of 1 nvidia.com/gpu fit on its nodes, and the gang needs 14"),
+        ((5, 0), "Unknown", "whether there is room on the nodes is not judged"),
+    ],
+)
+def test_a_tenant_is_answered_by_the_holes_of_the_queue(
+    asked: tuple[int, int], fits: str, said: str
+) -> None:
+    """Where the answer is no, the coordinator says no; where it is yes there, it is not no here."""
+    world, (count, gpus) = room(), asked
+    cluster = ray_cluster("train", group("w", count, cpu=1, gpu=gpus))
+    found = answer(world, cluster, forbidden=TENANT)
+    assert (found["fits"], said in found["message"]) == (fits, True), found["message"]
+    assert found["reason"] == ("InsufficientResources" if fits == "No" else "")
+    with_all_rights = answer(world, cluster)["fits"]
+    assert with_all_rights == ("No" if fits == "No" else "Yes")
+
+
+def test_a_pod_of_eight_takes_two_holes_of_four() -> None:
+    asked = ray_cluster("train", group("large", 1, gpu=8), group("small", 2, gpu=4))
+    found = answer(room(), asked, forbidden=TENANT)
+    assert found["fits"] == answer(room(), asked)["fits"] == "No"
+    assert "at most 3 pods of 4 nvidia.com/gpu" in found["message"]
+    assert "and the gang needs 4 at once" in found["message"]
+
+
+def test_a_tenant_is_told_the_largest_count_that_the_holes_allow() -> None:
+    found = answer(room(), ray_cluster("t", group("w", 9, gpu=4)), forbidden=TENANT)
+    assert found["largestThatFit"][0]["fit"] == 3
+
+
+def test_pods_that_go_to_cordoned_nodes_too_are_not_refused_by_holes() -> None:
+    world = World(node("a", gpu=8, cordoned=True), node("head"), gpu_queue())
+    world.settle(seconds=10)
+    anywhere = [{"operator": "Exists"}]
+    for tolerations, fits in (([], "No"), (anywhere, "Unknown")):
+        asked = ray_cluster("train", group("w", 1, gpu=4, tolerations=tolerations))
+        assert answer(world, asked, forbidden=TENANT)["fits"] == fits
+    asked = ray_cluster("train", group("w", 1, gpu=4, tolerations=anywhere))
+    assert answer(world, asked)["fits"] == "Yes"
+
+
+def test_where_processors_are_short_a_tenant_is_told_so() -> None:
+    """Pods take 8 CPUs beside a GPU: with 9 left one more such pod fits, and two frugal ones do."""
+    world = World(node("a", cpu=17, gpu=8), foreign_pod("other", "a", gpu=1, cpu=8), gpu_queue())
+    world.settle(seconds=10)
+    found = answer(world, ray_cluster("t", group("w", 2, gpu=1, cpu=2)), forbidden=TENANT)
+    assert found["fits"] == "Unknown"
+    assert (
+        "1 pod of 1 nvidia.com/gpu fit on its nodes with the CPU and memory that is typical"
+        in (found["message"])
+    )
+
+
+# ---- AppWrappers
+
+
+def mcad(name: str, *objects: Json) -> Json:
+    """One of MCAD's generation."""
+    items = [{"replicas": 1, "generictemplate": each} for each in objects]
+    return {
+        "apiVersion": "mcad.ibm.com/v1beta1",
+        "kind": "AppWrapper",
+        "metadata": {"name": name, "namespace": TEAM},
+        "spec": {"resources": {"GenericItems": items}},
+    }
+
+
+def created_by_none(wrapper: Json) -> Json:
+    """As it stands in a file, before the webhook has noted its creator."""
+    bare = copy.deepcopy(wrapper)
+    del bare["metadata"]["annotations"]
+    return bare
+
+
+@pytest.mark.parametrize("pods", [3, 5])
+@pytest.mark.parametrize("kind", ["job", "raycluster", "mcad"])
+def test_an_app_wrapper_is_judged_as_it_is_decided_once_it_is_created(kind: str, pods: int) -> None:
+    world = World(node("a", cpu=4), queue("q", quota={"cpu": 9}))
+    wrapped = gang_of("inner", pods - 1, labels={}) if kind == "raycluster" else job("inner", pods)
+    wrapped.get("metadata", {}).pop("namespace", None)
+    made = mcad("w", wrapped) if kind == "mcad" else app_wrapper("w", wrapped)
+    asked = made if kind == "mcad" else created_by_none(made)
+    before = len(world.api.history)
+    found = answer(world, asked)
+    assert len(world.api.history) == before
+    assert (found["kind"], found["name"], found["queue"]) == ("AppWrapper", "w", "q")
+    assert found["fits"] == ("Yes" if pods == 3 else "No"), found
+    if pods == 3:
+        assert sum(each["pods"] for each in found["placement"]) == 3
+        return
+    assert [each["fit"] for each in found["largestThatFit"]][-1] == (
+        3 if kind == "raycluster" else 4
+    )
+    made["metadata"]["annotations"] = {names.CREATED_BY: '{"username": "ann"}'}
+    world.create(made)
+    world.settle(seconds=30)
+    status = world.status("appwrapper-mcad.w" if kind == "mcad" else "appwrapper.w")
+    assert (found["reason"], found["message"]) == (status["reason"], status["message"])
+
+
+def test_app_wrappers_and_ray_clusters_of_one_file_are_judged_together() -> None:
+    world = World(node("a", cpu=8))
+    both = fit(reader_of(world), app_wrapper("w", job("j", 5)), gang_of("train", 4))
+    assert [each["fits"] for each in answers(both)] == ["Yes", "No"]
+
+
+DRAWN = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "fits", "reason", "said"),
+    [
+        (app_wrapper("w", config_map("c")), "Yes", "NotRequired", "no wrapped object has pods"),
+        (app_wrapper("w", {"kind": "Job"}), "No", "PodsRefused", "apiVersion"),
+        (app_wrapper("w", job("j", 9, nodeName="a")), "No", "PodsRefused", "spec.nodeName"),
+        (app_wrapper("w", job("j", 1, volumes=DRAWN)), "Unknown", "", "is made for a pod that"),
+        ({**app_wrapper("w"), "spec": {"components": 7}}, "No", "PodsRefused", "components"),
+    ],
+)
+def test_what_of_an_app_wrapper_cannot_be_read_or_foreseen_is_said(
+    wrapper: Json, fits: str, reason: str, said: str
+) -> None:
+    found = answer(World(node("a")), wrapper)
+    assert (found["fits"], found["reason"]) == (fits, reason), found["message"]
+    assert said in found["message"]
+
+
+def test_a_suspended_app_wrapper_is_judged_with_a_note_and_one_that_exists_beside_itself() -> None:
+    world = World(node("a", cpu=4))
+    found = answer(world, app_wrapper("w", job("j", 2), suspend=True))
+    assert found["fits"] == "Yes"
+    assert found["notes"] == ["spec.suspend is true: judged as if it were resumed"]
+    world.create(app_wrapper("w", job("j", 3)))
+    world.settle(seconds=20)
+    found = answer(world, app_wrapper("w", job("j", 2)))
+    assert (found["fits"], found["reason"]) == ("No", "InsufficientResources")
+    assert found["notes"] == ["AppWrapper team/w exists: judged as another one beside it"]
+
+
+def test_a_tenant_may_ask_about_an_app_wrapper() -> None:
+    found = answer(room(), app_wrapper("w", job("j", 2, gpu=8)), forbidden=TENANT)
+    assert (found["fits"], found["reason"]) == ("No", "InsufficientResources")
+    assert found["largestThatFit"][0]["fit"] == 1
+    world = World(node("a", cpu=8))
+    forbidden = (*TENANT, "limitranges", "resourcequotas", "runtimeclasses")
+    found = answer(world, app_wrapper("w", job("j", 2)), nowhere=forbidden)
+    assert found["fits"] == "Unknown", found["message"]
 
 
 def test_a_class_that_cannot_be_read_is_not_called_missing() -> None:

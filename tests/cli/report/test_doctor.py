@@ -16,24 +16,31 @@ from cli.endings import CannotRead, NotAllowed
 from cli.report.doctor import State, examine
 from cli.report.examined import (
     ConfigMap,
-    Definition,
     Deployment,
     EndpointSlice,
     Examined,
     Lease,
+    PolicyBinding,
     SchedulerPod,
     ServerVersion,
     TlsSecret,
     WebhookConfiguration,
 )
 from cli.report.snapshot import Unread
+from kube.objects import names
 from kube.objects.crds import gang_crd, gang_queue_crd
+from kube.objects.definition import Definition
 from tests.cli.fake_reader import FakeReader, run
 
 Json = dict[str, Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NAMESPACE = "muster-system"
 CONFIGURATION = "kind: KubeSchedulerConfiguration\nextenders:\n- urlPrefix: https://muster-extender"
+
+
+def secret(data: Json, name: str = "muster-webhook-tls", made_by: str = "muster") -> Json:
+    labels = {"app.kubernetes.io/part-of": made_by} if made_by else {}
+    return {"metadata": {"name": name, "labels": labels}, "data": data}
 
 
 def certificate(begins: datetime, ends: datetime) -> str:
@@ -116,10 +123,11 @@ WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
             }
         ],
     ),
+    "bindings": (PolicyBinding, []),
     "endpoints": (EndpointSlice, [slice_of("muster-webhook"), slice_of("muster-extender")]),
     "secrets": (
         TlsSecret,
-        [{"metadata": {"name": "muster-webhook-tls"}, "data": {"tls.crt": GOOD}}],
+        [secret({"tls.crt": GOOD})],
     ),
     "leases": (Lease, [lease(3)]),
     "deployments": (
@@ -175,6 +183,10 @@ def definitions(change: str) -> list[Json]:
     if change == "schema":
         version = found[1]["spec"]["versions"][0]
         del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["queue"]
+    elif change == "newer":
+        version = found[1]["spec"]["versions"][0]
+        properties = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        properties["future"] = {"type": "string"}
     elif change == "established":
         found[1]["status"] = {"conditions": [{"type": "Established", "status": "False"}]}
     else:
@@ -187,7 +199,6 @@ def webhooks(*found: Json) -> list[Json]:
 
 
 HOLD = webhook("hold.muster.dev", "Ignore")
-TLS = "muster-webhook-tls"
 FAULTS: dict[str, tuple[Json, str, State]] = {
     "an old Kubernetes": (
         {"version": [{"minor": "30", "gitVersion": "v1.30.1"}]},
@@ -230,6 +241,11 @@ FAULTS: dict[str, tuple[Json, str, State]] = {
     "an old definition": (
         {"definitions": definitions("schema")},
         "gangs.muster.dev",
+        State.FAIL,
+    ),
+    "a newer definition": (
+        {"definitions": definitions("newer")},
+        "gangs.muster.dev",
         State.WARN,
     ),
     "a definition that is not established": (
@@ -265,24 +281,40 @@ FAULTS: dict[str, tuple[Json, str, State]] = {
     ),
     "no Secret": ({"secrets": []}, "certificate", State.FAIL),
     "a certificate that ends soon": (
-        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": AGED}}]},
+        {"secrets": [secret({"tls.crt": AGED})]},
         "certificate",
         State.WARN,
     ),
     "a certificate that ended": (
-        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": ENDED}}]},
+        {"secrets": [secret({"tls.crt": ENDED})]},
         "certificate",
         State.FAIL,
     ),
     "a certificate of tomorrow": (
-        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": EARLY}}]},
+        {"secrets": [secret({"tls.crt": EARLY})]},
         "certificate",
         State.FAIL,
     ),
     "no certificate in the Secret": (
-        {"secrets": [{"metadata": {"name": TLS}, "data": {"tls.crt": "!"}}]},
+        {"secrets": [secret({"tls.crt": "!"})]},
         "certificate",
         State.FAIL,
+    ),
+    "no muster-certs": ({"deployments": without("deployments", 2)}, "muster-certs", State.FAIL),
+    "an extender's certificate that ends soon": (
+        {"secrets": [secret({"tls.crt": GOOD}), secret({"tls.crt": AGED}, "muster-extender-tls")]},
+        "extender certificate",
+        State.WARN,
+    ),
+    "a new authority of the extender": (
+        {
+            "secrets": [
+                secret({"tls.crt": GOOD}),
+                secret({"tls.crt": GOOD, "ca.crt": EARLY, "ca.key": "x"}, "muster-extender-tls"),
+            ]
+        },
+        "extender authority",
+        State.WARN,
     ),
     "an authority that ended": (
         {
@@ -294,6 +326,11 @@ FAULTS: dict[str, tuple[Json, str, State]] = {
     ),
     "no leader": ({"leases": []}, "leader", State.FAIL),
     "a lease that was given back": ({"leases": [lease(1, holder="")]}, "leader", State.FAIL),
+    "coordinators that were stopped": (
+        {"leases": [lease(0, holder=names.STOPPED)]},
+        "leader",
+        State.FAIL,
+    ),
     "a leader that went silent": ({"leases": [lease(60)]}, "leader", State.FAIL),
     "a scheduler that cannot be seen": ({"schedulers": []}, "kube-scheduler", State.UNKNOWN),
     "no pod of the extender": (
@@ -340,8 +377,8 @@ def test_each_fault_is_found(fault: str) -> None:
 def test_what_may_not_be_read_is_not_known(name: str) -> None:
     examined = seen(**{name: Unread(name, f"not allowed to list {name}")})
     found = [each for each in examine(examined).findings if each.state is not State.OK]
-    if name == "secrets":
-        assert not found, "the authority is judged instead"
+    if name in ("secrets", "bindings"):
+        assert not found, "the authority is judged instead, and a webhook is enough"
         return
     assert found
     assert {each.state for each in found} == {State.UNKNOWN}
@@ -361,11 +398,62 @@ def test_the_older_authority_of_a_bundle_does_not_count() -> None:
     assert states(examined)["certificate authority"] is State.OK
 
 
+def test_without_a_webhook_a_policy_is_enough() -> None:
+    bound = {"metadata": {"name": "muster-gate"}, "spec": {"policyName": "muster-gate"}}
+    alone = [deployment("muster-coordinator")]
+    changed: dict[str, Any] = {"configurations": [], "deployments": alone, "secrets": []}
+    found = states(seen(**changed, bindings=[bound]))
+    assert {*found.values()} == {State.OK}
+    assert found["gates"] is State.OK
+    others = {"metadata": {"name": "other"}, "spec": {"policyName": "other"}}
+    for bindings in ([], [others], Unread("mutatingadmissionpolicybindings", "no")):
+        found = states(seen(**changed, bindings=bindings))
+        assert (found["webhooks"], found["muster-webhook"]) == (State.FAIL, State.FAIL)
+
+
+def test_a_webhook_beside_a_policy_is_judged() -> None:
+    """Left over from an installation with one, it would be in the way of pods."""
+    bound = {"metadata": {"name": "muster-gate"}, "spec": {"policyName": "muster-gate"}}
+    found = states(seen(bindings=[bound], endpoints=[]))
+    assert found["webhook endpoints"] is State.FAIL
+
+
+def test_cert_manager_takes_the_place_of_muster_certs() -> None:
+    changed = webhooks(webhook("gate.muster.dev", "Fail"), HOLD)
+    deployments = without("deployments", 2)
+    assert states(seen(deployments=deployments))["muster-certs"] is State.FAIL
+    injected = {"cert-manager.io/inject-ca-from": "muster-system/muster-webhook"}
+    changed[0]["metadata"]["annotations"] = injected
+    found = states(seen(configurations=changed, deployments=deployments))
+    assert "muster-certs" not in found
+    assert {*found.values()} == {State.OK}
+
+
+def test_where_others_make_the_certificate_muster_certs_is_not_missed() -> None:
+    found = seen(
+        deployments=without("deployments", 2), secrets=[secret({"tls.crt": GOOD}, made_by="")]
+    )
+    assert "muster-certs" not in states(found)
+
+
+def test_the_authority_that_serves_is_no_new_one() -> None:
+    held = secret({"tls.crt": GOOD, "ca.crt": GOOD, "ca.key": "x"}, "muster-extender-tls")
+    found = states(seen(secrets=[secret({"tls.crt": GOOD}), held]))
+    assert found["extender certificate"] is State.OK
+    assert "extender authority" not in found
+
+
+def test_a_chain_lasts_as_long_as_its_link_that_ends_first() -> None:
+    chain = base64.b64encode(base64.b64decode(GOOD) + base64.b64decode(AGED)).decode()
+    assert states(seen(secrets=[secret({"tls.crt": chain})]))["certificate"] is State.WARN
+
+
 # ---- the command
 
 PLURALS = {
     "definitions": "customresourcedefinitions",
     "configurations": "mutatingwebhookconfigurations",
+    "bindings": "mutatingadmissionpolicybindings",
     "endpoints": "endpointslices",
     "secrets": "secrets",
     "deployments": "deployments",

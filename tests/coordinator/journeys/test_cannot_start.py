@@ -184,6 +184,36 @@ def test_an_opted_in_namespace_makes_gangs_and_a_cluster_in_it_may_opt_out() -> 
     assert world.status("a")["phase"] == "Running"
 
 
+@pytest.mark.parametrize("namespace", names.UNTOUCHED_NAMESPACES)
+def test_no_label_makes_a_gang_of_what_muster_itself_needs(namespace: str) -> None:
+    """Nothing there is gated, so a pod that is not bound would be deleted again and again."""
+    world = World(node("n1", cpu=2))
+    labels = {names.OPT_IN: "true"}
+    world.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+    )
+    world.webhook = False  # it is not asked about that namespace
+    cluster = gang_of("a", 2)
+    world.create({**cluster, "metadata": {**cluster["metadata"], "namespace": namespace}})
+    world.settle(seconds=120)
+    assert len(list(world.api.all("pods"))) == 3
+    assert list(world.api.all("gangs")) == []
+    assert world.leader.log == []
+
+
+def test_pods_of_no_gang_that_a_policy_gated_are_let_go_at_once() -> None:
+    """Without a webhook the API server gates the pods of every RayCluster."""
+    world = World(node("n1"))
+    world.policy = True
+    world.create(gang_of("plain", 2, labels={}), gang_of("gang", 1))
+    world.settle(seconds=OPT_OUT_DELAY)
+    assert (world.bound("plain"), world.bound("gang")) == ({"n1": 3}, {"n1": 2})
+    assert [name_of(each) for each in world.api.all("gangs")] == ["gang"]
+    world.scale("plain", 3)
+    world.settle(seconds=0.5)  # what was let go once waits no more
+    assert world.bound("plain") == {"n1": 4}
+
+
 def test_a_gang_that_is_opted_in_when_it_runs_already_is_told_as_running() -> None:
     world = World(node("n1"))
     world.create(gang_of("a", 1, labels={}))

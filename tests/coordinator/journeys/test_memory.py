@@ -58,7 +58,8 @@ def of_invented_constraints(number: int) -> Json:
 
 def pod(number: int, spec: Json) -> core_objects.Pod:
     on = PLACES[number % len(PLACES)].format(number)
-    labels = {f"{number}-{at}": "x" * 63 for at in range(100)}
+    labels = {names.RAY_NODE_TYPE: "worker"}
+    labels |= {f"{number}-{at}": "x" * 63 for at in range(100)}
     made = {
         "metadata": {
             "name": f"p{number}",

@@ -14,6 +14,7 @@ from coordinator.messages.actions import (
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.asking import line_up, queues_of
+from coordinator.queues.holes import EACH as HOLES_EACH
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
@@ -21,7 +22,7 @@ from coordinator.state import agenda
 from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome
-from tests.coordinator.builders import OPTED_IN, TEAM, Json, foreign_pod, gang_of, node
+from tests.coordinator.builders import GPU, OPTED_IN, TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.world import WALL, World
 
 QUEUE_WRITES = (WriteQueueStatus, WriteQueueFinalizers)
@@ -1062,3 +1063,46 @@ def test_a_gang_holds_others_back_again_once_daemonsets_leave_enough() -> None:
     world.delete("rayclusters", "first")
     world.settle(seconds=60)
     assert phases(world, "big") == ["Running"]
+
+
+# ---- holes
+
+
+def holes_of(world: World, name: str) -> list[int]:
+    """The pods of 1, 2, 4 and 8 GPUs that fit, as the queue says."""
+    return [each.get("pods", 0) for each in status_of(world, name).get("holes", ())]
+
+
+def test_a_queue_says_how_many_pods_of_each_size_still_fit_on_its_nodes() -> None:
+    world = World(
+        node("red", gpu=8, cpu=64, labels={"model": "red"}),
+        node("blue", gpu=4, cpu=64, labels={"model": "blue"}),
+        queue("any"),
+        queue("reds", quota={GPU: "2"}, nodeSelector={"model": "red"}),
+    )
+    world.settle(seconds=2 * HOLES_EACH)
+    assert holes_of(world, "any") == [12, 6, 3, 1]
+    assert holes_of(world, "reds") == [8, 4, 2, 1], "whatever its quota"
+    world.create(foreign_pod("one", "red", gpu=3))
+    world.settle(seconds=2 * HOLES_EACH)
+    assert holes_of(world, "any") == [9, 4, 2, 0]
+    assert holes_of(world, "reds") == [5, 2, 1, 0]
+
+
+def test_pods_that_come_and_go_cost_few_writes_of_holes() -> None:
+    """Five pods a second for a minute, of no gang; then nothing moves any more."""
+    world = World(node("n", gpu=1000, cpu=2000, pods=2000), queue("a"), queue("b"), queue("c"))
+    world.settle(seconds=10)
+    writes = len(queue_writes(world.leader.log))
+    for at in range(65):
+        for each in range(5):
+            world.create(foreign_pod(f"p{at}-{each}", "n", gpu=1, cpu="1m"))
+        for each in range(5 if at % 3 else 0):
+            world.delete("pods", f"p{at}-{each}", namespace="others")
+        world.settle(seconds=1)
+    made = len(queue_writes(world.leader.log)) - writes
+    assert 3 <= made <= 3 * (65 / HOLES_EACH + 1)
+    world.settle(seconds=2 * HOLES_EACH)
+    made = len(queue_writes(world.leader.log))
+    world.settle(seconds=10 * HOLES_EACH)
+    assert len(queue_writes(world.leader.log)) == made

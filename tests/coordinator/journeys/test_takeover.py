@@ -331,6 +331,24 @@ def test_a_fence_is_an_annotation_of_the_pod_that_names_the_term() -> None:
     assert marks == {"2.0"}
 
 
+def test_a_mark_that_was_forged_on_a_pod_is_no_fence() -> None:
+    """A tenant can guess the next one, and a mark that is there already changes nothing."""
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    for pod in world.pods("a"):
+        world.api.change(
+            pod, lambda obj: obj["metadata"]["annotations"].update({names.FENCE: "2.0"})
+        )
+    world.leader.restart()
+    world.elect(0)
+    world.leader.act_all_but(ReleasePod)
+    marks = {pod["metadata"]["annotations"].get(names.FENCE) for pod in world.pods("a")}
+    assert marks == {"2.1"}
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 2}
+
+
 def test_a_waiting_gang_is_left_alone_by_a_new_leader() -> None:
     world = World(node("n1", cpu=2))
     world.create(ray_cluster("a", group("workers", 4)))

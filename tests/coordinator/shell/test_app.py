@@ -63,7 +63,11 @@ def test_labels_of_wrapped_pods_have_a_meaning_where_there_are_app_wrappers(
     switched_on: bool, gang: str
 ) -> None:
     made = Coordinator(Settings(app_wrappers=switched_on), cast(Client, None))
-    labels = {names.APP_WRAPPER: "a", names.APP_WRAPPER_UID: "u"}
+    labels = {
+        names.APP_WRAPPER: "a",
+        names.APP_WRAPPER_UID: "u",
+        names.RAY_NODE_TYPE: "worker",
+    }
     owner = OwnerReference(names.RAY_API_VERSION, "RayCluster", "rc", "r", controller=True)
     meta = ObjectMeta("p", "team", labels=labels, owner_references=(owner,))
     member = made._reduce(core_objects.Pod(meta)).member

@@ -58,6 +58,8 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 NOMINATED = {"nominatedNodeName": "a"}
 _TERM = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
 _REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
+WORKER = {"ray.io/node-type": "worker"}
+OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
 PIN = {"nodeAffinity": _REQUIRED}
 PREEMPTING = {
     **NOMINATED,
@@ -95,7 +97,9 @@ def test_the_nomination_of_a_pod_with_a_placement_takes_no_room_by_itself(
 ) -> None:
     """A pod of a Ray cluster without gate and pin is one of kube-scheduler's alone."""
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
-    raw = {"metadata": {"ownerReferences": [owner]}, "spec": spec, "status": NOMINATED}
+    note = {"muster.dev/released": "u"}
+    metadata = {"uid": "u", "labels": WORKER, "annotations": note, "ownerReferences": [owner]}
+    raw = {"metadata": metadata, "spec": spec, "status": NOMINATED}
     seen = observe(msgspec.convert(raw, Pod))
     assert (seen.holds, seen.nominated_to) == expected
     assert seen.expected_on == "".join(expected)
@@ -104,7 +108,12 @@ def test_the_nomination_of_a_pod_with_a_placement_takes_no_room_by_itself(
 def test_of_a_gated_pod_only_what_patches_need_is_kept() -> None:
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
     raw = {
-        "metadata": {"name": "p", "annotations": {"a": "x" * 9}, "ownerReferences": [owner]},
+        "metadata": {
+            "name": "p",
+            "labels": WORKER,
+            "annotations": {"a": "x" * 9},
+            "ownerReferences": [owner],
+        },
         "spec": {"schedulingGates": [{"name": GATE}], "containers": [{"name": "c"}]},
     }
     pod = msgspec.convert(raw, Pod)
@@ -121,7 +130,7 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
     assert (seen.name, seen.uid, seen.holds, seen.used) == ("p", "u", "a", UNREADABLE)
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
     gated = {
-        "metadata": {"ownerReferences": [owner]},
+        "metadata": {"labels": WORKER, "ownerReferences": [owner]},
         "spec": {"schedulingGates": [{"name": GATE}]},
     }
     waits = observe(msgspec.convert(gated, BarePod))
@@ -132,6 +141,39 @@ def test_a_pod_of_which_hardly_anything_can_be_read_fills_its_node() -> None:
     assert observe(ended).holds == ""
     nominated = msgspec.convert({"spec": {}, "status": {"nominatedNodeName": "b"}}, BarePod)
     assert (observe(nominated).holds, observe(nominated).nominated) == ("b", None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [({}, False), ({"ray.io/node-type": "redis-cleanup"}, False), (WORKER, True)],
+)
+def test_only_what_the_webhook_sees_is_a_pod_of_a_gang(
+    labels: dict[str, str], *, expected: bool
+) -> None:
+    """Else a tenant's pod without the label would count as released: no gate, and a pin."""
+    metadata = {"labels": labels, "ownerReferences": [OWNER]}
+    raw = {"metadata": metadata, "spec": {"affinity": PIN}}
+    assert (observe(msgspec.convert(raw, Pod)).member is not None) is expected
+
+
+@pytest.mark.parametrize(
+    ("note", "spec", "pinned"),
+    [
+        ({"muster.dev/released": "u"}, {}, "a"),
+        ({}, {}, ""),
+        ({"muster.dev/released": "of another"}, {}, ""),  # from a template: no uid is known before
+        ({}, {"nodeName": "a"}, "a"),  # released before there were notes, or it holds its room
+        ({}, {"schedulingGates": [{"name": GATE}]}, "a"),
+    ],
+)
+def test_only_a_note_with_the_uid_tells_that_a_pod_on_its_way_was_pinned_by_muster(
+    note: dict[str, str], spec: Json, pinned: str
+) -> None:
+    """Its template may have the same pin, and its room would be kept without a placement."""
+    metadata = {"uid": "u", "labels": WORKER, "annotations": note, "ownerReferences": [OWNER]}
+    seen = observe(msgspec.convert({"metadata": metadata, "spec": {"affinity": PIN, **spec}}, Pod))
+    assert seen.member is not None
+    assert seen.member.pinned == pinned
 
 
 @pytest.mark.parametrize(
@@ -188,7 +230,6 @@ def test_pods_of_daemonsets_and_mirror_pods_come_with_their_node(
     assert observe(msgspec.convert({"metadata": metadata}, Pod)).is_daemon is expected
 
 
-OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "controller": True}
 ASKED = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
 SPREAD = {
     "topologyKey": "zone",
@@ -206,7 +247,10 @@ OTHERS: list[Json] = [
     {"spec": {"affinity": {"podAffinity": {REQUIRED: [APART]}}}, "metadata": {"namespace": "b"}},
     {"spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}},
     {"spec": {"topologySpreadConstraints": [SPREAD]}},
-    {"spec": {"topologySpreadConstraints": [SPREAD]}, "metadata": {"labels": {"version": "2"}}},
+    {
+        "spec": {"topologySpreadConstraints": [SPREAD]},
+        "metadata": {"labels": {**WORKER, "version": "2"}},
+    },
     {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}},
     {"spec": {"containers": [{**ASKED, "ports": [{"hostPort": 80}]}]}},
     {"spec": {"containers": [{**ASKED, "restartPolicyRules": [{"action": "Restart"}]}]}},
@@ -235,7 +279,8 @@ OTHERS: list[Json] = [
 
 def of_ray(change: Json) -> Pod:
     """A pod of a RayCluster, with one change."""
-    meta = {"namespace": "a", "labels": {"version": "1"}, "ownerReferences": [OWNER]}
+    labels = {**WORKER, "version": "1"}
+    meta = {"namespace": "a", "labels": labels, "ownerReferences": [OWNER]}
     raw = {
         "metadata": {**meta, **change.get("metadata", {})},
         "spec": {"containers": [ASKED], **change.get("spec", {})},

@@ -186,6 +186,8 @@ def assert_narrowed(old: Json, new: Json) -> None:
 @given(pods())
 def test_release_changes_nothing_but_gate_and_required_node_affinity(pod: Json) -> None:
     released = applied(pod, release_patch(slim(pod), "n1"))
+    assert released["metadata"].pop("annotations")[names.RELEASED] == pod["metadata"]["uid"]
+    pod["metadata"].pop("annotations", None)
     for each in (pod, released):
         del each["spec"]["schedulingGates"]
         affinity = each["spec"].pop("affinity", None) or {}
@@ -241,6 +243,11 @@ def test_release_of_the_ordinary_pod_in_full() -> None:
             "value": {
                 "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [pin_to("n1")]}]}}
             },
+        },
+        {
+            "op": "add",
+            "path": "/metadata/annotations/muster.dev~1released",
+            "value": pod["metadata"]["uid"],
         },
     ]
 

@@ -69,7 +69,8 @@ def test_a_ray_cluster_is_wrapped_by_what_controls_it_not_by_its_labels(kind: st
 
 def test_where_there_are_no_app_wrappers_a_labelled_pod_is_of_its_ray_cluster() -> None:
     owner = OwnerReference("ray.io/v1", "RayCluster", "rc", uid="r", controller=True)
-    labels = {**LABELS, names.POD_SET: "x", names.RAY_GROUP: "workers"}
+    ray = {names.RAY_GROUP: "workers", names.RAY_NODE_TYPE: "worker"}
+    labels = {**LABELS, names.POD_SET: "x", **ray}
     pod = Pod(ObjectMeta("p", "team", labels=labels, owner_references=(owner,)))
     seen = observe(pod, wrapper_of=unwrapped)
     assert seen.member is not None

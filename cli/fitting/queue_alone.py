@@ -1,0 +1,81 @@
+"""Judges a gang by the status of its queue alone, for callers that may not read nodes and pods.
+
+What queues hold, and the holes on their nodes, are read off it. Whether there is room stays open,
+so that the answer is no, or not known.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec.structs import replace
+
+from cli.fitting.holes_alone import refusals, remark
+from cli.report.fit import Fits, Verdict
+from coordinator.queues.registry import QueueRegistry
+from kube.codec.fields import InvalidObject, read_amounts
+from scheduling.diagnosis.quota_refusals import over_quota
+from scheduling.model.amounts import Amounts
+from scheduling.model.gang import PendingGang
+from scheduling.model.verdict import Reason
+from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.waiting import requests_of
+
+
+def by_queue_alone(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:
+    """Return a verdict on quota and holes; `found` has the queue."""
+    short = next(refusals(asked, queues.objects.get(asked.queue)), "")
+    if not is_within_quota(asked, queues):
+        return _over_quota(found, asked, queues)
+    if short:
+        return replace(
+            found,
+            fits=Fits.NO,
+            reason=Reason.INSUFFICIENT_RESOURCES,
+            message=short,
+            count_matters=True,
+        )
+    has = "no quota" if not queues.has_quota(asked.queue) else "quota for it"
+    room = remark(asked, queues.objects.get(asked.queue)) or _NO_HOLES
+    said = f"queue {asked.queue} has {has}; {room}"
+    return replace(found, fits=Fits.UNKNOWN, reason="", message=said)
+
+
+_NO_HOLES = "whether there is room on the nodes is not judged"
+
+
+def _over_quota(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:
+    tree = queues.tree
+    at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
+    used = _used(tree, queues)
+    refusal = over_quota(tree, asked.queue, demand, used[at], tree.available(used)[at])
+    return replace(
+        found, fits=Fits.NO, reason=refusal.reason, message=refusal.message, count_matters=True
+    )
+
+
+def may_fit(asked: PendingGang, queues: QueueRegistry) -> bool:
+    """Say whether neither quota nor holes are against a gang."""
+    short = any(refusals(asked, queues.objects.get(asked.queue)))
+    return is_within_quota(asked, queues) and not short
+
+
+def is_within_quota(asked: PendingGang, queues: QueueRegistry) -> bool:
+    """Say whether the queue may take what the minimum of a gang asks for."""
+    tree = queues.tree
+    at, demand = tree.index[asked.queue], tree.requests(requests_of(asked.minimum))
+    available = tree.available(_used(tree, queues))[at]
+    return not (tree.limited[at] & (demand > available)).any()
+
+
+def _used(tree: QuotaTree, queues: QueueRegistry) -> Amounts:
+    """Return what the queues use (queues x resources), as their status says it."""
+    rows = [tree.requests(_usage(queues, name)) for name in tree.names]
+    return np.array(rows, dtype=np.int64).reshape(len(tree.names), len(tree.resources))
+
+
+def _usage(queues: QueueRegistry, name: str) -> Mapping[str, int]:
+    found = queues.objects.get(name)
+    try:
+        return read_amounts(found.status.usage, "status.usage") if found is not None else {}
+    except InvalidObject:
+        return {}

@@ -1,0 +1,42 @@
+"""Reads the AppWrappers that are asked about, of both generations, as a coordinator would."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from cli.imports.outcome import Source
+from kube.objects import names
+from kube.objects.app_wrapper import AppWrapper
+from kube.objects.ray import StandIn
+from kube.wrapped.items import Wrapped, read
+from kube.wrapped.stand_in import notices
+from kube.wrapped.watched import AppWrapperReading, as_gang
+
+GROUPS = (names.CODEFLARE_GROUP, names.MCAD_GROUP)
+
+
+def is_app_wrapper(source: Source) -> bool:
+    """Say whether an object is an AppWrapper."""
+    return source.kind == "AppWrapper" and source.group in GROUPS
+
+
+def gang_of(wrapper: AppWrapper) -> StandIn:
+    """Return the stand-in of an AppWrapper as if its creator were known, and it were to start.
+
+    What is wrong in it, and what cannot be foreseen of its pods, is in there.
+    """
+    meta = wrapper.metadata
+    reviewed = replace(meta, annotations={**meta.annotations, names.CREATED_BY: "{}"})
+    found = as_gang(AppWrapperReading()(replace(wrapper, metadata=reviewed)))
+    return replace(found, stopped_by_user=False)
+
+
+def notes_of(wrapper: AppWrapper) -> tuple[str, ...]:
+    """Say where it is judged otherwise than it stands, and what its user should know of it."""
+    wrapped = read(wrapper)
+    return (*_suspended(wrapped), *notices(wrapper, wrapped))
+
+
+def _suspended(wrapped: Wrapped) -> Iterator[str]:
+    if wrapped.spec.suspend:
+        yield "spec.suspend is true: judged as if it were resumed"

@@ -1,0 +1,87 @@
+"""Says which objects of a cluster are Muster's: by their label and their place."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from cli.removal.objects import AnyObject, OwnMeta
+from kube.objects.names import (
+    APP_WRAPPERS,
+    CODEFLARE_GROUP,
+    DEFAULT_NAMESPACE,
+    GROUP,
+    MCAD_GROUP,
+    PART_OF,
+    PART_OF_MUSTER,
+)
+
+COORDINATOR: Final = "muster-coordinator"
+WRAPPER: Final = "muster-wrapper"
+EXTENDER: Final = "muster-extender"
+SCHEDULER: Final = "muster-scheduler"
+STOPPED_PROGRAMS: Final = (COORDINATOR, WRAPPER)
+"""The programs that decide, which must stand still while gates are taken off."""
+
+RULES: Final = ("muster-webhook", "muster-app-wrapper")
+"""Names of the webhook's configurations, which may be there without the label."""
+
+KUBE_SYSTEM: Final = "kube-system"
+PREFIX: Final = "muster-"
+OWN_DEFINITIONS: Final = (f"gangs.{GROUP}", f"gangqueues.{GROUP}")
+WRAPPER_DEFINITIONS: Final = tuple(
+    f"{APP_WRAPPERS}.{each}" for each in (CODEFLARE_GROUP, MCAD_GROUP)
+)
+HELM: Final = "app.kubernetes.io/managed-by"
+RELEASE: Final = "meta.helm.sh/release-name"
+RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of Helm."""
+
+    name: str
+    namespace: str
+
+    def __str__(self) -> str:
+        return f"helm uninstall {self.name} -n {self.namespace}"
+
+
+def is_labelled(meta: OwnMeta) -> bool:
+    """Say whether an object has the label of all that Muster's manifests make."""
+    return meta.labels.get(PART_OF) == PART_OF_MUSTER
+
+
+def is_rule(meta: OwnMeta) -> bool:
+    """Say whether a webhook configuration is Muster's."""
+    return is_labelled(meta) or meta.name in RULES
+
+
+def is_ours(meta: OwnMeta, home: str) -> bool:
+    """Say whether a labelled object is Muster's by its place and name too.
+
+    The label alone is no proof: other software may be part of something of this name.
+    """
+    if not is_labelled(meta):
+        return False
+    mine = (
+        meta.name.startswith(PREFIX)
+        or meta.name == PART_OF_MUSTER
+        or meta.name.endswith(GROUP)
+        or meta.name in WRAPPER_DEFINITIONS
+    )
+    return meta.namespace == home if meta.namespace not in ("", KUBE_SYSTEM) else mine
+
+
+def helm_releases(found: Iterable[AnyObject]) -> tuple[Release, ...]:
+    """Name the releases of Helm that objects are of."""
+    mine = {
+        Release(meta.annotations.get(RELEASE, "RELEASE"), _namespace_of(meta))
+        for meta in (each.metadata for each in found)
+        if meta.labels.get(HELM) == "Helm"
+    }
+    return tuple(sorted(mine, key=str))
+
+
+def _namespace_of(meta: OwnMeta) -> str:
+    return meta.annotations.get(RELEASE_NAMESPACE, meta.namespace or DEFAULT_NAMESPACE)

@@ -1,0 +1,1 @@
+"""What writes to a cluster for people: nothing else of the command line does."""

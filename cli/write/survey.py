@@ -1,0 +1,177 @@
+"""Reads what there is to stop and to release, before anything is done."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cli.endings import NotServed
+from cli.read.examining import DEPLOYMENTS
+from cli.read.reader import Reader
+from cli.removal.objects import AnyObject, Cluster
+from cli.removal.ours import COORDINATOR, STOPPED_PROGRAMS, is_labelled, is_rule
+from cli.removal.patches import held_by_muster, is_guarded
+from kube.api import resources
+from kube.api.client import Resource
+from kube.codec.pod_patches import pinned_node
+from kube.objects import names
+from kube.objects.core import Pod
+from kube.objects.gang import Gang
+from kube.objects.ray import RayJob
+from kube.ray.ray_cluster import owner_cluster
+from kube.ray.ray_owner import is_suspended_by_muster
+from kube.ray.wrapped_by import wrapper_of_gang
+
+ADMISSION: Final = "admissionregistration.k8s.io"
+CONFIGURATIONS: Final = tuple(
+    Resource(ADMISSION, "v1", plural, namespaced=False)
+    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+)
+BINDINGS: Final = (
+    (Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False),),
+    tuple(
+        Resource(ADMISSION, version, "mutatingadmissionpolicybindings", namespaced=False)
+        for version in ("v1", "v1beta1", "v1alpha1")
+    ),
+)
+"""The bindings of policies, each kind in the versions in which it may be served."""
+
+NOT_BOUND: Final = "spec.nodeName=,status.phase=Pending"
+"""No other pod has a gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What stands between the pods and their nodes."""
+
+    home: str
+    """The namespace of Muster."""
+
+    rules: tuple[tuple[Resource, AnyObject], ...]
+    bindings: tuple[tuple[Resource, AnyObject], ...]
+    programs: tuple[AnyObject, ...]
+    gangs: tuple[Gang, ...]
+    """Those that the extender may guard."""
+
+    gated: tuple[Pod, ...]
+    clusters: tuple[Cluster, ...]
+    jobs: tuple[RayJob, ...]
+    wrappers: tuple[str, ...]
+    """AppWrappers that wait: nothing of what they wrap exists."""
+
+
+async def read_survey(reader: Reader) -> Survey:
+    """Read all of it; raises CannotRead where anything may not be read."""
+    programs = await read_programs(reader)
+    rules, bindings, gated, clusters, jobs, gangs = await asyncio.gather(
+        read_rules(reader),
+        read_bindings(reader),
+        read_gated(reader),
+        read_held(reader),
+        read_jobs(reader),
+        read_gangs(reader),
+    )
+    return Survey(
+        home=home_of(programs),
+        rules=rules,
+        bindings=bindings,
+        programs=programs,
+        gangs=tuple(each for each in gangs if is_guarded(each)),
+        gated=gated,
+        clusters=clusters,
+        jobs=jobs,
+        wrappers=_wrappers(gangs),
+    )
+
+
+async def list_served(
+    reader: Reader, resource: Resource, as_: type[Any], **selectors: str
+) -> tuple[Any, ...]:
+    """List a kind that need not be served."""
+    try:
+        return await reader.list(resource, as_, **selectors)
+    except NotServed:
+        return ()
+
+
+async def read_programs(reader: Reader) -> tuple[AnyObject, ...]:
+    """Read the Deployments of the programs that decide."""
+    found = await reader.list(DEPLOYMENTS, AnyObject)
+    mine = [each for each in found if each.metadata.name in STOPPED_PROGRAMS]
+    labelled = [each for each in mine if is_labelled(each.metadata)]
+    return tuple(labelled or (each for each in mine if _is_at_home(each)))
+
+
+def _is_at_home(found: AnyObject) -> bool:
+    return found.metadata.namespace == names.DEFAULT_NAMESPACE
+
+
+def home_of(programs: Sequence[AnyObject]) -> str:
+    """Name the namespace of Muster: that of its coordinator."""
+    places = [each.metadata for each in programs if each.metadata.name == COORDINATOR]
+    return places[0].namespace if places else names.DEFAULT_NAMESPACE
+
+
+async def read_rules(reader: Reader) -> tuple[tuple[Resource, AnyObject], ...]:
+    """Read the configurations by which the API server calls the webhook."""
+    found = [(each, await reader.list(each, AnyObject)) for each in CONFIGURATIONS]
+    return tuple((kind, each) for kind, all_ in found for each in all_ if is_rule(each.metadata))
+
+
+async def read_bindings(reader: Reader) -> tuple[tuple[Resource, AnyObject], ...]:
+    """Read the bindings of policies, of each kind in the first version that is served."""
+    found: list[tuple[Resource, AnyObject]] = []
+    for versions in BINDINGS:
+        for kind in versions:
+            try:
+                all_ = await reader.list(kind, AnyObject)
+            except NotServed:
+                continue
+            found += [(kind, each) for each in all_ if is_labelled(each.metadata)]
+            break
+    return tuple(found)
+
+
+async def read_gated(reader: Reader) -> tuple[Pod, ...]:
+    """Read the pods with Muster's gate."""
+    found = await reader.list(resources.PODS, Pod, field_selector=NOT_BOUND)
+    return tuple(each for each in found if has_gate(each))
+
+
+def has_gate(pod: Pod) -> bool:
+    """Say whether a pod has Muster's gate."""
+    return any(each.name == names.GATE for each in pod.spec.scheduling_gates)
+
+
+async def read_pinned(reader: Reader) -> int:
+    """Count the Ray pods that Muster released to a node and that are not bound to it."""
+    found = await reader.list(resources.PODS, Pod, field_selector=NOT_BOUND)
+    mine = (each for each in found if owner_cluster(each.metadata) and not has_gate(each))
+    return sum(pinned_node(each) is not None for each in mine)
+
+
+async def read_held(reader: Reader) -> tuple[Cluster, ...]:
+    """Read the RayClusters that Muster suspended."""
+    clusters = await list_served(reader, resources.RAY_CLUSTERS, Cluster)
+    return tuple(held_by_muster(clusters, await read_gangs(reader)))
+
+
+async def read_jobs(reader: Reader) -> tuple[RayJob, ...]:
+    """Read the RayJobs that Muster suspended."""
+    found = await list_served(reader, resources.RAY_JOBS, RayJob)
+    return tuple(each for each in found if each.spec.suspend and is_suspended_by_muster(each))
+
+
+async def read_gangs(reader: Reader) -> tuple[Gang, ...]:
+    """Read all Gangs; none where their definition is gone."""
+    return await list_served(reader, resources.GANGS, Gang)
+
+
+def _wrappers(gangs: Sequence[Gang]) -> tuple[str, ...]:
+    waiting = (each for each in gangs if each.status.held is not None and _waits(each))
+    found = ((each.metadata.namespace, wrapper_of_gang(each.metadata.name)) for each in waiting)
+    return tuple(f"{place}/{wrapper.name}" for place, wrapper in found if wrapper is not None)
+
+
+def _waits(gang: Gang) -> bool:
+    return gang.status.held is not None and gang.status.held.phase == "Waiting"

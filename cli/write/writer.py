@@ -1,0 +1,159 @@
+"""One write to the API server: done, found undone already, or a sentence that says why not."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.read.reader import ApiReader, one_line
+from cli.read.target import Target
+from cli.removal.objects import AnyObject
+from kube.api.client import Client, Resource
+from kube.api.credentials import context_namespace, load_access
+from kube.api.errors import (
+    Conflict,
+    KubeError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from kube.api.kinds import Found, Kinds
+
+T = TypeVar("T")
+
+TRIES = 4
+"""Of a write that the API server could not take for now."""
+
+PAUSE = 1.0
+"""Seconds before such a write is tried again; twice as long each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotWritten:
+    """A write that was not carried out, and why; `outdated`: the object is another by now."""
+
+    why: str
+    outdated: bool = False
+
+
+class PatientReader(ApiReader):
+    """A reader that asks again: what was begun must not end halfway because of one lost answer."""
+
+    async def list(
+        self,
+        resource: Resource,
+        as_: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
+        """Return all objects of a kind; raises CannotRead."""
+        return await _patiently(
+            lambda: ApiReader.list(
+                self,
+                resource,
+                as_,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+            )
+        )
+
+    async def get(
+        self, resource: Resource, as_: type[T], name: str, namespace: str = ""
+    ) -> T | None:
+        """Return one object, None where there is none; raises CannotRead."""
+        return await _patiently(lambda: ApiReader.get(self, resource, as_, name, namespace))
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask again where there was no answer; what is not allowed, or not served, is one."""
+    for left in reversed(range(TRIES)):
+        try:
+            return await ask()
+        except (NotAllowed, NotServed):
+            raise
+        except CannotRead:
+            if not left:
+                raise
+            await asyncio.sleep(PAUSE * 2 ** (TRIES - 1 - left))
+    raise AssertionError("the last try returns or raises")
+
+
+class Writer:
+    """Reads and writes with the rights of the caller; a failed write is a value."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self.reader = PatientReader(client, namespace)
+
+    async def json_patch(self, path: str, operations: object) -> NotWritten | None:
+        """Apply JSON patch operations; what is gone needs none."""
+        return await _written(lambda: self._client.json_patch(path, operations))
+
+    async def merge_patch(self, path: str, changes: object) -> NotWritten | None:
+        """Merge changes; what is gone needs none."""
+        return await _written(lambda: self._client.merge_patch(path, changes))
+
+    async def create(self, path: str, obj: object) -> NotWritten | None:
+        """Create an object."""
+        return await _written(lambda: self._client.create(path, obj))
+
+    async def delete(self, path: str, uid: str) -> NotWritten | None:
+        """Delete this very object; what is gone is deleted."""
+        return await _written(lambda: self._client.delete(path, uid=uid, propagation="Background"))
+
+    async def uid_at(self, path: str) -> str:
+        """Return the uid of the object at a path; empty where none can be read."""
+        try:
+            return (await self._client.get(path, as_=AnyObject, metadata_only=True)).metadata.uid
+        except KubeError:
+            return ""
+
+    async def served(self) -> Found:
+        """Return all kinds that the API server serves; raises CannotRead."""
+        try:
+            return await Kinds(self._client).all()
+        except KubeError as error:
+            raise CannotRead(f"the kinds that are served cannot be read: {error}") from error
+
+
+async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
+    """Send a write, again where the API server had no time for it."""
+    for left in reversed(range(TRIES)):
+        try:
+            await send()
+        except NotFound as error:
+            return None if error.reason else NotWritten(one_line(str(error)))
+        except Conflict as error:
+            return NotWritten(one_line(str(error)), outdated=True)
+        except (TooManyRequests, ServerError, Unreachable) as error:
+            if not left:
+                return NotWritten(one_line(str(error)))
+            pause = PAUSE * 2 ** (TRIES - 1 - left)
+            await asyncio.sleep(getattr(error, "retry_after", None) or pause)
+        except KubeError as error:
+            return NotWritten(one_line(str(error)))
+        else:
+            return None
+    raise AssertionError("the last try returns")
+
+
+@asynccontextmanager
+async def open_writer(target: Target) -> AsyncIterator[Writer]:
+    """Open the cluster that the command line names; raises CannotRead."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    try:
+        access = await load_access(target.kubeconfig, target.context, setting="--kubeconfig")
+        namespace = context_namespace(target.kubeconfig, target.context)
+    except KubeError as error:
+        raise CannotRead(one_line(str(error))) from error
+    async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+        yield Writer(client, namespace)

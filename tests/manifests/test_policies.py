@@ -1,0 +1,119 @@
+"""The admission policies ask what RBAC answers, name our keys, and are as narrow as can be."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kube.objects import names
+from tests.manifests.test_manifests import BASE, MANIFESTS, Json, documents, one
+
+FILES = (
+    BASE / "policies.yaml",
+    MANIFESTS / "app-wrapper" / "policies.yaml",
+    MANIFESTS / "node-name" / "policy.yaml",
+)
+POLICIES = [each for path in FILES for each in documents(path) if "Binding" not in each["kind"]]
+BINDINGS = [each for path in FILES for each in documents(path) if "Binding" in each["kind"]]
+RELEASE = "!authorizer.group('muster.dev').resource('gangs').check('release').allowed()"
+BIND = "!authorizer.group('').resource('pods').subresource('binding').check('create').allowed()"
+
+every_policy = pytest.mark.parametrize("found", POLICIES, ids=lambda o: o["metadata"]["name"])
+
+
+def named(name: str) -> Json:
+    (found,) = (each["spec"] for each in POLICIES if each["metadata"]["name"] == name)
+    assert isinstance(found, dict)
+    return found
+
+
+def conditions(spec: Json) -> list[str]:
+    return [" ".join(each["expression"].split()) for each in spec["matchConditions"]]
+
+
+@every_policy
+def test_what_cannot_be_judged_is_refused(found: Json) -> None:
+    assert found["spec"]["failurePolicy"] == "Fail"
+
+
+@every_policy
+def test_rbac_is_asked_last_and_for_the_whole_cluster(found: Json) -> None:
+    """A right in one namespace does not do: cluster-admin is bound in namespaces of tenants."""
+    *_, last = conditions(found["spec"])
+    assert last in (RELEASE, BIND)
+    assert not any("authorizer" in each for each in conditions(found["spec"])[:-1])
+
+
+@every_policy
+def test_no_account_of_ours_is_named(found: Json) -> None:
+    """Muster may be in another namespace, where its accounts have other names."""
+    assert "muster-coordinator" not in str(found)
+    assert "serviceaccount:muster" not in str(found)
+
+
+@every_policy
+def test_the_systems_namespaces_and_our_own_are_left_out(found: Json) -> None:
+    matched = found["spec"]["matchConstraints"]
+    (rule,) = matched["resourceRules"]
+    if rule["apiGroups"] == [names.GROUP]:
+        return  # there are none of them there
+    (selector,) = matched["namespaceSelector"]["matchExpressions"]
+    assert (selector["key"], selector["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+    assert selector["values"] == ["kube-system", names.DEFAULT_NAMESPACE]
+
+
+@every_policy
+def test_each_refusal_has_words_of_its_own_that_say_what_is_allowed(found: Json) -> None:
+    for each in found["spec"]["validations"]:
+        assert each["reason"] == "Forbidden"
+        assert "allowed: " in " ".join(each["messageExpression"].split())
+
+
+def test_each_policy_is_bound_to_deny() -> None:
+    bound = {each["spec"]["policyName"]: each["spec"]["validationActions"] for each in BINDINGS}
+    assert bound == {each["metadata"]["name"]: ["Deny"] for each in POLICIES}
+    assert [each["metadata"]["name"] for each in BINDINGS] == list(bound)
+
+
+def test_the_reserved_keys_of_pods_are_those_that_the_coordinator_writes() -> None:
+    (condition, _) = conditions(named("muster-pods"))
+    (changed,) = (v for v in named("muster-pods")["variables"] if v["name"] == "changed")
+    for text in (condition, changed["expression"]):
+        (listed,) = re.findall(r"\['(muster[^\]]*)'\]", text)
+        assert {*listed.split("', '")} == {names.FENCE, names.RELEASED, names.TOLD}
+    assert f"g.name == '{names.GATE}'" in condition
+
+
+def test_the_labels_of_wrapped_pods_are_those_that_name_an_app_wrapper() -> None:
+    (condition, _) = conditions(named("muster-wrapped-pods"))
+    labels = (
+        names.APP_WRAPPER,
+        names.APP_WRAPPER_UID,
+        names.APP_WRAPPER_GROUP,
+        names.POD_SET,
+    )
+    assert {*re.findall(r"'(muster\.dev/[^']*)'", condition)} == {*labels}
+
+
+def test_only_what_is_written_of_pods_that_exist_is_judged() -> None:
+    """Not their status: kubelets write it all the time, and tenants cannot."""
+    (rule,) = named("muster-pods")["matchConstraints"]["resourceRules"]
+    assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods"])
+    (rule,) = named("muster-gangs")["matchConstraints"]["resourceRules"]
+    assert rule["resources"] == ["gangs", "gangs/status", "gangqueues/status"]
+
+
+def test_the_coordinator_alone_may_release_gangs() -> None:
+    granted: set[tuple[str, str]] = set()
+    for path in sorted(Path(MANIFESTS).rglob("*rbac.yaml")):
+        for role in documents(path):
+            verbs = {verb for rule in role.get("rules") or () for verb in rule["verbs"]}
+            if "release" in verbs:
+                granted.add((role["kind"], role["metadata"]["name"]))
+    assert granted == {("ClusterRole", "muster-coordinator")}
+    assert one("ClusterRoleBinding", "muster-coordinator")["roleRef"]["kind"] == "ClusterRole"
+
+
+def test_the_component_for_node_names_is_whole() -> None:
+    (component,) = documents(MANIFESTS / "node-name" / "kustomization.yaml")
+    assert (component["kind"], component["resources"]) == ("Component", ["policy.yaml"])

@@ -1,0 +1,139 @@
+"""Proves Muster's RBAC by the API servers' audit logs of a whole run of the tests.
+
+Each control plane that a test starts logs what Muster's service accounts ask. A request that RBAC
+refuses fails the run, but on a cluster whose options say that rights are taken away on purpose. In
+a whole run, `make test`, each verb on each resource that a role of manifests/ grants must have been
+used, or stand in `RARE` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from kube.objects.names import DEFAULT_NAMESPACE
+from testbed.audit import Auditor
+from testbed.cluster import Cluster
+from testbed.rights import Grant, Uses, grants_of
+
+MANIFESTS = Path(__file__).parent.parent / "manifests"
+WHOLE = "not long"
+"""The expression of markers with which `make test` runs all tests."""
+
+_OUTPUT = "rights"
+_FAULTS = pytest.StashKey[list[str]]()
+
+
+class Rare(NamedTuple):
+    """What no test of `make test` uses on a control plane."""
+
+    role: str
+    verb: str
+    resource: str
+    reason: str
+
+    def covers(self, grant: Grant) -> bool:
+        """Tell whether a grant is meant."""
+        resource = f"{grant.resource}.{grant.group}".removesuffix(".")
+        role = grant.role.partition(" ")[2]
+        return (self.role, self.verb, self.resource) == (role, grant.verb, resource)
+
+
+_FINALIZERS = (
+    "asked by the admission plugin OwnerReferencesPermissionEnforcement, which makes no request of "
+    "it; tests/controlplane/test_wrapper_program.py creates nothing without it"
+)
+
+_RELEASES = (
+    "no request has this verb: the admission policies ask whether an account holds it; "
+    "tests/controlplane/test_attacks.py tries those that do not, and no pod is released without it"
+)
+
+RARE = (
+    Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
+    Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),
+    Rare("muster-wrapper", "update", "appwrappers/finalizers.mcad.ibm.com", _FINALIZERS),
+)
+
+
+def manifest_objects(root: Path = MANIFESTS) -> Iterator[dict[str, Any]]:
+    """Every object below manifests/, of the base, the overlays and the components."""
+    for path in sorted(root.rglob("*.yaml")):
+        for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            if isinstance(each, dict) and "kind" in each:
+                yield each
+
+
+def granted() -> frozenset[Grant]:
+    """All that the manifests grant Muster's accounts."""
+    return grants_of(manifest_objects(), DEFAULT_NAMESPACE)
+
+
+def faults(uses: Uses, *, whole: bool, rare: Iterable[Rare] = RARE) -> list[str]:
+    """What is wrong with the rights, in lines; of a part of the tests only what was refused."""
+    said = [f"refused: {each}" for each in sorted(uses.refused)]
+    return [*said, *_unused(uses, list(rare))] if whole else said
+
+
+def _unused(uses: Uses, rare: list[Rare]) -> list[str]:
+    excused = {each for each in uses.grants for row in rare if row.covers(each)}
+    unused = sorted(str(each) for each in uses.unused - excused)
+    needless = sorted(str(each) for each in excused & uses.used)
+    return [
+        *(f"no test used: {each}" for each in unused),
+        *(f"used, so not rare: {each}" for each in needless),
+    ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have all clusters of this process audited."""
+    Cluster.auditor = Auditor(DEFAULT_NAMESPACE, Uses(granted()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take in what a worker counted; one that crashed has counted nothing, and failed the run."""
+    told = getattr(node, "workeroutput", {}).get(_OUTPUT)
+    if told and Cluster.auditor:
+        used, refused = told
+        Cluster.auditor.uses.used.update(Grant(*each) for each in used)
+        Cluster.auditor.uses.refused.update(refused)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which all tests passed and the rights were not right."""
+    if Cluster.auditor is None:
+        return
+    uses, config = Cluster.auditor.uses, session.config
+    if hasattr(config, "workerinput"):
+        used = [tuple(each) for each in uses.used]
+        config.workeroutput[_OUTPUT] = (used, list(uses.refused))  # type: ignore[attr-defined]
+        return
+    passed = session.exitstatus == pytest.ExitCode.OK
+    found = faults(uses, whole=passed and is_whole(config.option, config.args_source))
+    config.stash[_FAULTS] = found
+    if found and passed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def is_whole(option: Any, source: pytest.Config.ArgsSource) -> bool:
+    """Tell whether it is the run of `make test`, and nothing was left out."""
+    failed_before = getattr(option, "lf", False)  # of a plugin that can be left out
+    chosen = (option.keyword, option.deselect, option.ignore, option.ignore_glob, failed_before)
+    everywhere = source == pytest.Config.ArgsSource.TESTPATHS
+    return everywhere and option.markexpr == WHOLE and not any(chosen) and not option.collectonly
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show it, above the line that counts the tests."""
+    found = config.stash.get(_FAULTS, [])
+    if found:
+        terminalreporter.section("rights of Muster's service accounts", red=True)
+        for line in found:
+            terminalreporter.write_line(line)
