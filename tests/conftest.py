@@ -14,9 +14,16 @@ pytest_plugins = ["testbed.pytest_plugin", "tests.rights_plugin"]
 # for 400 MB more of each API server.
 os.environ.setdefault("GOGC", "400")
 
-# The tests of these folders share one cluster, which takes 10 s of CPU to start and a twentieth of
-# a core to keep, so one worker has them all; these files there start clusters of their own.
-_SHARING = ("tests/controlplane/", "tests/faults/")
+# The tests of each of these folders share one cluster, which takes 10 s of CPU to start and a
+# twentieth of a core to keep, so one worker has them all; these files there start clusters of their
+# own.
+_SHARING = (
+    "tests/controlplane/app_wrappers/",
+    "tests/controlplane/",
+    "tests/extender/by_hand/",
+    "tests/extender/with_muster/",
+    "tests/faults/",
+)
 _APART = (
     "tests/controlplane/test_nomination_facts.py",
     "tests/controlplane/test_nominations.py",

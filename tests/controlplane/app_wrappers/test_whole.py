@@ -6,7 +6,6 @@ First comes what the documents of KubeRay and of MCAD show, on a node as large a
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,17 +14,10 @@ import pytest
 from kube.objects import names
 from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
-from testbed.cluster import Cluster
-from testbed.muster import (
-    APP_WRAPPER,
-    Muster,
-    start_with_app_wrappers,
-    wait_app_wrappers_trusted,
-    with_app_wrappers,
-)
+from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.nodes import NodeSpec, copies
-from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.recorder import Recorder
+from tests.controlplane.app_wrappers.conftest import MCAD_DEFINITIONS
 from tests.controlplane.plot import Plot, is_ready, label
 from tests.controlplane.rayclusters import (
     Json,
@@ -43,15 +35,15 @@ FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
 
 
 @pytest.fixture(scope="module")
-def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    """A cluster with all programs, which list all that they watch."""
-    directory = tmp_path_factory.mktemp("app-wrappers")
-    options = with_app_wrappers(Options(apiserver_args=WITHOUT_WATCH_LIST))
-    with Cluster.start(directory / "root", options) as cluster:
-        muster = start_with_app_wrappers(cluster)
-        wait_app_wrappers_trusted(cluster)
-        yield muster
-    shutil.rmtree(directory)
+def muster(own: Muster) -> Muster:
+    """All programs, where AppWrappers of MCAD's generation are not known yet."""
+    own.cluster.kubectl("delete", "-f", str(MCAD_DEFINITIONS))
+    own.start_coordinator(settings={"APP_WRAPPERS": "true"})
+    own.start_wrapper()
+    own.wait_ready()
+    own.wait_led()
+    wait_app_wrappers_trusted(own.cluster)
+    return own
 
 
 @pytest.fixture
@@ -336,7 +328,7 @@ def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     plot: Plot, recorder: Recorder
 ) -> None:
     plot.add_node(2)
-    definition = str(APP_WRAPPER / "crds-mcad")
+    definition = str(MCAD_DEFINITIONS)
     plot.cluster.kubectl("create", "-f", definition)  # while all programs do without it
     plot.cluster.kubectl("wait", "--for=condition=Established", "-f", definition)
     mcads = mcad_wrapper("twin", item(job("of-mcad", 1, 1)))
