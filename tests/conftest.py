@@ -23,6 +23,7 @@ _SHARING = (
     "tests/extender/by_hand/",
     "tests/extender/with_muster/",
     "tests/faults/",
+    "tests/testbed/running/",
 )
 _APART = (
     "tests/controlplane/test_nomination_facts.py",

@@ -8,7 +8,9 @@ count once they are 30 s old, so they stay until then.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,12 +25,33 @@ PLUGIN = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
 """Wants a right to the finalizers of an owner that is to outlive what it owns."""
 
 
+def job_set_definition(path: Path) -> Path:
+    """Of a kind that no program here knows, for an API server to serve."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha2", "served": True, "storage": True}
+    names_of = {"kind": "JobSet", "plural": "jobsets", "singular": "jobset", "listKind": "JobSets"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
+        "spec": {
+            "group": "jobset.x-k8s.io",
+            "names": names_of,
+            "scope": "Namespaced",
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    path.write_text(json.dumps(body))
+    return path
+
+
 @pytest.fixture(scope="session")
-def muster(folder_cluster: FolderCluster) -> Muster:
+def muster(folder_cluster: FolderCluster, tmp_path_factory: pytest.TempPathFactory) -> Muster:
     """A cluster with the webhook, where all programs list what they watch."""
+    job_sets = job_set_definition(tmp_path_factory.mktemp("crds") / "jobsets.yaml")
     options = Options(
         users={TENANT: ("team",), POOR: ()},
-        crds=tuple(MCAD_DEFINITIONS.glob("*.yaml")),
+        crds=(*MCAD_DEFINITIONS.glob("*.yaml"), job_sets),
         apiserver_args=(PLUGIN, *WITHOUT_WATCH_LIST),
     )
     cluster = folder_cluster(with_app_wrappers(options))
@@ -41,7 +64,7 @@ def own(muster: Muster) -> Iterator[Muster]:
     own = Muster(muster.cluster, muster.webhook, muster.webhook_health)
     yield own
     for each in (*own.wrappers, *own.coordinators):
-        each.kill()
+        each.stop()  # and gives its Lease up
 
 
 @pytest.fixture

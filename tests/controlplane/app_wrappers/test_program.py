@@ -5,7 +5,6 @@ Gangs are written by hand here, as the coordinator would.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,26 +127,6 @@ def deployment(replicas: int) -> Json:
     }
 
 
-def job_set_definition(path: Path) -> Path:
-    """Of a kind that no program here knows, for an API server to serve."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha2", "served": True, "storage": True}
-    names_of = {"kind": "JobSet", "plural": "jobsets", "singular": "jobset", "listKind": "JobSets"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
-        "spec": {
-            "group": "jobset.x-k8s.io",
-            "names": names_of,
-            "scope": "Namespaced",
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-    path.write_text(json.dumps(body))
-    return path
-
-
 def one_of_each(cluster: Cluster) -> list[Json]:
     """All kinds that may be wrapped as the manifests have it, as small as they can be."""
     web = deployment(1)
@@ -176,10 +155,7 @@ def one_of_each(cluster: Cluster) -> list[Json]:
     ]
 
 
-def test_every_kind_that_is_granted_is_created_and_deleted(
-    replicas: Muster, tmp_path: Path
-) -> None:
-    replicas.cluster.create_crds(job_set_definition(tmp_path / "jobsets.yaml"))
+def test_every_kind_that_is_granted_is_created_and_deleted(replicas: Muster) -> None:
     place = Place(replicas.cluster, "every-kind")
     more = ("rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io", "jobsets.jobset.x-k8s.io")
     asked = (f"--resource={each}" for each in more)

@@ -42,8 +42,19 @@ def muster(own: Muster) -> Muster:
     own.start_wrapper()
     own.wait_ready()
     own.wait_led()
+    own.wait_led("wrapper")
     wait_app_wrappers_trusted(own.cluster)
     return own
+
+
+@pytest.fixture(scope="module")
+def both_generations(muster: Muster) -> None:
+    """Define those of MCAD's generation while all programs do without them.
+
+    The programs look for them once a minute. A test that needs them later asks for this early.
+    """
+    muster.cluster.kubectl("create", "-f", str(MCAD_DEFINITIONS))
+    muster.cluster.kubectl("wait", "--for=condition=Established", "-f", str(MCAD_DEFINITIONS))
 
 
 @pytest.fixture
@@ -230,6 +241,7 @@ def cpu(found: Json) -> int:
     return sum(int(each[:-1]) if each.endswith("m") else 1000 * int(each) for each in asked)
 
 
+@pytest.mark.usefixtures("both_generations")
 def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -324,13 +336,11 @@ def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
     assert len(made) == len(maps)
 
 
+@pytest.mark.usefixtures("both_generations")
 def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     plot: Plot, recorder: Recorder
 ) -> None:
     plot.add_node(2)
-    definition = str(MCAD_DEFINITIONS)
-    plot.cluster.kubectl("create", "-f", definition)  # while all programs do without it
-    plot.cluster.kubectl("wait", "--for=condition=Established", "-f", definition)
     mcads = mcad_wrapper("twin", item(job("of-mcad", 1, 1)))
     create(plot, {**mcads, "apiVersion": names.MCAD_V1BETA1})
     create(plot, wrapper("twin", job("of-codeflare", 1, 1)))
