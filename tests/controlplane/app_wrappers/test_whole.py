@@ -6,6 +6,7 @@ First comes what the documents of KubeRay and of MCAD show, on a node as large a
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,7 @@ FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
 def muster(own: Muster) -> Muster:
     """All programs, where AppWrappers of MCAD's generation are not known yet."""
     own.cluster.kubectl("delete", "-f", str(MCAD_DEFINITIONS))
+    shutil.rmtree(own.cluster.directory / "kubectl")  # where kubectl remembers what is served
     own.start_coordinator(settings={"APP_WRAPPERS": "true"})
     own.start_wrapper()
     own.wait_ready()
