@@ -38,9 +38,12 @@ _APART = (
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A quarter of the examples, for quick answers.
 settings.register_profile("quick", settings.get_profile("muster"), max_examples=25)
-# The same examples every time, so that a change is never refused for what another one brought; all
-# of them, for soundness rests on their number.
-settings.register_profile("repeatable", settings.get_profile("muster"), derandomize=True)
+# The same examples every time, so that a change is never refused for what another one brought.
+# Half of them, for what is tried again each time finds little more by number: all of them, and new
+# ones, are for `make test-long`.
+settings.register_profile(
+    "repeatable", settings.get_profile("muster"), derandomize=True, max_examples=50
+)
 settings.load_profile("muster")
 
 
