@@ -45,7 +45,7 @@ class Rare(NamedTuple):
 
 _FINALIZERS = (
     "asked by the admission plugin OwnerReferencesPermissionEnforcement, which makes no request of "
-    "it; tests/controlplane/test_wrapper_program.py creates nothing without it"
+    "it; tests/controlplane/app_wrappers/test_program.py creates nothing without it"
 )
 
 _RELEASES = (
