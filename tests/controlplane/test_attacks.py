@@ -416,6 +416,50 @@ def gang_opted_out(scene: Scene) -> None:
     scene.own.wait_no_gang("leaves")
 
 
+def pods_kept_without_their_ray_cluster(scene: Scene) -> None:
+    """Deleted with `--cascade=orphan`, it leaves its released pods, which count as before."""
+    with plotted(scene.cluster, "orphans") as plot:
+        grant(plot)
+        plot.add_node(5)
+        plot.add_queue("mine", quota={"cpu": "2"})
+        plot.create_as(scene.user(), gang("kept", group(replicas=1)))
+        plot.wait_running("kept", 2)
+        with scene.user().session() as session:
+            path = f"{plot.path('RayCluster', 'kept')}?propagationPolicy=Orphan"
+            session.call("DELETE", path)
+        kept = plot.pods("kept")
+        plot.wait(lambda: not any(map(owners, plot.pods("kept"))), "the pods to have no owner")
+        plot.wait_no_gang("kept")
+        plot.create_as(scene.user(), gang("next", head_group=head(TINY)))
+        told = f"queue {plot.queue('mine')} uses 2 of its quota of 2 cpu"
+        plot.wait_phase("next", "Queued", "QuotaExceeded", told)
+        assert len(kept) == len([each for each in plot.pods("kept") if is_ready(each)]) == 2
+        for each in kept:
+            plot.delete("Pod", each["metadata"]["name"])
+        plot.wait_running("next", 1)
+
+
+def owners(found: Json) -> list[Json]:
+    """The objects that an object goes with."""
+    return found["metadata"].get("ownerReferences") or []
+
+
+def metadata_by_other_subresources(scene: Scene) -> None:
+    """The API server takes nothing but resources, or containers, from them."""
+    pods = {"resize": "gated", "ephemeralcontainers": "released"}  # kwok's nodes resize none
+    noted = {names.RELEASED: "9.9", names.FENCE: "9.9"}
+    wanted = {"labels": {names.RAY_NODE_TYPE: None}, "annotations": noted, "ownerReferences": None}
+    body = json.dumps({"metadata": wanted}).encode()
+    kept = ("labels", "annotations", "ownerReferences")
+    for subresource, which in pods.items():
+        name = scene.names()[which]
+        before = scene.own.get("Pod", name)["metadata"]
+        path = f"{scene.own.path('Pod', name)}/{subresource}?dryRun=All"
+        with scene.user(OWNER).session() as session:
+            answer = session.call("PATCH", path, body, MERGE)
+        assert [answer["metadata"].get(key) for key in kept] == [before.get(key) for key in kept]
+
+
 def event_forged(scene: Scene) -> None:
     """Events are written by Muster, and never read."""
     about = {"kind": "RayCluster", "name": "waits", "namespace": scene.own.name}
@@ -447,6 +491,8 @@ COSTS: dict[str, Callable[[Scene], None]] = {
     "held-gang-resumed": held_gang_resumed,
     "pods-narrowed-after-gating": pods_narrowed_after_gating,
     "gang-opted-out": gang_opted_out,
+    "pods-kept-without-their-ray-cluster": pods_kept_without_their_ray_cluster,
+    "metadata-by-other-subresources": metadata_by_other_subresources,
     "event-forged": event_forged,
     "lease-of-its-own": lease_of_its_own,
 }
