@@ -90,8 +90,9 @@ class Membership:
     """To which gang a pod belongs, and as what.
 
     `cluster_uid` is that of the owner, so that pods of an earlier RayCluster of the same name
-    are told apart; of those of the gang `STRAYS` it is the queue that they were released in. `shape` is that of the pod as it came, without our pin; None where its
-    amounts cannot be read, which `invalid` then says.
+    are told apart; of `STRAYS` it is the queue that they were released in. `shape` is that of the
+    pod as it came, without our pin; None where its amounts cannot be read, which `invalid` then
+    says.
     """
 
     gang: GangKey

@@ -162,7 +162,11 @@ REQUESTS: Mapping[str, Request] = {
         "PATCH", _GATED, BY_PODS, "may not change the label ray.io/node-type", _typed(None)
     ),
     "release-note-taken-off": Request(
-        "PATCH", _RELEASED, BY_PODS, f"may not change {names.RELEASED}", _noted(names.RELEASED, None)
+        "PATCH",
+        _RELEASED,
+        BY_PODS,
+        f"may not change {names.RELEASED}",
+        _noted(names.RELEASED, None),
     ),
     "release-forged-by-the-status": Request(
         "PATCH",

@@ -103,9 +103,12 @@ def test_where_that_queue_is_not_theirs_they_count_in_one_of_their_namespace(not
     """As released by an earlier Muster, or a note that was forged where no policy is in force."""
     other = {"namespaceSelector": {"matchLabels": {"team": "others"}}}
     world = running(queue("team", cpu=4), queue("others", cpu=4, **other))
+
+    def note(pod: Json) -> None:
+        pod["metadata"]["annotations"][names.RELEASED] = pod["metadata"]["uid"] + noted
+
     for pod in world.pods("a"):
-        note = {names.RELEASED: pod["metadata"]["uid"] + noted}
-        world.api.change(pod, lambda obj, note=note: obj["metadata"].update(annotations=note))
+        world.api.change(pod, note)
     orphan(world)
     world.settle(seconds=60)
     assert waits_for_quota(world).startswith("queue team uses 4 of its quota of 4 cpu")
