@@ -12,6 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -36,6 +37,7 @@ from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, r
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NODE_NAME = BASE.parent / "node-name" / "policy.yaml"
+_WRAPPED = BASE.parent / "app-wrapper" / "policies.yaml"
 _NUMBERS = itertools.count(1)
 TINY = requests(cpu="10m", memory="16Mi")
 MORE_THAN_THERE_IS = requests(cpu="8")
@@ -508,25 +510,24 @@ def test_nothing_of_it_released_a_pod_or_touched_others(scene: Scene) -> None:
     scene.untouched()
 
 
-# ---- the component for spec.nodeName
+# ---- the policies of components
 
 
 @contextlib.contextmanager
-def node_names_refused(plot: Plot) -> Iterator[None]:
-    """The component's policy, bound to the plot alone: other tests name nodes."""
-    found = {each["kind"]: each for each in yaml.safe_load_all(_NODE_NAME.read_text())}
+def in_force(plot: Plot, policies: Path) -> Iterator[None]:
+    """A component's policies, bound to the plot alone: other tests do what they refuse."""
     here = {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}
-    found["ValidatingAdmissionPolicyBinding"]["spec"]["matchResources"] = {
-        "namespaceSelector": here
-    }
-    paths = {kind: f"{POLICY_RESOURCES[kind]}/muster-node-name" for kind in found}
-    for kind, content in found.items():
-        plot.cluster.api.apply(paths[kind], json.dumps(content).encode())
+    paths = []
+    for found in yaml.safe_load_all(policies.read_text()):
+        if found["kind"] == "ValidatingAdmissionPolicyBinding":
+            found["spec"]["matchResources"] = {"namespaceSelector": here}
+        paths.append(f"{POLICY_RESOURCES[found['kind']]}/{found['metadata']['name']}")
+        plot.cluster.api.apply(paths[-1], json.dumps(found).encode())
     try:
         yield
     finally:
         with plot.cluster.api.session() as session:
-            for path in paths.values():
+            for path in paths:
                 session.call("DELETE", path)
 
 
@@ -541,7 +542,7 @@ def taken(scene: Scene, made: Json, user: Api | None = None) -> tuple[int, str]:
 
 def test_pods_with_devices_or_of_ray_name_no_node_where_that_is_refused(scene: Scene) -> None:
     device = [{"name": "c", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-    with node_names_refused(scene.own):
+    with in_force(scene.own, _NODE_NAME):
         refused = wait_until(
             lambda: [
                 said for code, said in [taken(scene, pod("p", containers=device))] if code == 403
@@ -554,6 +555,33 @@ def test_pods_with_devices_or_of_ray_name_no_node_where_that_is_refused(scene: S
         assert taken(scene, pod("p", containers=device), scene.user(OWNER))[0] == 403
         assert taken(scene, pod("p"))[0] == 201
         assert taken(scene, pod("p", containers=device), scene.cluster.api)[0] == 201
+
+
+def test_which_app_wrapper_a_pod_is_of_is_written_in_no_way_but_with_the_pod(scene: Scene) -> None:
+    ours = {names.APP_WRAPPER: "mine", names.APP_WRAPPER_UID: "some", names.POD_SET: "workers"}
+    scene.created(pod("wrapped", labels=ours, **tiny()))
+    path = "/api/v1/namespaces/{own}/pods/wrapped"
+    change = {"metadata": {"labels": {names.APP_WRAPPER_UID: "other"}}}
+    bound = {"metadata": {"name": "wrapped", **change["metadata"]}, "target": {"name": "any"}}
+    refused = {
+        "may not change the labels": [
+            Request("PATCH", path, "", body=change),
+            Request("PATCH", path + "/status", "", body=change, user=OWNER),
+        ],
+        "may not write by a binding which AppWrapper": [
+            Request("POST", path + "/binding", "", body=bound, user=OWNER),
+            Request("POST", "/api/v1/namespaces/{own}/bindings", "", body=bound, user=OWNER),
+        ],
+    }
+    with in_force(scene.own, _WRAPPED):
+        for said, asked in [(said, each) for said, all_ in refused.items() for each in all_]:
+            wait_until(
+                lambda said=said, asked=asked: said in scene.sent(asked)[1],  # type: ignore[misc]
+                f"{asked.path} by {asked.user} to be refused",
+            )
+        other = {"metadata": {"labels": {"of-mine": "x"}}}
+        assert scene.sent(Request("PATCH", path, "", body=other))[0] == http.HTTPStatus.OK
+    scene.own.delete("Pod", "wrapped")
 
 
 def test_the_coordinator_is_what_may_release_gangs(scene: Scene) -> None:

@@ -90,9 +90,11 @@ def test_a_binding_may_not_write_what_may_not_be_changed_on_pods() -> None:
     annotations, labels = condition.split("||")
     (of_pods, _) = conditions(named("muster-pods"))
     (of_wrapped, _) = conditions(named("muster-wrapped-pods"))
+    (by_binding, _) = conditions(named("muster-wrapped-bindings"))
     key = re.compile(r"'((?:muster\.dev|ray\.io)/[^']*)'")
     assert {*key.findall(annotations)} == {names.FENCE, names.RELEASED, names.TOLD}
-    assert {*key.findall(labels)} == {names.RAY_NODE_TYPE, *key.findall(of_wrapped)}
+    assert {*key.findall(labels)} == {names.RAY_NODE_TYPE}
+    assert {*key.findall(by_binding)} == {*key.findall(of_wrapped)}
     assert {*key.findall(of_pods)} <= {*key.findall(condition), names.GATE}
 
 
@@ -113,8 +115,9 @@ def test_only_what_is_written_of_pods_that_exist_is_judged() -> None:
     assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods", "pods/status"])
     (rule,) = named("muster-wrapped-pods")["matchConstraints"]["resourceRules"]
     assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods", "pods/status"])
-    (rule,) = named("muster-bindings")["matchConstraints"]["resourceRules"]
-    assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods/binding", "bindings"])
+    for name in ("muster-bindings", "muster-wrapped-bindings"):
+        (rule,) = named(name)["matchConstraints"]["resourceRules"]
+        assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods/binding", "bindings"])
     (rule,) = named("muster-gangs")["matchConstraints"]["resourceRules"]
     assert rule["resources"] == ["gangs", "gangs/status", "gangqueues/status"]
 
