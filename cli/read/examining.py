@@ -25,6 +25,7 @@ from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
 from kube.objects.definition import Definition
+from kube.objects.names import KUBE_SYSTEM
 
 T = TypeVar("T")
 
@@ -44,7 +45,6 @@ POD_GROUPS: Final = tuple(
     Resource("scheduling.k8s.io", version, "podgroups")
     for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 )
-KUBE_SYSTEM: Final = "kube-system"
 SCHEDULERS: Final = "component=kube-scheduler"
 
 

@@ -8,13 +8,13 @@ from cli.removal.objects import AnyObject, ConfigMap
 from cli.removal.ours import (
     COORDINATOR,
     EXTENDER,
-    KUBE_SYSTEM,
     OWN_DEFINITIONS,
     PREFIX,
     WRAPPER_DEFINITIONS,
     Release,
     helm_releases,
 )
+from kube.objects.names import KUBE_SYSTEM
 
 PROGRAMS_FIRST: Final = ("deployments", "daemonsets", "statefulsets", "jobs", "cronjobs")
 LAST: Final = ("customresourcedefinitions", "namespaces")

@@ -10,6 +10,7 @@ from kube.objects.names import (
     CODEFLARE_GROUP,
     DEFAULT_NAMESPACE,
     GROUP,
+    KUBE_SYSTEM,
     MCAD_GROUP,
     PART_OF,
     PART_OF_MUSTER,
@@ -25,7 +26,6 @@ STOPPED_PROGRAMS: Final = (COORDINATOR, WRAPPER)
 RULES: Final = ("muster-webhook", "muster-app-wrapper", "muster-gate")
 """Names of what gates pods, which may be there without the label."""
 
-KUBE_SYSTEM: Final = "kube-system"
 PREFIX: Final = "muster-"
 OWN_DEFINITIONS: Final = (f"gangs.{GROUP}", f"gangqueues.{GROUP}")
 WRAPPER_DEFINITIONS: Final = tuple(

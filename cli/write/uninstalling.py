@@ -28,7 +28,6 @@ from cli.removal.inventory import (
 from cli.removal.objects import AnyObject, ConfigMap
 from cli.removal.ours import (
     EXTENDER,
-    KUBE_SYSTEM,
     SCHEDULER,
     is_labelled,
     is_ours,
@@ -44,7 +43,7 @@ from kube.api import resources
 from kube.api.client import Resource
 from kube.api.kinds import Found
 from kube.api.resources import GANG_QUEUES, NAMESPACES
-from kube.objects.names import PART_OF, PART_OF_MUSTER
+from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 
 LABEL: Final = f"{PART_OF}={PART_OF_MUSTER}"
 GONE: Final = 120.0
