@@ -58,7 +58,7 @@ async def _gangs_among(
 
     Without a coordinator the first may not be there yet.
     """
-    gangs = [each for each in await read_gangs(reader) if each.metadata.namespace == namespace]
+    gangs = await read_gangs(reader, namespace)
     known = {each.metadata.name for each in gangs}
     uids = {_owner_uid(each) for each in await read_gated(reader, namespace)}
     uids |= {each.metadata.uid for each in held_by_muster(clusters, gangs)}
@@ -143,12 +143,16 @@ async def _goes_by_itself(reader: Reader, clusters: Sequence[Cluster]) -> bool:
 
 
 async def _gated_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Pod]:
+    if not clusters:
+        return []
     uids = {each.metadata.uid for each in clusters}
-    found: list[Pod] = []
-    for namespace in sorted({each.metadata.namespace for each in clusters}):
-        pods = await read_gated(reader, namespace)
-        found += [each for each in pods if _owner_uid(each) in uids]
-    return found
+    pods = await read_gated(reader, _namespace_of(clusters))
+    return [each for each in pods if _owner_uid(each) in uids]
+
+
+def _namespace_of(clusters: Sequence[Cluster]) -> str:
+    """Name their one namespace: a tenant may read no other."""
+    return clusters[0].metadata.namespace
 
 
 def _owner_uid(pod: Pod) -> str:
@@ -157,15 +161,20 @@ def _owner_uid(pod: Pod) -> str:
 
 
 async def _gangs_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Gang]:
+    if not clusters:
+        return []
     uids = {each.metadata.uid for each in clusters}
-    return [each for each in await read_gangs(reader) if each.spec.ray_cluster_uid in uids]
+    gangs = await read_gangs(reader, _namespace_of(clusters))
+    return [each for each in gangs if each.spec.ray_cluster_uid in uids]
 
 
 async def _held_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Cluster]:
-    uids = {each.metadata.uid for each in clusters}
-    now = await list_served(reader, resources.RAY_CLUSTERS, Cluster)
+    if not clusters:
+        return []
+    uids, namespace = {each.metadata.uid for each in clusters}, _namespace_of(clusters)
+    now = await list_served(reader, resources.RAY_CLUSTERS, Cluster, namespace=namespace)
     mine = [each for each in now if each.metadata.uid in uids]
-    return held_by_muster(mine, await read_gangs(reader)) if mine else []
+    return held_by_muster(mine, await read_gangs(reader, namespace))
 
 
 async def _by_hand(writer: Writer, clusters: Sequence[Cluster], told: Told) -> None:

@@ -167,9 +167,9 @@ async def read_jobs(reader: Reader) -> tuple[RayJob, ...]:
     return tuple(each for each in found if each.spec.suspend and is_suspended_by_muster(each))
 
 
-async def read_gangs(reader: Reader) -> tuple[Gang, ...]:
-    """Read all Gangs; none where their definition is gone."""
-    return await list_served(reader, resources.GANGS, Gang)
+async def read_gangs(reader: Reader, namespace: str = "") -> tuple[Gang, ...]:
+    """Read the Gangs, of one namespace or of all; none where their definition is gone."""
+    return await list_served(reader, resources.GANGS, Gang, namespace=namespace)
 
 
 def _wrappers(gangs: Sequence[Gang]) -> tuple[str, ...]:

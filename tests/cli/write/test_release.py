@@ -554,6 +554,16 @@ async def test_without_a_coordinator_the_extender_takes_the_pods_of_one_gang_for
     assert max(cluster.writes_to("/gangs/")) < min(cluster.writes_to("/pods/"))
 
 
+async def test_for_one_gang_nothing_of_other_namespaces_is_read(
+    cluster: Double, muster: Run
+) -> None:
+    """A tenant may not."""
+    cluster.refused = [r"GET /api/v1/pods", r"GET /apis/(ray.io|muster.dev)/v1(alpha1)?/[a-z]+$"]
+    done = await muster("release", "-n", "team", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert gated(cluster) == []
+
+
 async def test_what_could_not_be_labelled_keeps_its_gates(cluster: Double, muster: Run) -> None:
     """A coordinator that comes back would take it for a gang whose gates somebody removed."""
     cluster.refused = [r"PATCH .*/rayclusters/train"]
