@@ -81,9 +81,9 @@ async def stop_programs(writer: Writer, survey: Survey, told: Told) -> frozenset
     in one that was not scaled. Raises StandsInTheWay where a Lease cannot be taken.
     """
     scaled = [each for each in survey.programs if await _scaled(writer, told, each)]
-    held = {name: await _hold(writer, survey, name) for name in STOPPED_PROGRAMS}
     if scaled:
         told.say(f"{counted(len(scaled), 'Deployment')} scaled to 0: {_names(scaled)}")
+    held = {name: await _hold(writer, survey, name) for name in STOPPED_PROGRAMS}
     seconds = max(each.seconds for each in held.values())
     if seconds:
         told.say(f"the Lease is taken; waiting {seconds} s until no coordinator leads")

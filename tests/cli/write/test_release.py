@@ -337,18 +337,18 @@ async def test_a_ray_cluster_that_is_held_late_is_resumed_too(
     cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As late as an API server hears that the webhook's configuration is gone."""
-    monkeypatch.setattr(releasing, "HEARD", 0.2)
-    late = iter(["late"])
+    monkeypatch.setattr(releasing, "HEARD", 3.0)
+    loop = asyncio.get_running_loop()
 
     def create(write: str) -> None:
         if "rayclusters/later" in write:
-            for each in late:
-                held(cluster, each)
+            loop.call_later(0.5, held, cluster, "late")
 
     cluster.after = create
     done = await muster("release", "--all", "--yes")
     assert done.exit_code == FINE, done.output
     assert cluster.get("rayclusters", "late", "team")["spec"]["suspend"] is False
+    assert "1 more held RayCluster resumed" in done.stdout
 
 
 async def test_what_may_not_be_read_ends_it_before_anything_is_written(
@@ -542,6 +542,22 @@ async def test_a_namespace_means_what_waits_for_a_gang_that_was_never_made(
     assert gated(cluster) == ["of-an-app-wrapper"]
     assert cluster.get("rayclusters", "later", "team")["spec"]["suspend"] is False
     assert "1 gated pod of none of them: muster release --all frees it" in done.stdout
+
+
+async def test_what_is_made_for_an_app_wrapper_is_no_gang_of_its_own(
+    cluster: Double, muster: Run
+) -> None:
+    """No label on it is heard: a coordinator would take its pods for those of the AppWrapper on."""
+    waiting(cluster, "wrapped", 1)
+    del cluster.objects["gangs", "team", "wrapped"]
+    owner = {"kind": names.APP_WRAPPER_KIND, "name": "big", "uid": "of-big", "controller": True}
+    cluster.get("rayclusters", "wrapped", "team")["metadata"] |= {
+        "labels": {names.APP_WRAPPER: "big", names.APP_WRAPPER_UID: "of-big"},
+        "ownerReferences": [owner],
+    }
+    assert (await muster("release", "-n", "team", "--yes")).exit_code == FINE
+    assert opted_out(cluster) == {"rayclusters/train", "rayclusters/later"}
+    assert gated(cluster) == ["wrapped-0"]
 
 
 async def test_without_a_coordinator_the_extender_takes_the_pods_of_one_gang_for_any_others(
