@@ -35,6 +35,12 @@ class Unusable(Ending):
     code = WRONG_USE
 
 
+class StandsInTheWay(Ending):
+    """What has to be done first could not be, and to go on without it would do harm."""
+
+    code = NO
+
+
 class Declined(Ending):
     """The person who was asked said no."""
 

@@ -117,7 +117,12 @@ async def _release_some(
     writer: Writer, namespace: str, name: str, told: Told, *, dry_run: bool, yes: bool
 ) -> None:
     from cli.removal.told import counted, named  # noqa: PLC0415
-    from cli.write.opting_out import find_gangs, is_namespace_opted_in, opt_out  # noqa: PLC0415
+    from cli.write.opting_out import (  # noqa: PLC0415
+        find_gangs,
+        is_namespace_opted_in,
+        opt_out,
+        others_gated,
+    )
 
     if not namespace:
         raise Unusable("name a namespace: -n NAMESPACE, or NAMESPACE/NAME")
@@ -128,6 +133,9 @@ async def _release_some(
     if not name and await is_namespace_opted_in(writer.reader, namespace):
         how = f"kubectl label namespace {namespace} muster.dev/gang-"
         click.echo(f"new Ray clusters of it stay gangs; {how} ends that")
+    others = 0 if name else await others_gated(writer.reader, namespace, clusters)
+    if others:
+        click.echo(f"{counted(others, 'gated pod')} of none of them: muster release --all frees it")
     if dry_run or not (clusters or owners):
         return
     if not yes:

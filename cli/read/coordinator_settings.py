@@ -5,14 +5,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from cli.endings import CannotRead
+from cli.read.home import COORDINATOR, DEPLOYMENTS, home_by_binding
 from cli.read.reader import Reader
 from coordinator.settings import PREFIX, Settings
-from kube.api.client import Resource
 from kube.objects.base import OrNull, Part, Slim
 from kube.objects.names import DEFAULT_NAMESPACE
 
-DEPLOYMENTS: Final = Resource(group="apps", version="v1", plural="deployments", namespaced=True)
-NAME: Final = "muster-coordinator"
 DECIDING: Final = (
     "priority_classes",
     "app_wrapper_priorities",
@@ -52,18 +50,20 @@ class Deployment(Slim, frozen=True):
 
 async def read_settings(reader: Reader) -> tuple[Settings, str]:
     """Return the settings, and what to say where they are not known: then they are the defaults."""
+    home = await home_by_binding(reader) or DEFAULT_NAMESPACE
+    defaults = Settings(namespace=home)
     try:
-        found = await reader.get(DEPLOYMENTS, Deployment, NAME, DEFAULT_NAMESPACE)
+        found = await reader.get(DEPLOYMENTS, Deployment, COORDINATOR, home)
     except CannotRead as refusal:
-        return Settings(), f"{refusal}: the settings of the coordinator are taken for its defaults"
+        return defaults, f"{refusal}: the settings of the coordinator are taken for its defaults"
     if found is None:
-        missing = f"there is no Deployment {DEFAULT_NAMESPACE}/{NAME}"
-        return Settings(), f"{missing}: the settings of the coordinator are taken for its defaults"
+        missing = f"there is no Deployment {home}/{COORDINATOR}"
+        return defaults, f"{missing}: the settings of the coordinator are taken for its defaults"
     try:
-        return Settings.model_validate(_said(found)), ""
+        return Settings.model_validate({**_said(found), "namespace": home}), ""
     except ValidationError as fault:
         said = " ".join(str(fault).split())[:200]
-        return Settings(), f"the settings of Deployment {NAME} cannot be used: {said}"
+        return defaults, f"the settings of Deployment {COORDINATOR} cannot be used: {said}"
 
 
 def _said(found: Deployment) -> dict[str, str]:

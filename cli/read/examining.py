@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Any, Final, TypeVar
 
 from cli.endings import NotAllowed, NotServed
+from cli.read.home import DEPLOYMENTS, find_home
 from cli.read.reader import Reader
 from cli.report.examined import (
     ConfigMap,
@@ -24,7 +25,7 @@ from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
 from kube.objects.definition import Definition
-from kube.objects.names import DEFAULT_NAMESPACE
+from kube.objects.names import KUBE_SYSTEM
 
 T = TypeVar("T")
 
@@ -40,12 +41,10 @@ BINDINGS: Final = Resource(
 SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices")
 SECRETS: Final = Resource("", "v1", "secrets")
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps")
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments")
 POD_GROUPS: Final = tuple(
     Resource("scheduling.k8s.io", version, "podgroups")
     for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 )
-KUBE_SYSTEM: Final = "kube-system"
 SCHEDULERS: Final = "component=kube-scheduler"
 
 
@@ -65,9 +64,10 @@ class _ServerVersion(Resource):
 VERSION: Final = _ServerVersion("", "v1", "version", namespaced=False)
 
 
-async def read_examined(reader: Reader, namespace: str = DEFAULT_NAMESPACE) -> Examined:
+async def read_examined(reader: Reader) -> Examined:
     """Read all; raises CannotRead where the API server cannot be reached at all."""
     version = await _one(reader, VERSION, ServerVersion, "", "")
+    namespace = await find_home(reader)
     (
         definitions,
         configurations,

@@ -11,6 +11,7 @@ from cli.read.coordinator_settings import read_settings
 from cli.read.picture import read_picture, read_volumes
 from cli.read.reader import Reader
 from cli.report.fit import FitOfObject, FitReport, Verdict
+from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.clock import Moment
 from coordinator.queues.waiting_limit import WaitingLimit
@@ -60,6 +61,7 @@ def _state(settings: Settings) -> CoordinatorState:
     """Return the state of a coordinator that was just started with these settings."""
     return CoordinatorState(
         allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
+        cache=ClusterCache(settings.namespace),
         waiting_limit=WaitingLimit(settings.waiting_per_namespace),
         profiles=profiles_of(settings.profiles),
     )

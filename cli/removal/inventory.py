@@ -6,25 +6,32 @@ from typing import Final
 
 from cli.removal.objects import AnyObject, ConfigMap
 from cli.removal.ours import (
+    COORDINATOR,
     EXTENDER,
-    KUBE_SYSTEM,
     OWN_DEFINITIONS,
     PREFIX,
     WRAPPER_DEFINITIONS,
     Release,
     helm_releases,
 )
+from kube.objects.names import KUBE_SYSTEM
 
 PROGRAMS_FIRST: Final = ("deployments", "daemonsets", "statefulsets", "jobs", "cronjobs")
 LAST: Final = ("customresourcedefinitions", "namespaces")
-UNLABELLED: Final = ("leases", "secrets", "configmaps")
+UNLABELLED: Final = (
+    ("", "configmaps"),
+    ("", "secrets"),
+    ("coordination.k8s.io", "leases"),
+    ("storage.k8s.io", "csistoragecapacities"),
+)
 """Kinds that programs of Muster make objects of, in its namespace, without a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object, by the plural and the path of its kind."""
+    """An object, by the API group, the plural and the path of its kind."""
 
+    group: str
     plural: str
     path: str
     meta: AnyObject
@@ -65,8 +72,18 @@ class Inventory:
     @property
     def removable(self) -> tuple[Item, ...]:
         """What can go without another thought: all but definitions and the namespace."""
-        mine = (each for each in self.items if each.plural not in LAST)
+        mine = (each for each in self.items if each.plural not in LAST and not is_signpost(each))
         return tuple(sorted(mine, key=_rank))
+
+    @property
+    def signposts(self) -> tuple[Item, ...]:
+        """What tells a later call which namespace is Muster's: it goes when all else is gone."""
+        return tuple(each for each in self.items if is_signpost(each))
+
+
+def is_signpost(item: Item) -> bool:
+    """Say whether this is the binding by which Muster's namespace is found."""
+    return item.plural == "clusterrolebindings" and item.meta.metadata.name == COORDINATOR
 
 
 def is_own_definition(item: Item) -> bool:
@@ -77,7 +94,8 @@ def is_own_definition(item: Item) -> bool:
 def is_made_by_program(item: Item, home: str) -> bool:
     """Say whether a program of Muster made an object that has no label."""
     meta = item.meta.metadata
-    return item.plural in UNLABELLED and meta.namespace == home and meta.name.startswith(PREFIX)
+    made = (item.group, item.plural) in UNLABELLED
+    return made and meta.namespace == home and meta.name.startswith(PREFIX)
 
 
 def _rank(item: Item) -> tuple[bool, str, str]:

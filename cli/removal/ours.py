@@ -1,6 +1,6 @@
 """Says which objects of a cluster are Muster's: by their label and their place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ from kube.objects.names import (
     CODEFLARE_GROUP,
     DEFAULT_NAMESPACE,
     GROUP,
+    KUBE_SYSTEM,
     MCAD_GROUP,
     PART_OF,
     PART_OF_MUSTER,
@@ -22,15 +23,52 @@ SCHEDULER: Final = "muster-scheduler"
 STOPPED_PROGRAMS: Final = (COORDINATOR, WRAPPER)
 """The programs that decide, which must stand still while gates are taken off."""
 
-RULES: Final = ("muster-webhook", "muster-app-wrapper")
-"""Names of the webhook's configurations, which may be there without the label."""
+RULES: Final = ("muster-webhook", "muster-app-wrapper", "muster-gate")
+"""Names of what gates pods, which may be there without the label."""
 
-KUBE_SYSTEM: Final = "kube-system"
 PREFIX: Final = "muster-"
 OWN_DEFINITIONS: Final = (f"gangs.{GROUP}", f"gangqueues.{GROUP}")
 WRAPPER_DEFINITIONS: Final = tuple(
     f"{APP_WRAPPERS}.{each}" for each in (CODEFLARE_GROUP, MCAD_GROUP)
 )
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (
+        *(
+            "configmaps",
+            "endpoints",
+            "namespaces",
+            "pods",
+            "secrets",
+            "serviceaccounts",
+            "services",
+        ),
+    ),
+    "admissionregistration.k8s.io": (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    ),
+    "apiextensions.k8s.io": ("customresourcedefinitions",),
+    "apps": ("deployments", "replicasets"),
+    "cert-manager.io": ("certificates", "issuers"),
+    "coordination.k8s.io": ("leases",),
+    "discovery.k8s.io": ("endpointslices",),
+    "monitoring.coreos.com": ("podmonitors", "prometheusrules"),
+    "networking.k8s.io": ("networkpolicies",),
+    "policy": ("poddisruptionbudgets",),
+    "rbac.authorization.k8s.io": (
+        "clusterrolebindings",
+        "clusterroles",
+        "rolebindings",
+        "roles",
+    ),
+}
+"""All kinds of objects that Muster's manifests and programs make, by API group, and those that
+controllers make of them, labels and all."""
+
 HELM: Final = "app.kubernetes.io/managed-by"
 RELEASE: Final = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
@@ -53,16 +91,17 @@ def is_labelled(meta: OwnMeta) -> bool:
 
 
 def is_rule(meta: OwnMeta) -> bool:
-    """Say whether a webhook configuration is Muster's."""
-    return is_labelled(meta) or meta.name in RULES
+    """Say whether a webhook configuration, or the binding of a policy, is Muster's."""
+    return meta.name in RULES or (is_labelled(meta) and meta.name.startswith(PREFIX))
 
 
-def is_ours(meta: OwnMeta, home: str) -> bool:
-    """Say whether a labelled object is Muster's by its place and name too.
+def is_ours(group: str, plural: str, meta: OwnMeta, home: str) -> bool:
+    """Say whether a labelled object is Muster's by its kind, place and name too.
 
-    The label alone is no proof: other software may be part of something of this name.
+    The label alone is no proof: other software may be part of something of this name, and users
+    may label what they write for Muster, as their GangQueues.
     """
-    if not is_labelled(meta):
+    if not is_labelled(meta) or plural not in KINDS.get(group, ()):
         return False
     mine = (
         meta.name.startswith(PREFIX)

@@ -17,7 +17,7 @@ SUSPENDED_BY_MUSTER = ("Waiting", "Suspending")
 UNGUARDED: dict[str, Any] = {
     "status": {
         "reason": Reason.OPTED_OUT,
-        "message": "muster release --all: nothing is reserved, and no pod is released to a node",
+        "message": "muster release: nothing is reserved, and no pod is released to a node",
     }
 }
 """Marks a Gang so that the extender guards nothing for it, and takes its pods for any others."""

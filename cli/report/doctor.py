@@ -48,6 +48,8 @@ PATIENCE = 2.0
 
 APPLY: Final = "kubectl apply -k overlay, with the manifests of this release"
 
+OWN_NAMESPACE: Final = "name ../manifests/own-namespace under transformers of the overlay"
+
 SYSTEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "Kueue": ("kueue-controller-manager",),
     "Volcano": ("volcano-scheduler", "volcano-controllers"),
@@ -296,11 +298,11 @@ def check_webhooks(seen: Examined) -> Iterator[Finding]:
     for name in sorted(POLICIES.keys() - there):
         yield _fail(name, f"{WEBHOOKS} has no such webhook", APPLY)
     for each in found.webhooks:
-        yield _webhook(each)
+        yield _webhook(each, seen.namespace)
     yield _endpoints("webhook endpoints", WEBHOOKS, seen)
 
 
-def _webhook(found: Webhook) -> Finding:
+def _webhook(found: Webhook, home: str) -> Finding:
     if not found.client_config.ca_bundle:
         remedy = f"see the log of muster-certs, which fills it; until then {_effect(found)}"
         return _fail(found.name, "caBundle is empty: the API server trusts no certificate", remedy)
@@ -308,6 +310,9 @@ def _webhook(found: Webhook) -> Finding:
     if wanted is not None and found.failure_policy != wanted:
         said = f"failurePolicy is {found.failure_policy}; {wanted} is what Muster's manifests have"
         return _warn(found.name, said, APPLY)
+    if not found.leaves_alone(home):
+        said = f"it is asked about namespace {home}, and what Muster needs would wait for Muster"
+        return _warn(found.name, said, f"{OWN_NAMESPACE}; {APPLY}")
     return _ok(found.name, f"failurePolicy {found.failure_policy}, caBundle is set")
 
 

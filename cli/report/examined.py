@@ -10,6 +10,7 @@ from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.definition import Definition
 
 T = TypeVar("T")
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
 Looked: TypeAlias = tuple[T, ...] | Unread
 
 
@@ -32,12 +33,30 @@ class _ClientConfig(Slim, frozen=True):
     service: _ServiceReference | None = None
 
 
+class _Expression(Part, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: OrNull[tuple[str, ...]] = ()
+
+
+class _NamespaceSelector(Part, frozen=True):
+    match_expressions: OrNull[tuple[_Expression, ...]] = ()
+
+
 class Webhook(Slim, frozen=True):
     """One webhook of a configuration."""
 
     name: str = ""
     client_config: _ClientConfig = _ClientConfig()
     failure_policy: str = "Fail"
+    namespace_selector: _NamespaceSelector = _NamespaceSelector()
+
+    def leaves_alone(self, namespace: str) -> bool:
+        """Say whether the API server never asks it about a namespace, by its name."""
+        return any(
+            each.key == NAMESPACE_NAME and each.operator == "NotIn" and namespace in each.values
+            for each in self.namespace_selector.match_expressions
+        )
 
 
 class WebhookConfiguration(Part, frozen=True):

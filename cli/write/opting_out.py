@@ -12,19 +12,21 @@ from typing import Final
 from cli.endings import Absent, NotAllowed, Unusable
 from cli.read.reader import Reader
 from cli.removal.objects import AnyObject, Cluster
-from cli.removal.patches import OPTED_OUT, held_by_muster, resumption
+from cli.removal.patches import OPTED_OUT, held_by_muster
 from cli.removal.told import Told, counted, named
 from cli.report.objects import RayOwner
 from cli.write.pacing import until_none_is_left
-from cli.write.survey import NOT_BOUND, has_gate, list_served, read_gangs
-from cli.write.writer import NotWritten, Writer
+from cli.write.releasing import resume, ungate, unguard
+from cli.write.survey import list_served, read_gangs, read_gated
+from cli.write.writer import Writer
 from kube.api import resources
 from kube.api.client import Resource
-from kube.codec.pod_patches import gate_removal_patch
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Pod
+from kube.objects.gang import Gang
 from kube.ray.ray_cluster import owner_cluster
+from kube.ray.wrapped_by import is_made_for_wrapper
 
 PATIENCE: Final = 30.0
 """Seconds that the coordinator has to release what is opted out; it takes some two."""
@@ -41,17 +43,38 @@ async def find_gangs(
     """
     clusters = await list_served(reader, resources.RAY_CLUSTERS, Cluster, namespace=namespace)
     if not name:
-        gangs = {
-            each.metadata.name
-            for each in await read_gangs(reader)
-            if each.metadata.namespace == namespace
-        }
-        return [], [each for each in clusters if each.metadata.name in gangs]
+        return [], await _gangs_among(reader, namespace, clusters)
     owners, of_owners = await _owners(reader, namespace, name)
     mine = [each for each in clusters if each.metadata.name in {name, *of_owners}]
     if not mine and not owners:
         raise Absent(f"no RayCluster, RayJob or RayService {name} in namespace {namespace}")
     return owners, mine
+
+
+async def _gangs_among(
+    reader: Reader, namespace: str, clusters: Sequence[Cluster]
+) -> list[Cluster]:
+    """Return those that have a Gang, a gated pod, or that Muster suspended.
+
+    Without a coordinator the first may not be there yet.
+    """
+    gangs = await read_gangs(reader, namespace)
+    known = {each.metadata.name for each in gangs}
+    uids = {_owner_uid(each) for each in await read_gated(reader, namespace)}
+    uids |= {each.metadata.uid for each in held_by_muster(clusters, gangs)}
+    return [
+        each
+        for each in clusters
+        if (each.metadata.name in known or each.metadata.uid in uids)
+        and not is_made_for_wrapper(each.metadata)
+    ]
+
+
+async def others_gated(reader: Reader, namespace: str, clusters: Sequence[Cluster]) -> int:
+    """Count the gated pods of a namespace that no label on these RayClusters lets go."""
+    uids = {each.metadata.uid for each in clusters}
+    found = await read_gated(reader, namespace)
+    return sum(_owner_uid(each) not in uids for each in found)
 
 
 async def _owners(reader: Reader, namespace: str, name: str) -> tuple[list[Owner], list[str]]:
@@ -79,20 +102,35 @@ async def is_namespace_opted_in(reader: Reader, namespace: str) -> bool:
 async def opt_out(
     writer: Writer, owners: Iterable[Owner], clusters: Sequence[Cluster], told: Told
 ) -> None:
-    """Label all, wait for the coordinator, and do the rest where it does not."""
-    labelled: list[tuple[Resource, ObjectMeta]] = [(kind, each.metadata) for kind, each in owners]
-    labelled += [(resources.RAY_CLUSTERS, each.metadata) for each in clusters]
-    for kind, meta in labelled:
-        failed = await writer.merge_patch(kind.path(meta.namespace, meta.name), OPTED_OUT)
-        if failed is not None:
-            told.leave(f"{kind.plural} {meta.namespace}/{meta.name}: {failed.why}")
-    said = named(f"{meta.namespace}/{meta.name}" for _, meta in labelled)
+    """Label all, wait for the coordinator, and do the rest where it does not.
+
+    What could not be labelled is left as it is: a coordinator would take it for a gang on.
+    """
+    labelled = [
+        each.metadata for kind, each in owners if await _label(writer, kind, each.metadata, told)
+    ]
+    mine = [
+        each
+        for each in clusters
+        if await _label(writer, resources.RAY_CLUSTERS, each.metadata, told)
+    ]
+    labelled += [each.metadata for each in mine]
+    if not labelled:
+        return
+    said = named(f"{meta.namespace}/{meta.name}" for meta in labelled)
     told.say(f'{names.OPT_IN}: "false" set on {said}')
-    if await _goes_by_itself(writer.reader, clusters):
+    if await _goes_by_itself(writer.reader, mine):
         told.say("the coordinator took the gates off")
         return
     told.say(f"no coordinator took the gates off within {PATIENCE:.0f} s: doing it from here")
-    await _by_hand(writer, clusters, told)
+    await _by_hand(writer, mine, told)
+
+
+async def _label(writer: Writer, kind: Resource, meta: ObjectMeta, told: Told) -> bool:
+    failed = await writer.merge_patch(kind.path(meta.namespace, meta.name), OPTED_OUT)
+    if failed is not None:
+        told.leave(f"{kind.plural} {meta.namespace}/{meta.name}: {failed.why}")
+    return failed is None
 
 
 async def _goes_by_itself(reader: Reader, clusters: Sequence[Cluster]) -> bool:
@@ -105,12 +143,16 @@ async def _goes_by_itself(reader: Reader, clusters: Sequence[Cluster]) -> bool:
 
 
 async def _gated_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Pod]:
+    if not clusters:
+        return []
     uids = {each.metadata.uid for each in clusters}
-    found: list[Pod] = []
-    for namespace in sorted({each.metadata.namespace for each in clusters}):
-        pods = await reader.list(resources.PODS, Pod, namespace=namespace, field_selector=NOT_BOUND)
-        found += [each for each in pods if has_gate(each) and _owner_uid(each) in uids]
-    return found
+    pods = await read_gated(reader, _namespace_of(clusters))
+    return [each for each in pods if _owner_uid(each) in uids]
+
+
+def _namespace_of(clusters: Sequence[Cluster]) -> str:
+    """Name their one namespace: a tenant may read no other."""
+    return clusters[0].metadata.namespace
 
 
 def _owner_uid(pod: Pod) -> str:
@@ -118,26 +160,33 @@ def _owner_uid(pod: Pod) -> str:
     return owner.uid if owner is not None else ""
 
 
-async def _held_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Cluster]:
+async def _gangs_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Gang]:
+    if not clusters:
+        return []
     uids = {each.metadata.uid for each in clusters}
-    now = await list_served(reader, resources.RAY_CLUSTERS, Cluster)
+    gangs = await read_gangs(reader, _namespace_of(clusters))
+    return [each for each in gangs if each.spec.ray_cluster_uid in uids]
+
+
+async def _held_of(reader: Reader, clusters: Sequence[Cluster]) -> list[Cluster]:
+    if not clusters:
+        return []
+    uids, namespace = {each.metadata.uid for each in clusters}, _namespace_of(clusters)
+    now = await list_served(reader, resources.RAY_CLUSTERS, Cluster, namespace=namespace)
     mine = [each for each in now if each.metadata.uid in uids]
-    return held_by_muster(mine, await read_gangs(reader)) if mine else []
+    return held_by_muster(mine, await read_gangs(reader, namespace))
 
 
 async def _by_hand(writer: Writer, clusters: Sequence[Cluster], told: Told) -> None:
-    async def resume(cluster: Cluster) -> NotWritten | None:
-        meta = cluster.metadata
-        path = resources.RAY_CLUSTERS.path(meta.namespace, meta.name)
-        return await writer.json_patch(path, resumption(cluster))
-
-    async def ungate(pod: Pod) -> NotWritten | None:
-        path = resources.PODS.path(pod.metadata.namespace, pod.metadata.name)
-        return await writer.json_patch(path, gate_removal_patch(pod))
-
     reader = writer.reader
+    await unguard(writer, told, lambda: _gangs_of(reader, clusters))
     resumed = await until_none_is_left(
-        "held RayClusters", lambda: _held_of(reader, clusters), resume, told
+        "held RayClusters",
+        lambda: _held_of(reader, clusters),
+        lambda each: resume(writer, each),
+        told,
     )
-    done = await until_none_is_left("gated pods", lambda: _gated_of(reader, clusters), ungate, told)
+    done = await until_none_is_left(
+        "gated pods", lambda: _gated_of(reader, clusters), lambda each: ungate(writer, each), told
+    )
     told.say(f"gates taken off {counted(done, 'pod')}, {counted(resumed, 'RayCluster')} resumed")

@@ -1,8 +1,10 @@
 """Does many writes: a bounded number at a time, at a bounded rate, and again until none is left."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cli.removal.told import Told
@@ -19,10 +21,8 @@ PER_SECOND: Final = 500
 ROUND_SECONDS: Final = 1.0
 """Between two rounds: what was refused by a rule that is just gone is taken by the next."""
 
-PATIENCE: Final = 15
-"""Rounds in a row in which nothing was done, until what is left is told."""
-
-MOST_ROUNDS: Final = 900
+PATIENCE: Final = 60.0
+"""Seconds without progress until what is left is told, and left."""
 
 
 async def do_all(
@@ -49,6 +49,22 @@ async def do_all(
     return failed
 
 
+@dataclass(slots=True)
+class _Progress:
+    """The least that was left so far, and since when."""
+
+    least: float
+    since: float
+
+    def is_stuck(self, left: int, now: float) -> bool:
+        """Take in how much is left; says whether that has not been less for too long."""
+        if not left:
+            self.least, self.since = math.inf, now
+        elif left < self.least:
+            self.least, self.since = left, now
+        return now - self.since >= PATIENCE
+
+
 async def until_none_is_left(
     what: str,
     find: Callable[[], Awaitable[Sequence[T]]],
@@ -59,23 +75,23 @@ async def until_none_is_left(
 ) -> int:
     """Do what is found until nothing is, after `settled_at` (monotonic seconds) too.
 
-    Returns how much was done. What fails again and again is told, and left.
+    Returns how much was done. What does not become less for PATIENCE seconds is told, and left:
+    one that fails again and again, or as many new ones as were done, must not hold up the rest.
     """
-    done, idle = 0, 0
-    for _ in range(MOST_ROUNDS):
-        found = await find()
-        if not found and time.monotonic() >= settled_at:
+    done, failed = 0, list[tuple[T, NotWritten]]()
+    progress = _Progress(math.inf, time.monotonic())
+    while True:
+        found, now = await find(), time.monotonic()
+        if not found and now >= settled_at:
+            return done
+        if progress.is_stuck(len(found), now):
+            why = failed[0][1].why if failed else "new ones come all the time"
+            told.leave(f"{len(found)} {what}: {why}")
             return done
 
-        def progress(count: int, all_of: int = len(found)) -> None:
+        def show(count: int, all_of: int = len(found)) -> None:
             told.progress(f"{what}: {count} of {all_of}")
 
-        failed = await do_all(found, do, progress)
+        failed = await do_all(found, do, show)
         done += len(found) - len(failed)
-        idle = idle + 1 if found and len(failed) == len(found) else 0
-        if idle >= PATIENCE:
-            told.leave(f"{len(failed)} {what}: {failed[0][1].why}")
-            return done
         await asyncio.sleep(ROUND_SECONDS)
-    told.leave(f"{what}: new ones come all the time")
-    return done

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from cli.read.examining import DEPLOYMENTS
+from cli.endings import StandsInTheWay
+from cli.read.home import DEPLOYMENTS
 from cli.read.reader import Reader, called
 from cli.removal.objects import AnyObject, Lease
 from cli.removal.ours import STOPPED_PROGRAMS
 from cli.removal.told import Told, counted
-from cli.write.survey import Survey, read_bindings, read_rules
+from cli.write.survey import Survey, gating_counted, read_bindings, read_gating
 from cli.write.writer import NotWritten, Writer
 from kube.api.client import Resource
 from kube.api.resources import LEASES, PODS
-from kube.objects.names import STOPPED
+from kube.objects.names import CONFIGURATION_HEARD, STOPPED
 
 PROMISED: Final = 15
 """Seconds for which a Lease holds that does not say so."""
@@ -36,44 +37,60 @@ TRIES: Final = 30
 GRACE: Final = 45.0
 """Seconds in which the pods of a Deployment that was scaled to 0 should be gone."""
 
-HEARD: Final = 5.0
+HEARD: Final = CONFIGURATION_HEARD.total_seconds()
 """Seconds after which every API server has heard that a rule is gone."""
 
 
 async def take_rules_away(writer: Writer, told: Told) -> None:
-    """Delete the webhook's configurations, then the bindings of the policies."""
-    for what, read in (
-        ("webhook configuration", read_rules),
-        ("policy binding", read_bindings),
-    ):
-        found = await read(writer.reader)
-        done = [each for each in found if await _deleted(writer, told, *each)]
-        if done or not found:
-            told.say(f"{counted(len(done), what)} deleted")
+    """Delete what gates pods, then the bindings of the policies that only refuse.
+
+    Raises StandsInTheWay where anything still gates pods: gates would come back as they go.
+    """
+    gating = await read_gating(writer.reader)
+    refused = [why for each in gating if (why := await _refusal(writer, *each))]
+    again = await read_gating(writer.reader)
+    if again:
+        there = [f"{_place(*each)} is still there, or there again" for each in again]
+        raise StandsInTheWay(
+            f"no gate was taken off, for new pods would get one: {'; '.join(refused or there)}; "
+            "pause what applies Muster's manifests by itself, and call this again"
+        )
+    told.say(f"{gating_counted(gating)} deleted")
+    refusing = await read_bindings(writer.reader)
+    refused = [why for each in refusing if (why := await _refusal(writer, *each))]
+    for why in refused:
+        told.leave(why)
+    told.say(f"{counted(len(refusing) - len(refused), 'policy binding')} deleted")
 
 
-async def _deleted(writer: Writer, told: Told, kind: Resource, found: AnyObject) -> bool:
+async def _refusal(writer: Writer, kind: Resource, found: AnyObject) -> str:
+    """Delete a rule; says why not where that fails."""
     meta = found.metadata
     failed = await writer.delete(kind.path(None, meta.name), meta.uid)
-    if failed is not None:
-        told.leave(f"{called(kind)} {meta.name}: {failed.why}")
-    return failed is None
+    return f"{_place(kind, found)}: {failed.why}" if failed is not None else ""
+
+
+def _place(kind: Resource, found: AnyObject) -> str:
+    return f"{called(kind)} {found.metadata.name}"
 
 
 async def stop_programs(writer: Writer, survey: Survey, told: Told) -> frozenset[str]:
     """Scale the programs that decide to 0, take their Leases, and wait until none leads.
 
-    Returns those that may run outside of their Deployments, by the holders of their Leases.
+    Returns those that may run on: outside of their Deployments, by the holders of their Leases, or
+    in one that was not scaled. Raises StandsInTheWay where a Lease cannot be taken.
     """
     scaled = [each for each in survey.programs if await _scaled(writer, told, each)]
-    held = {name: await _hold(writer, told, survey, name) for name in STOPPED_PROGRAMS}
     if scaled:
         told.say(f"{counted(len(scaled), 'Deployment')} scaled to 0: {_names(scaled)}")
+    held = {name: await _hold(writer, survey, name) for name in STOPPED_PROGRAMS}
     seconds = max(each.seconds for each in held.values())
     if seconds:
         told.say(f"the Lease is taken; waiting {seconds} s until no coordinator leads")
         await asyncio.sleep(seconds)
-    return frozenset(name for name, each in held.items() if each.is_elsewhere(name))
+    elsewhere = {name for name, each in held.items() if each.is_elsewhere(name)}
+    unscaled = {each.metadata.name for each in survey.programs if each not in scaled}
+    return frozenset(elsewhere | unscaled)
 
 
 async def give_leases_back(
@@ -121,23 +138,36 @@ class _Held:
         return bool(self.holder) and not self.holder.startswith(f"{name}-")
 
 
-async def _hold(writer: Writer, told: Told, survey: Survey, name: str) -> _Held:
-    """Take a Lease from whatever holds it."""
+async def _hold(writer: Writer, survey: Survey, name: str) -> _Held:
+    """Take a Lease from whatever holds it.
+
+    A write of which nothing was heard may have taken it: what held it before is still to be over.
+    """
     failed: NotWritten | None = None
+    before: Lease | None = None
     deployed = any(each.metadata.name == name for each in survey.programs)
     for _ in range(TRIES):
         lease = await writer.reader.get(LEASES, Lease, name, survey.home)
         if lease is None and not deployed:
             return _Held()
         if lease is not None and lease.spec.holder_identity == STOPPED:
-            return _Held(STOPPED, _left_of_before(lease))
+            return _held_of(before) if failed else _Held(STOPPED, _left_of_before(lease))
         failed = await _take(writer, survey.home, name, lease)
         if failed is None:
-            return _Held(lease.spec.holder_identity if lease else "", _promised(lease))
+            return _held_of(lease)
+        before = lease
         if not failed.outdated:
             break
-    told.leave(f"Lease {survey.home}/{name} is not taken: {failed.why if failed else ''}")
-    return _Held()
+    raise StandsInTheWay(
+        "no gate was taken off, for what leads would delete pods without one: Lease "
+        f"{survey.home}/{name} is not taken: {failed.why if failed else ''}; new pods get none any "
+        "more: call this again"
+    )
+
+
+def _held_of(lease: Lease | None) -> _Held:
+    """Say what a Lease was taken from."""
+    return _Held((lease.spec.holder_identity if lease else "") or "", _promised(lease))
 
 
 async def _take(writer: Writer, home: str, name: str, lease: Lease | None) -> NotWritten | None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cli.endings import NotServed
-from cli.read.examining import DEPLOYMENTS
+from cli.read.home import DEPLOYMENTS, find_home
 from cli.read.reader import Reader
 from cli.removal.objects import AnyObject, Cluster
-from cli.removal.ours import COORDINATOR, STOPPED_PROGRAMS, is_labelled, is_rule
+from cli.removal.ours import STOPPED_PROGRAMS, is_rule
 from cli.removal.patches import held_by_muster, is_guarded
+from cli.removal.told import counted
 from kube.api import resources
 from kube.api.client import Resource
 from kube.codec.pod_patches import pinned_node
@@ -27,17 +28,20 @@ CONFIGURATIONS: Final = tuple(
     Resource(ADMISSION, "v1", plural, namespaced=False)
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 )
-BINDINGS: Final = (
-    (Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False),),
-    tuple(
-        Resource(ADMISSION, version, "mutatingadmissionpolicybindings", namespaced=False)
-        for version in ("v1", "v1beta1", "v1alpha1")
-    ),
+BINDINGS: Final = Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False)
+"""The bindings of policies that refuse."""
+
+GATING_BINDINGS: Final = tuple(
+    Resource(ADMISSION, version, "mutatingadmissionpolicybindings", namespaced=False)
+    for version in ("v1", "v1beta1", "v1alpha1")
 )
-"""The bindings of policies, each kind in the versions in which it may be served."""
+"""The bindings of policies that gate, in the versions in which they may be served."""
 
 NOT_BOUND: Final = "spec.nodeName=,status.phase=Pending"
 """No other pod has a gate."""
+
+
+Rules = tuple[tuple[Resource, AnyObject], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Survey:
     home: str
     """The namespace of Muster."""
 
-    rules: tuple[tuple[Resource, AnyObject], ...]
-    bindings: tuple[tuple[Resource, AnyObject], ...]
+    gating: Rules
+    bindings: Rules
     programs: tuple[AnyObject, ...]
     gangs: tuple[Gang, ...]
     """Those that the extender may guard."""
@@ -62,9 +66,10 @@ class Survey:
 
 async def read_survey(reader: Reader) -> Survey:
     """Read all of it; raises CannotRead where anything may not be read."""
-    programs = await read_programs(reader)
-    rules, bindings, gated, clusters, jobs, gangs = await asyncio.gather(
-        read_rules(reader),
+    home = await find_home(reader)
+    programs = await read_programs(reader, home)
+    gating, bindings, gated, clusters, jobs, gangs = await asyncio.gather(
+        read_gating(reader),
         read_bindings(reader),
         read_gated(reader),
         read_held(reader),
@@ -72,8 +77,8 @@ async def read_survey(reader: Reader) -> Survey:
         read_gangs(reader),
     )
     return Survey(
-        home=home_of(programs),
-        rules=rules,
+        home=home,
+        gating=gating,
         bindings=bindings,
         programs=programs,
         gangs=tuple(each for each in gangs if is_guarded(each)),
@@ -94,47 +99,47 @@ async def list_served(
         return ()
 
 
-async def read_programs(reader: Reader) -> tuple[AnyObject, ...]:
-    """Read the Deployments of the programs that decide."""
-    found = await reader.list(DEPLOYMENTS, AnyObject)
-    mine = [each for each in found if each.metadata.name in STOPPED_PROGRAMS]
-    labelled = [each for each in mine if is_labelled(each.metadata)]
-    return tuple(labelled or (each for each in mine if _is_at_home(each)))
+async def read_programs(reader: Reader, home: str) -> tuple[AnyObject, ...]:
+    """Read the Deployments of the programs that decide, in Muster's namespace."""
+    found = await reader.list(DEPLOYMENTS, AnyObject, namespace=home)
+    return tuple(each for each in found if each.metadata.name in STOPPED_PROGRAMS)
 
 
-def _is_at_home(found: AnyObject) -> bool:
-    return found.metadata.namespace == names.DEFAULT_NAMESPACE
-
-
-def home_of(programs: Sequence[AnyObject]) -> str:
-    """Name the namespace of Muster: that of its coordinator."""
-    places = [each.metadata for each in programs if each.metadata.name == COORDINATOR]
-    return places[0].namespace if places else names.DEFAULT_NAMESPACE
-
-
-async def read_rules(reader: Reader) -> tuple[tuple[Resource, AnyObject], ...]:
-    """Read the configurations by which the API server calls the webhook."""
+async def read_gating(reader: Reader) -> Rules:
+    """Read what gives pods a gate: the webhook's configurations, and the binding of a policy."""
     found = [(each, await reader.list(each, AnyObject)) for each in CONFIGURATIONS]
-    return tuple((kind, each) for kind, all_ in found for each in all_ if is_rule(each.metadata))
+    configurations = ((kind, each) for kind, all_ in found for each in all_)
+    bindings = await _gating_bindings(reader)
+    mine = [each for each in (*configurations, *bindings) if is_rule(each[1].metadata)]
+    return tuple(mine)
 
 
-async def read_bindings(reader: Reader) -> tuple[tuple[Resource, AnyObject], ...]:
-    """Read the bindings of policies, of each kind in the first version that is served."""
-    found: list[tuple[Resource, AnyObject]] = []
-    for versions in BINDINGS:
-        for kind in versions:
-            try:
-                all_ = await reader.list(kind, AnyObject)
-            except NotServed:
-                continue
-            found += [(kind, each) for each in all_ if is_labelled(each.metadata)]
-            break
-    return tuple(found)
+async def _gating_bindings(reader: Reader) -> Rules:
+    for kind in GATING_BINDINGS:
+        try:
+            return tuple((kind, each) for each in await reader.list(kind, AnyObject))
+        except NotServed:
+            continue
+    return ()
 
 
-async def read_gated(reader: Reader) -> tuple[Pod, ...]:
-    """Read the pods with Muster's gate."""
-    found = await reader.list(resources.PODS, Pod, field_selector=NOT_BOUND)
+def gating_counted(found: Rules) -> str:
+    """Count what gates pods, by what it is."""
+    webhooks = sum(kind in CONFIGURATIONS for kind, _ in found)
+    bindings = len(found) - webhooks
+    said = counted(webhooks, "webhook configuration")
+    return f"{said} and {counted(bindings, 'gating policy binding')}" if bindings else said
+
+
+async def read_bindings(reader: Reader) -> Rules:
+    """Read the bindings of the policies that refuse."""
+    found = await list_served(reader, BINDINGS, AnyObject)
+    return tuple((BINDINGS, each) for each in found if is_rule(each.metadata))
+
+
+async def read_gated(reader: Reader, namespace: str = "") -> tuple[Pod, ...]:
+    """Read the pods with Muster's gate, of one namespace or of all."""
+    found = await reader.list(resources.PODS, Pod, namespace=namespace, field_selector=NOT_BOUND)
     return tuple(each for each in found if has_gate(each))
 
 
@@ -162,9 +167,9 @@ async def read_jobs(reader: Reader) -> tuple[RayJob, ...]:
     return tuple(each for each in found if each.spec.suspend and is_suspended_by_muster(each))
 
 
-async def read_gangs(reader: Reader) -> tuple[Gang, ...]:
-    """Read all Gangs; none where their definition is gone."""
-    return await list_served(reader, resources.GANGS, Gang)
+async def read_gangs(reader: Reader, namespace: str = "") -> tuple[Gang, ...]:
+    """Read the Gangs, of one namespace or of all; none where their definition is gone."""
+    return await list_served(reader, resources.GANGS, Gang, namespace=namespace)
 
 
 def _wrappers(gangs: Sequence[Gang]) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ namespace.
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Final
 
 from cli.endings import CannotRead, NotServed, Unusable
-from cli.read.examining import CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS
+from cli.read.examining import CONFIG_MAPS, DEFINITIONS
+from cli.read.home import DEPLOYMENTS
 from cli.read.reader import Reader
 from cli.removal.inventory import (
     LAST,
@@ -26,7 +28,6 @@ from cli.removal.inventory import (
 from cli.removal.objects import AnyObject, ConfigMap
 from cli.removal.ours import (
     EXTENDER,
-    KUBE_SYSTEM,
     SCHEDULER,
     is_labelled,
     is_ours,
@@ -36,13 +37,13 @@ from cli.removal.told import Told, counted, named
 from cli.write.pacing import do_all, until_none_is_left
 from cli.write.releasing import plan, release_all
 from cli.write.standstill import give_leases_back
-from cli.write.survey import Survey, list_served, read_gated
+from cli.write.survey import Survey, list_served, read_gated, read_held, read_jobs
 from cli.write.writer import NotWritten, Writer
 from kube.api import resources
 from kube.api.client import Resource
 from kube.api.kinds import Found
 from kube.api.resources import GANG_QUEUES, NAMESPACES
-from kube.objects.names import PART_OF, PART_OF_MUSTER
+from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 
 LABEL: Final = f"{PART_OF}={PART_OF_MUSTER}"
 GONE: Final = 120.0
@@ -64,12 +65,16 @@ async def read_inventory(writer: Writer, home: str) -> Inventory:
     answers = await asyncio.gather(*(_labelled(writer.reader, each) for each in kinds))
     found = [item for answer in answers for item in (answer if isinstance(answer, list) else ())]
     unread = [answer for answer in answers if isinstance(answer, str)]
-    own = [each for each in found if is_ours(each.meta.metadata, home)]
-    others = [each for each in found if not is_ours(each.meta.metadata, home)]
+    own = [each for each in found if _is_own(each, home)]
+    others = [each for each in found if not _is_own(each, home)]
     made = await _made(writer.reader, kinds, home)
     known = {str(each) for each in own}
     more = [each for each in (*made, *await _definitions(writer.reader)) if str(each) not in known]
     return Inventory((*own, *more), tuple(others), tuple(unread))
+
+
+def _is_own(item: Item, home: str) -> bool:
+    return is_ours(item.group, item.plural, item.meta.metadata, home)
 
 
 def _kinds(served: Found) -> list[Resource]:
@@ -96,7 +101,7 @@ async def _labelled(reader: Reader, kind: Resource) -> list[Item] | str:
 async def _made(reader: Reader, kinds: Iterable[Resource], home: str) -> list[Item]:
     """List what the programs made in their namespace, which has no label."""
     found: list[Item] = []
-    for kind in (each for each in kinds if each.plural in UNLABELLED):
+    for kind in (each for each in kinds if (each.group, each.plural) in UNLABELLED):
         try:
             all_ = await reader.list(kind, AnyObject, namespace=home)
         except CannotRead:
@@ -114,7 +119,7 @@ async def _definitions(reader: Reader) -> list[Item]:
 
 def _item(kind: Resource, found: AnyObject) -> Item:
     meta = found.metadata
-    return Item(kind.plural, kind.path(meta.namespace or None, meta.name), found)
+    return Item(kind.group, kind.plural, kind.path(meta.namespace or None, meta.name), found)
 
 
 # --- what must be done by people first ----------------------------------------------------------
@@ -154,11 +159,12 @@ def steps(survey: Survey, found: Inventory, *, keep_crds: bool) -> list[str]:
     if found.releases:
         helm = "; ".join(str(each) for each in found.releases)
         return [*first, "let go of all GangQueues", f"leave the rest to Helm: {helm}"]
+    removable = (*found.removable, *found.signposts)
     definitions = "" if keep_crds else f"delete {named(str(each) for each in found.definitions)}"
     return [
         *first,
         "let go of all GangQueues" if keep_crds else "delete all GangQueues and Gangs",
-        f"delete {counted(len(found.removable), 'object')}: {_by_kind(found.removable)}",
+        f"delete {counted(len(removable), 'object')}: {_by_kind(removable)}",
         *([definitions] if definitions else []),
         f"delete the namespace {survey.home}",
     ]
@@ -177,9 +183,12 @@ def _by_kind(found: Sequence[Item]) -> str:
 async def uninstall(
     writer: Writer, survey: Survey, found: Inventory, told: Told, *, keep_crds: bool
 ) -> None:
-    """Do all steps; what fails is told, and nothing that would leave pods waiting follows it."""
+    """Do all steps; what fails is told, and nothing that would leave pods waiting follows it.
+
+    Raises StandsInTheWay, with nothing removed, where `release_all` does.
+    """
     elsewhere = await release_all(writer, survey, told)
-    if await _is_gated(writer.reader, told):
+    if await _something_waits(writer.reader, told):
         return
     await _let_queues_go(writer, told, delete=not keep_crds and not found.releases)
     if found.releases:
@@ -195,15 +204,26 @@ async def uninstall(
     else:
         await _delete_definitions(writer, told, now)
     await _delete_namespace(writer, told, survey.home)
+    await _delete(writer, told, "bindings", now.signposts)
     await _look_again(writer, told, survey.home, keep_crds=keep_crds)
 
 
-async def _is_gated(reader: Reader, told: Told) -> bool:
-    """Stop here while pods are gated: without a coordinator they would wait for ever."""
-    gated = await read_gated(reader)
-    if gated:
-        told.leave(f"{counted(len(gated), 'pod')} still gated: nothing more is removed before")
-    return bool(gated)
+async def _something_waits(reader: Reader, told: Told) -> bool:
+    """Stop here while anything waits for a coordinator, which will never come again.
+
+    What Muster suspended is known by its Gang alone where the note on it was lost.
+    """
+    found = (
+        ("pod", "gated", await read_gated(reader)),
+        ("RayCluster", "suspended", await read_held(reader)),
+        ("RayJob", "suspended", await read_jobs(reader)),
+    )
+    for kind, how, objects in found:
+        which = named(f"{each.metadata.namespace}/{each.metadata.name}" for each in objects)
+        if objects:
+            count = counted(len(objects), kind)
+            told.leave(f"{count} still {how} by Muster: {which}: nothing more is removed before")
+    return any(objects for _, _, objects in found)
 
 
 async def _let_queues_go(writer: Writer, told: Told, *, delete: bool) -> None:
@@ -248,10 +268,10 @@ async def _wait_gone(writer: Writer, told: Told, found: Sequence[Item]) -> None:
     until = time.monotonic() + GONE
     left = list(found)
     while left:
-        there = await asyncio.gather(*(writer.uid_at(each.path) for each in left))
-        left = [
-            each for each, uid in zip(left, there, strict=True) if uid == each.meta.metadata.uid
-        ]
+        there = await asyncio.gather(
+            *(writer.is_at(each.path, each.meta.metadata.uid) for each in left)
+        )
+        left = list(compress(left, there))
         if left and time.monotonic() >= until:
             for each in left:
                 told.leave(f"{each} is deleted and not gone: see its finalizers")

@@ -20,6 +20,7 @@ from kube.api.errors import (
     KubeError,
     NotFound,
     ServerError,
+    Timeout,
     TooManyRequests,
     Unreachable,
 )
@@ -110,12 +111,15 @@ class Writer:
         """Delete this very object; what is gone is deleted."""
         return await _written(lambda: self._client.delete(path, uid=uid, propagation="Background"))
 
-    async def uid_at(self, path: str) -> str:
-        """Return the uid of the object at a path; empty where none can be read."""
+    async def is_at(self, path: str, uid: str) -> bool:
+        """Say whether this very object is still there; one that cannot be read is."""
         try:
-            return (await self._client.get(path, as_=AnyObject, metadata_only=True)).metadata.uid
+            found = await self._client.get(path, as_=AnyObject, metadata_only=True)
+        except NotFound:
+            return False
         except KubeError:
-            return ""
+            return True
+        return found.metadata.uid == uid
 
     async def served(self) -> Found:
         """Return all kinds that the API server serves; raises CannotRead."""
@@ -126,7 +130,10 @@ class Writer:
 
 
 async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
-    """Send a write, again where the API server had no time for it."""
+    """Send a write, again where the API server had no time for it, or nothing was heard of it.
+
+    One that was carried out unheard is then gone, or another than was read: a value as well.
+    """
     for left in reversed(range(TRIES)):
         try:
             await send()
@@ -134,7 +141,7 @@ async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
             return None if error.reason else NotWritten(one_line(str(error)))
         except Conflict as error:
             return NotWritten(one_line(str(error)), outdated=True)
-        except (TooManyRequests, ServerError, Unreachable) as error:
+        except (TooManyRequests, ServerError, Timeout, Unreachable) as error:
             if not left:
                 return NotWritten(one_line(str(error)))
             pause = PAUSE * 2 ** (TRIES - 1 - left)

@@ -20,6 +20,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
+from kube.objects.names import DEFAULT_NAMESPACE
 from kube.objects.ray import RayCluster
 from scheduling.model.amounts import Requests, is_device
 from scheduling.model.gang import GangKey
@@ -39,7 +40,9 @@ TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is sec
 class ClusterCache:
     """The observed cluster. Methods that take an event return the gangs it may concern."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: str = DEFAULT_NAMESPACE) -> None:
+        self.home = home
+        """The namespace of Muster."""
         self.table = NodeTable()
         self.pod_index = PodIndex()
         self.holders = HolderIndex()

@@ -33,7 +33,7 @@ from scheduling.model.queue import DEFAULT_QUEUE
 def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
     """Whether the Ray cluster is a gang."""
     meta = cluster.metadata
-    if not may_be_gang(cluster):
+    if not may_be_gang(cluster, cache.home):
         return OptIn(Answer.NO)
     return opt_in(meta.labels, meta.annotations, cache.namespace_labels(meta.namespace))
 

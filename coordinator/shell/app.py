@@ -13,6 +13,7 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
+from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
@@ -117,6 +118,7 @@ class Coordinator:
         state = CoordinatorState(
             patience,
             allowed,
+            cache=ClusterCache(settings.namespace),
             waiting_limit=limit,
             profiles=self._profiles,
             guard=settings.guard,

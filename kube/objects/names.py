@@ -68,8 +68,9 @@ STOPPED = (
     "muster-release"  # holds the Lease where `muster release` has all coordinators stand still
 )
 DEFAULT_NAMESPACE = "muster-system"
-UNTOUCHED_NAMESPACES = ("kube-system", DEFAULT_NAMESPACE)
-"""No RayCluster in them is a gang, whatever labels say: what Muster needs must not wait for it."""
+KUBE_SYSTEM = "kube-system"
+"""No RayCluster there or in Muster's namespace is a gang, whatever labels say: what Muster needs
+must not wait for it."""
 
 CONFIGURATION_HEARD = timedelta(seconds=30)
 """So long after a write to a webhook's configuration every API server has heard of it: they watch,

@@ -74,9 +74,12 @@ def _bounded(spec: RayClusterSpec) -> RayClusterSpec:
     return replace(spec, worker_group_specs=(), groups_left_out=count)
 
 
-def may_be_gang(cluster: RayCluster) -> bool:
-    """Say whether labels are heard; what is made for an AppWrapper waits for Muster anywhere."""
-    in_reach = cluster.metadata.namespace not in names.UNTOUCHED_NAMESPACES
+def may_be_gang(cluster: RayCluster, home: str) -> bool:
+    """Say whether labels are heard, where Muster is in the namespace `home`.
+
+    What is made for an AppWrapper waits for Muster anywhere.
+    """
+    in_reach = cluster.metadata.namespace not in (names.KUBE_SYSTEM, home)
     return in_reach or isinstance(cluster, StandIn)
 
 

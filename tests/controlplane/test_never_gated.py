@@ -107,7 +107,7 @@ def restricted(cluster: Json) -> Json:
     return cluster
 
 
-@pytest.mark.parametrize("namespace", names.UNTOUCHED_NAMESPACES)
+@pytest.mark.parametrize("namespace", [names.KUBE_SYSTEM, names.DEFAULT_NAMESPACE])
 def test_what_muster_needs_is_untouched_though_a_label_asks_for_it(
     plot: Plot, namespace: str
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from coordinator.cluster.admission_rules import KINDS
+from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
@@ -123,7 +124,10 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
 class Replica:
     """One coordinator: its state, its watch, and the actions that it has not carried out yet."""
 
-    def __init__(self, api: Api, reduce: Reduce, allowed: AllowedClasses, guard: Guard) -> None:
+    def __init__(
+        self, api: Api, reduce: Reduce, allowed: AllowedClasses, guard: Guard, home: str
+    ) -> None:
+        self._home = home
         self.api = api
         self.guard = guard
         self._allowed = allowed
@@ -151,7 +155,10 @@ class Replica:
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
         self.state = CoordinatorState(
-            allowed=self._allowed, foresee=foresee_in(self.api), guard=self.guard
+            allowed=self._allowed,
+            cache=ClusterCache(self._home),
+            foresee=foresee_in(self.api),
+            guard=self.guard,
         )
         self.todo = []
         self.leading = self.synced = False
@@ -279,6 +286,7 @@ class World:
         allowed: Mapping[str, Collection[str]] | None = None,
         guard: Guard = Guard.NONE,
         adding: Collection[str] = (),
+        home: str = names.DEFAULT_NAMESPACE,
     ) -> None:
         self.api = Api()
         self.epoch = 0
@@ -292,7 +300,7 @@ class World:
             self.api.create(obj)
         reduce = partial(observe, profiles=profiles)
         classes = AllowedClasses(allowed or {}, adding)
-        self.replicas = [Replica(self.api, reduce, classes, guard) for _ in range(replicas)]
+        self.replicas = [Replica(self.api, reduce, classes, guard, home) for _ in range(replicas)]
         self.elect(0)
 
     @property

@@ -1,7 +1,9 @@
 """Helm renders the chart to what kustomize builds, whatever is switched on."""
 
 import json
+import os
 import random
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -105,7 +107,27 @@ def test_every_component_is_in_the_chart_or_a_value_of_it() -> None:
     """The extender's guard is a setting, and cert-manager's part for the extender follows it."""
     there = {path.parent.name for path in MANIFESTS.glob("*/kustomization.yaml")} - {"base"}
     named = {*components(frozenset(NAMES))}
-    assert named == there - {"guard-extender"}
+    assert named == there - {"guard-extender", "own-namespace"}
+
+
+@pytest.mark.parametrize(
+    "added", ["app-wrapper, node-name, extender, ha", "mutating-admission-policy"]
+)
+def test_another_namespace_is_named_everywhere(added: str, kubectl: Path, tmp_path: Path) -> None:
+    """As an overlay in another directory has it; kustomize alone leaves the selectors."""
+    manifests = os.path.relpath(MANIFESTS, tmp_path.resolve())
+    overlay = {
+        "namespace": "gangs",
+        "resources": [f"{manifests}/base"],
+        "components": [f"{manifests}/{each}" for each in added.split(", ")],
+        "transformers": [f"{manifests}/own-namespace"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay), encoding="utf-8")
+    command = [str(kubectl), "kustomize", str(tmp_path)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "muster-system" not in text
+    both = re.findall(r"- kube-system\n +- gangs\n", text)
+    assert len(both) == text.count("- kube-system\n") > 1
 
 
 def test_the_chart_is_what_is_written(kubectl: Path) -> None:

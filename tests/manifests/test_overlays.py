@@ -94,3 +94,20 @@ def test_the_policy_names_the_gate_as_the_code_does() -> None:
 def test_no_parameter_decides_which_pods_are_gated() -> None:
     """What the API server has not heard of yet could not match, and the pod would run ungated."""
     assert "paramKind" not in policy()
+
+
+# ---- in another namespace
+
+
+def test_in_another_namespace_all_selectors_can_be_told_it() -> None:
+    """By the transformer, which names each object that leaves Muster's namespace alone."""
+    (transformer,) = documents(MANIFESTS / "own-namespace" / "selectors.yaml")
+    (replacement,) = transformer["replacements"]
+    named = {(each["select"]["kind"], each["select"]["name"]) for each in replacement["targets"]}
+    there = {
+        (each["kind"], each["metadata"]["name"])
+        for path in MANIFESTS.rglob("*.yaml")
+        for each in documents(path)
+        if names.DEFAULT_NAMESPACE in str(each) and "NotIn" in str(each)
+    }
+    assert there == named

@@ -2,7 +2,7 @@
 
 import base64
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from cli.endings import CannotRead, NotAllowed
+from cli.read.home import AccountBinding
 from cli.report.doctor import State, examine
 from cli.report.examined import (
     ConfigMap,
@@ -86,8 +87,16 @@ def slice_of(service: str, *, ready: bool = True) -> Json:
     }
 
 
-def webhook(name: str, policy: str, bundle: str = GOOD) -> Json:
-    return {"name": name, "failurePolicy": policy, "clientConfig": {"caBundle": bundle}}
+def webhook(
+    name: str, policy: str, bundle: str = GOOD, alone: Sequence[str] = ("kube-system", NAMESPACE)
+) -> Json:
+    expression = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": alone}
+    return {
+        "name": name,
+        "failurePolicy": policy,
+        "clientConfig": {"caBundle": bundle},
+        "namespaceSelector": {"matchExpressions": [expression]},
+    }
 
 
 def established(definition: Json) -> Json:
@@ -467,6 +476,18 @@ def test_the_command_fails_where_something_fails() -> None:
     assert done.exit_code == 1, done.output
     assert "fail     leader" in done.stdout
     assert "kubectl -n muster-system logs deployment/muster-coordinator" in done.stdout
+
+
+def test_it_looks_where_muster_is() -> None:
+    """Where the account of its coordinator is, whatever else is called so."""
+    examined = seen(deployments=[deployment("muster-coordinator")])
+    account = {"kind": "ServiceAccount", "name": "muster-coordinator", "namespace": "gangs"}
+    binding = {"metadata": {"name": "muster-coordinator"}, "subjects": [account]}
+    lists = {plural: getattr(examined, name) for name, plural in PLURALS.items()}
+    lists["clusterrolebindings"] = (msgspec.convert(binding, AccountBinding),)
+    done = run(FakeReader(lists), "doctor")
+    assert "there is no Deployment gangs/muster-coordinator" in done.stdout
+    assert "it is asked about namespace gangs" in done.stdout
 
 
 def test_without_any_right_all_is_unknown_and_nothing_fails() -> None:

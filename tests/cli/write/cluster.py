@@ -4,6 +4,7 @@ Of an API server it has what `muster release` and `muster uninstall` rest on: te
 stale versions, uids of deletions, finalizers, selectors, discovery.
 """
 
+import asyncio
 import copy
 import itertools
 import re
@@ -17,6 +18,8 @@ from aiohttp import web
 
 Json = dict[str, Any]
 LABEL = {"app.kubernetes.io/part-of": "muster"}
+TOO_LATE = 1.0
+"""Seconds, longer than a test has its command wait for one answer."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,12 @@ KINDS = {
         Kind("apps", "v1", "deployments"),
         Kind("coordination.k8s.io", "v1", "leases"),
         Kind(RBAC, "v1", "clusterroles", namespaced=False),
+        Kind(RBAC, "v1", "clusterrolebindings", namespaced=False),
         Kind(RBAC, "v1", "rolebindings"),
         Kind(ADMISSION, "v1", "mutatingwebhookconfigurations", namespaced=False),
         Kind(ADMISSION, "v1", "validatingwebhookconfigurations", namespaced=False),
         Kind(ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False),
+        Kind(ADMISSION, "v1", "mutatingadmissionpolicybindings", namespaced=False),
         Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
         Kind("ray.io", "v1", "rayclusters"),
         Kind("ray.io", "v1", "rayjobs"),
@@ -65,13 +70,15 @@ _PATH = re.compile(
 class Double:
     """The cluster; `after` is called after each write.
 
-    `refused` are patterns of `METHOD path`; of those in `lost` one request each gets a 500.
+    `refused` are patterns of `METHOD path`; of those in `lost` one request each gets a 500, of
+    those in `unheard` it is carried out, and its answer comes too late.
     """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Json] = {}
         self.refused: list[str] = []
         self.lost: list[str] = []
+        self.unheard: list[str] = []
         self.writes: list[str] = []
         self.after: Callable[[str], None] = lambda _: None
         self._numbers = itertools.count(1)
@@ -118,6 +125,10 @@ class Double:
         if request.method != "GET":
             self.writes.append(f"{request.method} {path}")
             self.after(self.writes[-1])
+        unheard = next((e for e in self.unheard if re.search(e, f"{request.method} {path}")), None)
+        if unheard is not None:
+            self.unheard.remove(unheard)
+            await asyncio.sleep(TOO_LATE)
         return answer
 
     async def _answer(self, request: web.Request, key: tuple[str, str, str]) -> web.Response:

@@ -22,6 +22,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here takes time but what a test waits for."""
     monkeypatch.setattr(releasing, "HEARD", 0.0)
     monkeypatch.setattr(pacing, "ROUND_SECONDS", 0.001)
+    monkeypatch.setattr(pacing, "PATIENCE", 1.0)
     monkeypatch.setattr(writer, "PAUSE", 0.001)
     monkeypatch.setattr(standstill, "GRACE", 0.0)
     monkeypatch.setattr(standstill, "PROMISED", 0)
@@ -50,6 +51,8 @@ def muster() -> Run:
 
 def installed(double: Double) -> None:
     double.add("namespaces", HOME, labels=LABEL)
+    account = {"kind": "ServiceAccount", "name": "muster-coordinator", "namespace": HOME}
+    double.add("clusterrolebindings", "muster-coordinator", labels=LABEL, subjects=[account])
     double.add("namespaces", "team")
     for name in ("muster-coordinator", "muster-webhook"):
         double.add("deployments", name, HOME, labels=LABEL, spec={"replicas": 2})
@@ -99,6 +102,27 @@ def waiting(double: Double, name: str, pods: int) -> None:
 def held(double: Double, name: str) -> None:
     made = ray_cluster(double, name, spec={"suspend": True}, annotations={names.HELD: "true"})
     gang(double, name, made["metadata"]["uid"], phase="Queued", held={"phase": "Waiting"})
+
+
+def suspended_job(double: Double, name: str, state: str) -> Json:
+    """A RayJob that Muster suspended."""
+    made = double.add(
+        *("rayjobs", name, "team"), spec={"suspend": True}, status={"jobDeploymentStatus": state}
+    )
+    note = f"team/x {made['metadata']['uid']}"
+    made["metadata"]["annotations"] = {names.SUSPENDED_FOR: note}
+    return made
+
+
+def moved(double: Double, home: str) -> None:
+    """All of Muster is in another namespace."""
+    for key in [each for each in double.objects if each[1] == HOME]:
+        found = double.objects.pop(key)
+        found["metadata"]["namespace"] = home
+        double.objects[key[0], home, key[2]] = found
+    double.objects.pop(("namespaces", "", HOME))
+    double.add("namespaces", home, labels=LABEL)
+    double.get("clusterrolebindings", "muster-coordinator")["subjects"][0]["namespace"] = home
 
 
 def gated(double: Double) -> list[str]:

@@ -1,18 +1,32 @@
 """`muster release`: what it does in which order, and what is left where something is refused."""
 
+import asyncio
+import itertools
 import re
+import time
 
 import msgspec
 import pytest
 
 from cli import confirming
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
-from cli.write import opting_out, pacing, releasing
+from cli.write import opting_out, pacing, releasing, standstill
 from extender.snapshot import _guarded
 from kube.objects import names
 from kube.objects.gang import Gang
 from tests.cli.write.cluster import LABEL, Double
-from tests.cli.write.conftest import HOME, Run, gang, gated, held, lease, ray_cluster, waiting
+from tests.cli.write.conftest import (
+    HOME,
+    Run,
+    gang,
+    gated,
+    held,
+    lease,
+    moved,
+    ray_cluster,
+    suspended_job,
+    waiting,
+)
 from tests.packaging.tree import ROOT
 
 
@@ -63,14 +77,9 @@ async def test_what_muster_suspended_is_resumed_and_what_others_did_is_not(
     gang(cluster, "resumed", resumed["metadata"]["uid"], held={"phase": "Resumed"})
     ray_cluster(cluster, "again", spec={"suspend": True})
     gang(cluster, "again", "another-uid", held={"phase": "Waiting"})
-    for name, state in (("job", "Suspended"), ("users", "Suspended")):
-        made = cluster.add(
-            *("rayjobs", name, "team"),
-            spec={"suspend": True},
-            status={"jobDeploymentStatus": state},
-        )
-        note = f"team/x {made['metadata']['uid']}" if name == "job" else "team/x of-another"
-        made["metadata"]["annotations"] = {names.SUSPENDED_FOR: note}
+    suspended_job(cluster, "job", "Suspended")
+    users = suspended_job(cluster, "users", "Suspended")
+    users["metadata"]["annotations"] = {names.SUSPENDED_FOR: "team/x of-another"}
     done = await muster("release", "--all", "--yes")
     assert done.exit_code == FINE, done.output
     said = {
@@ -122,17 +131,44 @@ async def test_pods_that_still_get_a_gate_are_released_too(cluster: Double, must
     cluster.after = create
     done = await muster("release", "--all", "--yes")
     assert gated(cluster) == []
-    assert "gates taken off 5 pods" in done.stdout
+    assert "gates taken off 3 pods" in done.stdout
+    assert "gates taken off 2 more pods" in done.stdout
+
+
+async def test_no_pod_waits_until_every_api_server_has_heard(
+    cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others go at once; one that is gated a little later goes too."""
+    monkeypatch.setattr(releasing, "HEARD", 2.0)
+    started = time.monotonic()
+    first: list[float] = []
+    late = iter(["late"])
+
+    def note(write: str) -> None:
+        if "/pods/train-2" in write:
+            first.append(time.monotonic() - started)
+        if "/pods/" in write and not gated(cluster) and time.monotonic() - started < 1:
+            for each in late:
+                waiting(cluster, each, 1)
+
+    cluster.after = note
+    done = await muster("release", "--all", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert first[0] < 1.5
+    assert time.monotonic() - started >= 2.0
+    assert gated(cluster) == []
+
+
+def test_api_servers_hear_of_a_deleted_configuration_as_late_as_of_one_that_is_written() -> None:
+    assert names.CONFIGURATION_HEARD.total_seconds() == standstill.HEARD
 
 
 @pytest.mark.parametrize(
     ("refused", "left"),
     [
         (r"PATCH .*/pods/train-1$", "1 gated pods: 403"),
-        (r"DELETE .*webhookconfigurations", "muster-webhook: 403"),
         (r"DELETE .*bindings", "muster-gates: 403"),
         (r"PATCH .*/deployments/", "Deployment muster-system/muster-coordinator is not scaled"),
-        (r"PATCH .*/leases/", "Lease muster-system/muster-coordinator is not taken: 403"),
         (r"PATCH .*/rayclusters/later", "1 held RayClusters: 403"),
         (r"PATCH .*/gangs/train", "1 Gangs to be marked: 403"),
     ],
@@ -140,7 +176,7 @@ async def test_pods_that_still_get_a_gate_are_released_too(cluster: Double, must
 async def test_a_refusal_is_told_and_all_else_is_done(
     cluster: Double, muster: Run, refused: str, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pacing, "PATIENCE", 2)
+    monkeypatch.setattr(pacing, "PATIENCE", 0.1)
     lease(cluster, "muster-coordinator-abc-1")
     cluster.refused = [refused]
     done = await muster("release", "--all", "--yes")
@@ -165,22 +201,154 @@ async def test_a_lost_answer_ends_nothing_halfway(cluster: Double, muster: Run, 
     assert (cluster.lost, gated(cluster)) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "unheard",
+    [
+        "GET .*/leases/",
+        "PATCH .*/pods/train-1",
+        "DELETE .*webhook",
+        "PATCH .*/leases/",
+        "PATCH .*/gangs/",
+    ],
+)
+async def test_an_answer_that_comes_too_late_ends_nothing_halfway(
+    cluster: Double, muster: Run, unheard: str
+) -> None:
+    """It was carried out, and nobody heard of it: it is tried again, and found done."""
+    lease(cluster, "muster-coordinator-abc-1")
+    cluster.unheard = [unheard]
+    done = await muster("release", "--all", "--yes", "--request-timeout", "0.5")
+    assert done.exit_code == FINE, done.output
+    assert (cluster.unheard, gated(cluster)) == ([], [])
+    # The holder was a pod of the Deployment, as the first try had read it.
+    assert cluster.get("leases", "muster-coordinator", HOME)["spec"]["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("command", ["release", "uninstall"])
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    [
+        (r"DELETE .*webhookconfigurations", "muster-webhook: 403"),
+        (r"DELETE .*mutatingadmissionpolicybindings", "muster-gate: 403"),
+        (r"PATCH .*/leases/", "Lease muster-system/muster-coordinator is not taken"),
+    ],
+)
+async def test_while_pods_would_be_gated_or_deleted_no_gate_is_taken_off(
+    cluster: Double, muster: Run, command: str, refused: str, left: str
+) -> None:
+    """New pods would come gated, or a leader delete those that lost their gate."""
+    cluster.add("mutatingadmissionpolicybindings", "muster-gate", labels=LABEL)
+    lease(cluster, "muster-coordinator-abc-1")
+    cluster.refused = [refused]
+    done = await muster(command, *(["--all"] if command == "release" else []), "--yes")
+    assert done.exit_code == NO
+    assert left in done.stderr
+    assert "Error: no gate was taken off" in done.stderr
+    assert len(gated(cluster)) == 3
+    assert cluster.get("rayclusters", "later", "team")["spec"]["suspend"] is True
+    assert cluster.writes_to("/gangs/") == cluster.writes_to("DELETE /apis/apps") == []
+
+
+async def test_a_configuration_that_comes_back_at_once_is_told(
+    cluster: Double, muster: Run
+) -> None:
+    """As where something applies the manifests by itself, or a finalizer holds it."""
+    cluster.get("mutatingwebhookconfigurations", "muster-webhook")["metadata"]["finalizers"] = ["x"]
+    done = await muster("release", "--all", "--yes")
+    assert done.exit_code == NO
+    assert "muster-webhook is still there, or there again" in done.stderr
+    assert len(gated(cluster)) == 3
+
+
+async def test_a_deployment_that_is_not_scaled_keeps_the_lease_from_its_pods(
+    cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of its pods is there now, and the next one would lead."""
+    lease(cluster, "muster-coordinator-abc-1")
+    cluster.refused = [r"PATCH .*/deployments/"]
+    assert (await muster("release", "--all", "--yes")).exit_code == NO
+    assert cluster.get("leases", "muster-coordinator", HOME)["spec"]["holderIdentity"] == (
+        names.STOPPED
+    )
+
+
+async def test_a_ray_job_that_is_never_resumed_holds_up_nothing(
+    cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that its tenant's own controller suspends again each time."""
+    monkeypatch.setattr(pacing, "PATIENCE", 0.1)
+    stuck = suspended_job(cluster, "stuck", "Suspending")
+    again = suspended_job(cluster, "again", "Suspended")
+    note = dict(again["metadata"]["annotations"])
+
+    def suspend(write: str) -> None:
+        if "/rayjobs/again" in write:
+            job = cluster.get("rayjobs", "again", "team")
+            job["spec"]["suspend"] = True
+            job["metadata"]["annotations"] = dict(note)
+
+    cluster.after = suspend
+    done = await asyncio.wait_for(muster("release", "--all", "--yes"), 20)
+    assert done.exit_code == NO
+    assert "2 suspended RayJobs: KubeRay still suspends RayJob team/stuck" in done.stderr
+    assert stuck["spec"]["suspend"] is True
+    assert gated(cluster) == []
+
+
+async def test_a_tenant_that_makes_gated_pods_all_the_time_holds_up_nothing(
+    cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "PATIENCE", 0.1)
+    numbers = itertools.count()
+
+    def make(write: str) -> None:
+        if "/pods/" in write:
+            waiting(cluster, f"more-{next(numbers)}", 1)
+
+    cluster.after = make
+    done = await asyncio.wait_for(muster("release", "--all", "--yes"), 20)
+    assert done.exit_code == NO
+    assert "gated pods: new ones come all the time" in done.stderr
+
+
+async def test_muster_is_where_the_account_of_its_coordinator_is(
+    cluster: Double, muster: Run
+) -> None:
+    """A tenant's Deployment of that name and label is no sign, nor is the usual namespace."""
+    moved(cluster, "gangs")
+    cluster.add("deployments", "muster-coordinator", "team", labels=LABEL, spec={"replicas": 2})
+    done = await muster("release", "--all", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert cluster.get("deployments", "muster-coordinator", "gangs")["spec"]["replicas"] == 0
+    assert cluster.get("deployments", "muster-coordinator", "team")["spec"]["replicas"] == 2
+    assert cluster.get("leases", "muster-coordinator", "gangs")["spec"]["leaseTransitions"] == 2
+
+
+async def test_without_the_binding_the_deployment_says_where_muster_is(
+    cluster: Double, muster: Run
+) -> None:
+    moved(cluster, "gangs")
+    del cluster.objects["clusterrolebindings", "", "muster-coordinator"]
+    assert (await muster("release", "--all", "--yes")).exit_code == FINE
+    assert cluster.get("deployments", "muster-coordinator", "gangs")["spec"]["replicas"] == 0
+
+
 async def test_a_ray_cluster_that_is_held_late_is_resumed_too(
     cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As late as an API server hears that the webhook's configuration is gone."""
-    monkeypatch.setattr(releasing, "HEARD", 0.2)
-    late = iter(["late"])
+    monkeypatch.setattr(releasing, "HEARD", 3.0)
+    loop = asyncio.get_running_loop()
 
     def create(write: str) -> None:
         if "rayclusters/later" in write:
-            for each in late:
-                held(cluster, each)
+            loop.call_later(0.5, held, cluster, "late")
 
     cluster.after = create
     done = await muster("release", "--all", "--yes")
     assert done.exit_code == FINE, done.output
     assert cluster.get("rayclusters", "late", "team")["spec"]["suspend"] is False
+    assert "1 more held RayCluster resumed" in done.stdout
 
 
 async def test_what_may_not_be_read_ends_it_before_anything_is_written(
@@ -277,7 +445,7 @@ async def test_a_dry_run_counts_and_changes_nothing(cluster: Double, muster: Run
         "would take Muster's gate off 3 pods",
         "would resume 1 RayCluster",
         "1 AppWrapper waits",
-        "team/big",
+        "team/big; to start one, start Muster again, wait",
     ):
         assert said in done.stdout
 
@@ -359,6 +527,70 @@ async def test_a_namespace_means_its_gangs_and_no_other_ray_cluster(
     assert "kubectl label namespace team muster.dev/gang-" in done.stdout
 
 
+async def test_a_namespace_means_what_waits_for_a_gang_that_was_never_made(
+    cluster: Double, muster: Run
+) -> None:
+    """The coordinator died before it could; pods of others are counted, and left alone."""
+    ray_cluster(cluster, "plain")
+    for each in [key for key in cluster.objects if key[0] == "gangs"]:
+        del cluster.objects[each]
+    spec = {"schedulingGates": [{"name": names.GATE}]}
+    cluster.add("pods", "of-an-app-wrapper", "team", spec=spec)
+    done = await muster("release", "-n", "team", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert opted_out(cluster) == {"rayclusters/train", "rayclusters/later"}
+    assert gated(cluster) == ["of-an-app-wrapper"]
+    assert cluster.get("rayclusters", "later", "team")["spec"]["suspend"] is False
+    assert "1 gated pod of none of them: muster release --all frees it" in done.stdout
+
+
+async def test_what_is_made_for_an_app_wrapper_is_no_gang_of_its_own(
+    cluster: Double, muster: Run
+) -> None:
+    """No label on it is heard: a coordinator would take its pods for those of the AppWrapper on."""
+    waiting(cluster, "wrapped", 1)
+    del cluster.objects["gangs", "team", "wrapped"]
+    owner = {"kind": names.APP_WRAPPER_KIND, "name": "big", "uid": "of-big", "controller": True}
+    cluster.get("rayclusters", "wrapped", "team")["metadata"] |= {
+        "labels": {names.APP_WRAPPER: "big", names.APP_WRAPPER_UID: "of-big"},
+        "ownerReferences": [owner],
+    }
+    assert (await muster("release", "-n", "team", "--yes")).exit_code == FINE
+    assert opted_out(cluster) == {"rayclusters/train", "rayclusters/later"}
+    assert gated(cluster) == ["wrapped-0"]
+
+
+async def test_without_a_coordinator_the_extender_takes_the_pods_of_one_gang_for_any_others(
+    cluster: Double, muster: Run
+) -> None:
+    waiting(cluster, "other", 1)
+    assert (await muster("release", "team/train", "--yes")).exit_code == FINE
+    assert cluster.get("gangs", "train", "team")["status"]["reason"] == "OptedOut"
+    assert "reason" not in cluster.get("gangs", "other", "team")["status"]
+    assert max(cluster.writes_to("/gangs/")) < min(cluster.writes_to("/pods/"))
+
+
+async def test_for_one_gang_nothing_of_other_namespaces_is_read(
+    cluster: Double, muster: Run
+) -> None:
+    """A tenant may not."""
+    cluster.refused = [r"GET /api/v1/pods", r"GET /apis/(ray.io|muster.dev)/v1(alpha1)?/[a-z]+$"]
+    done = await muster("release", "-n", "team", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert gated(cluster) == []
+
+
+async def test_what_could_not_be_labelled_keeps_its_gates(cluster: Double, muster: Run) -> None:
+    """A coordinator that comes back would take it for a gang whose gates somebody removed."""
+    cluster.refused = [r"PATCH .*/rayclusters/train"]
+    done = await muster("release", "-n", "team", "--yes")
+    assert done.exit_code == NO
+    assert "rayclusters team/train: 403" in done.stderr
+    assert len(gated(cluster)) == 3
+    assert cluster.get("rayclusters", "later", "team")["spec"]["suspend"] is False
+    assert '"false" set on team/later' in done.stdout
+
+
 async def test_where_a_coordinator_runs_it_takes_the_gates_off(
     cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,4 +623,5 @@ async def test_the_page_shows_what_it_says(cluster: Double, muster: Run) -> None
     cluster.add("validatingadmissionpolicybindings", "muster-more", labels=LABEL)
     lease(cluster, "muster-coordinator-abc-1")
     done = await muster("release", "--all", "--yes")
-    assert done.stdout == shown.replace("waiting 15 s", "waiting 1 s")
+    said = shown.replace("waiting 15 s", "waiting 1 s").replace("until 30 s", "until 0 s")
+    assert done.stdout == said

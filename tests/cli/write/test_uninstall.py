@@ -3,10 +3,15 @@
 import pytest
 
 from cli.endings import FINE, NO, WRONG_USE
+from cli.removal.ours import KINDS
 from cli.write import pacing
 from kube.objects import names
 from tests.cli.write.cluster import LABEL, Double
-from tests.cli.write.conftest import HOME, Run, gated, lease
+from tests.cli.write.conftest import HOME, Run, gated, lease, moved, suspended_job
+from tests.rights_plugin import manifest_objects
+
+NO_OBJECTS = ("kustomize.config.k8s.io", "kubescheduler.config.k8s.io", "builtin")
+"""API groups of files that kustomize and kube-scheduler read."""
 
 HELM = {
     "labels": {**LABEL, "app.kubernetes.io/managed-by": "Helm"},
@@ -46,6 +51,7 @@ async def test_nothing_of_muster_is_left_and_all_of_others(cluster: Double, must
 async def test_gates_go_before_programs_these_before_definitions_and_the_namespace_last(
     cluster: Double, muster: Run
 ) -> None:
+    """But for what tells another call which namespace it is."""
     cluster.get("gangqueues", "research")["metadata"]["finalizers"] = [names.QUEUE_FINALIZER]
     await muster("uninstall", "--yes")
     deletions = [each for each in cluster.writes if each.startswith("DELETE")]
@@ -58,7 +64,9 @@ async def test_gates_go_before_programs_these_before_definitions_and_the_namespa
     programs = first("DELETE /apis/apps", cluster.writes)
     assert gates < queues < programs
     assert first("deployments", deletions) < first("customresourcedefinitions", deletions)
-    assert deletions[-1].endswith(f"/namespaces/{HOME}")
+    assert deletions[-2].endswith(f"/namespaces/{HOME}")
+    (last,) = [each for each in deletions if "clusterrolebindings/muster-coordinator" in each]
+    assert deletions[-1] == last
 
 
 async def test_a_queue_that_others_hold_is_told_and_keeps_its_definition_waiting(
@@ -80,16 +88,87 @@ async def test_while_a_pod_is_gated_nothing_else_is_removed(
     cluster: Double, muster: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would wait for ever; a coordinator can still be started again."""
-    monkeypatch.setattr(pacing, "PATIENCE", 2)
+    monkeypatch.setattr(pacing, "PATIENCE", 0.1)
     cluster.refused = [r"PATCH .*/pods/train-1$"]
     done = await muster("uninstall", "--yes")
     assert done.exit_code == NO
-    assert "1 pod still gated: nothing more is removed before" in done.stderr
-    assert cluster.writes_to("DELETE /apis/apps") == []
-    assert len(cluster.all("customresourcedefinitions")) == 2
+    said = "1 pod still gated by Muster: team/train-1: nothing more is removed before"
+    assert said in done.stderr
+    assert_nothing_removed(cluster)
     cluster.refused = []
     again = await muster("uninstall", "--yes", "--keep-crds")
     assert again.exit_code == FINE, again.output
+
+
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
+async def test_while_muster_keeps_anything_suspended_nothing_else_is_removed(
+    cluster: Double, muster: Run, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the Gangs, which go with their definition, it is known that it was Muster."""
+    monkeypatch.setattr(pacing, "PATIENCE", 0.1)
+    suspended_job(cluster, "job", "Suspending" if kind == "RayJob" else "Suspended")
+    cluster.refused = [r"PATCH .*/rayclusters/later$"] if kind == "RayCluster" else []
+    done = await muster("uninstall", "--yes")
+    assert done.exit_code == NO
+    which = "team/later" if kind == "RayCluster" else "team/job"
+    assert f"1 {kind} still suspended by Muster: {which}: nothing more is removed" in done.stderr
+    assert_nothing_removed(cluster)
+
+
+def assert_nothing_removed(cluster: Double) -> None:
+    assert cluster.writes_to("DELETE /apis/apps") == []
+    assert len(cluster.all("customresourcedefinitions")) == 2
+    assert len(cluster.all("gangqueues")) == 1
+
+
+async def test_what_users_made_for_muster_is_theirs_whatever_it_is_called(
+    cluster: Double, muster: Run
+) -> None:
+    for plural, namespace in (("gangqueues", ""), ("rayclusters", "team"), ("services", "team")):
+        cluster.add(plural, "muster-research", namespace, labels=LABEL, spec={})
+    cluster.add("rayclusters", "muster-at-home", HOME, labels=LABEL, spec={})
+    done = await muster("uninstall", "--keep-crds", "--yes")
+    assert done.exit_code == FINE, done.output
+    for each in ("gangqueues muster-research", "rayclusters team/muster-research"):
+        assert f"{each} has the label" in done.stdout
+    deleted = [each for each in cluster.writes if each.startswith("DELETE")]
+    assert [each for each in deleted if "muster-research" in each or "at-home" in each] == []
+
+
+def test_muster_makes_objects_of_no_other_kinds() -> None:
+    """Each of them is removed."""
+    made = {
+        (each["apiVersion"].rpartition("/")[0], plural(each["kind"]))
+        for each in manifest_objects()
+        if each["apiVersion"].partition("/")[0] not in NO_OBJECTS
+    }
+    assert made - {(group, each) for group, kinds in KINDS.items() for each in kinds} == set()
+
+
+def plural(kind: str) -> str:
+    word = kind.lower()
+    return f"{word[:-1]}ies" if word.endswith("cy") else f"{word}s"
+
+
+async def test_half_an_uninstall_is_finished_where_it_was_begun(
+    cluster: Double, muster: Run
+) -> None:
+    """Its programs are gone, in a namespace that is not the usual one."""
+    moved(cluster, "gangs")
+    cluster.get("gangqueues", "research")["metadata"]["finalizers"] = []
+    for each in [key for key in cluster.objects if key[0] == "deployments"]:
+        del cluster.objects[each]
+    done = await muster("uninstall", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert left(cluster) == set()
+    assert ("namespaces", "", "gangs") not in cluster.objects
+
+
+async def test_what_does_not_answer_is_not_taken_for_gone(cluster: Double, muster: Run) -> None:
+    cluster.get("gangqueues", "research")["metadata"]["finalizers"] = []
+    cluster.refused = [r"GET .*/clusterroles/muster-coordinator"]
+    done = await muster("uninstall", "--yes")
+    assert "clusterroles muster-coordinator is deleted and not gone" in done.stderr
 
 
 async def test_an_object_that_may_not_be_deleted_is_told(cluster: Double, muster: Run) -> None:

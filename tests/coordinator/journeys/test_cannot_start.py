@@ -184,10 +184,13 @@ def test_an_opted_in_namespace_makes_gangs_and_a_cluster_in_it_may_opt_out() -> 
     assert world.status("a")["phase"] == "Running"
 
 
-@pytest.mark.parametrize("namespace", names.UNTOUCHED_NAMESPACES)
-def test_no_label_makes_a_gang_of_what_muster_itself_needs(namespace: str) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "home"),
+    [(names.KUBE_SYSTEM, names.DEFAULT_NAMESPACE), (names.DEFAULT_NAMESPACE,) * 2, ("own", "own")],
+)
+def test_no_label_makes_a_gang_of_what_muster_itself_needs(namespace: str, home: str) -> None:
     """Nothing there is gated, so a pod that is not bound would be deleted again and again."""
-    world = World(node("n1", cpu=2))
+    world = World(node("n1", cpu=2), home=home)
     labels = {names.OPT_IN: "true"}
     world.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}

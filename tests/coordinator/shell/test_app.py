@@ -28,6 +28,11 @@ def test_the_limit_of_waiting_gangs_is_that_of_the_settings() -> None:
     assert made.loop.state.waiting_limit.most == 7
 
 
+def test_its_own_namespace_is_that_of_the_settings() -> None:
+    made = Coordinator(Settings(namespace="gangs"), cast(Client, None))
+    assert made.loop.state.cache.home == "gangs"
+
+
 def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
     """The answer to a release and the watch say the same, in either order."""
     made = Coordinator(load_settings(Settings, PREFIX), cast(Client, None))
