@@ -49,7 +49,9 @@ def test_the_documentation_orders_all_components() -> None:
     (text,) = re.findall(r"^```yaml\n(resources: .*?)^```", INSTALL, re.MULTILINE | re.DOTALL)
     named = [each.removeprefix("../manifests/") for each in yaml.safe_load(text)["components"]]
     # The last two are named as alternatives of others, in comments.
-    assert {*named} == components() - {"scheduler", "mutating-admission-policy"}
+    # `namespace` comes around the rest.
+    assert {*named} == components() - {"scheduler", "mutating-admission-policy", "namespace"}
+    assert "components: [../manifests/namespace]" in INSTALL
     assert text.count("../manifests/scheduler") == 1
     assert text.count("../manifests/mutating-admission-policy") == 1
 
