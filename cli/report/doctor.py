@@ -373,7 +373,9 @@ def _of_secret(check: str, secret: TlsSecret, seen: Examined) -> Finding:
     writer = _writer(secret)
     if not writer:
         return found
-    said = f"{found.message}; cert-manager writes it (Certificate {writer}): {CERTS} leaves it alone"
+    said = (
+        f"{found.message}; cert-manager writes it (Certificate {writer}): {CERTS} leaves it alone"
+    )
     remedy = found.remedy and f"kubectl -n {seen.namespace} describe certificate {writer}"
     return Finding(check, found.state, said, remedy)
 

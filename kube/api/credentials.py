@@ -178,9 +178,7 @@ def _credentials(login: Login) -> Credentials:
     if not (login.authorization or "").isprintable():
         raise ValueError("the token, or the password, has a character that a header cannot have")
     context = _tls_context(login.tls) if login.server.startswith("https") else None
-    return Credentials(
-        login.authorization, context, login.server_name, login.proxy, login.acts_as
-    )
+    return Credentials(login.authorization, context, login.server_name, login.proxy, login.acts_as)
 
 
 def _expect_an_address(server: str) -> None:
@@ -297,7 +295,7 @@ def _loaded(load: Callable[[Any], None], configuration: Any, called: str) -> Log
     logging.getLogger().addHandler(said)
     try:
         load(configuration)
-    except Exception as error:  # noqa: BLE001 - of a file that is odd the package raises anything
+    except Exception as error:
         # An error of YAML has many lines, and some have no text at all.
         text = " ".join(str(error).split()) or type(error).__name__
         raise NoAccess(": ".join((called, text, *said.lines))) from error

@@ -56,7 +56,7 @@ def acts_as(user: Mapping[str, Any]) -> Headers:
 
 def _extra(found: Any) -> Iterator[tuple[str, list[str]]]:
     if not isinstance(found or {}, dict):
-        raise ValueError(f"{EXTRA}: {found!r} is no mapping of names to lists of text")  # noqa: TRY004
+        raise ValueError(f"{EXTRA}: {found!r} is no mapping of names to lists of text")
     for key, values in (found or {}).items():
         named = f"{EXTRA}.{key}"
         yield _text(EXTRA, key), [_text(named, each) for each in _list(named, values)]
@@ -64,7 +64,7 @@ def _extra(found: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _list(key: str, found: Any) -> list[Any]:
     if not isinstance(found or [], list):
-        raise ValueError(f"{key}: {found!r} is no list of text")  # noqa: TRY004 - as of a kubeconfig
+        raise ValueError(f"{key}: {found!r} is no list of text")
     return found or []
 
 

@@ -59,7 +59,7 @@ def read_plain(path: str, context: str | None) -> Plain | None:
     try:
         return _read(Path(path).expanduser(), context)
     except (_NotPlain, OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
-        # ValueError and TypeError: what YAML takes for a date or a key that it is not, NUL in a path.
+        # ValueError, TypeError: what YAML takes for a date or a key that it is not; NUL in a path.
         return None
 
 

@@ -72,7 +72,7 @@ UNTOUCHED_NAMESPACES = ("kube-system", DEFAULT_NAMESPACE)
 """No RayCluster in them is a gang, whatever labels say: what Muster needs must not wait for it."""
 
 CERT_MANAGERS = "cert-manager.io/certificate-name"
-"""The annotation of a Secret that cert-manager writes: the name of the Certificate it is made for."""
+"""The annotation of a Secret that cert-manager writes: the Certificate that asks for it."""
 
 CONFIGURATION_HEARD = timedelta(seconds=30)
 """So long after a write to a webhook's configuration every API server has heard of it: they watch,

@@ -56,6 +56,42 @@ def test_the_documentation_orders_all_components() -> None:
     assert text.count("../manifests/mutating-admission-policy") == 1
 
 
+# ---- a component that is taken out again
+
+
+def added(component: str) -> set[tuple[str, str, str]]:
+    """Kind, name and namespace of what is there only with a component."""
+    folder = MANIFESTS / component
+    (found,) = documents(folder / "kustomization.yaml")
+    objects = (each for name in found["resources"] for each in documents(folder / name))
+    return {
+        (each["kind"].lower(), each["metadata"]["name"], each["metadata"].get("namespace", ""))
+        for each in objects
+    }
+
+
+def deleted(text: str) -> set[tuple[str, str, str]]:
+    """What the commands of a part of the documentation delete."""
+    lines = text.replace("\\\n", " ")
+    found: set[tuple[str, str, str]] = set()
+    for within, named in re.findall(
+        r"kubectl(?: -n (\S+))? delete --ignore-not-found ([^\n`]+)", lines
+    ):
+        for each in named.split():
+            kind, name = each.split("/")
+            found.add((kind, name, within))
+    return found
+
+
+def test_the_documentation_deletes_all_that_app_wrappers_add() -> None:
+    heading = "### Taking AppWrappers out again\n"
+    text = INSTALL.partition(heading)[2].partition("\n## ")[0]
+    commands, _, alone = text.rpartition("```")
+    lease = {("lease", "muster-wrapper", "muster-system")}  # the program's own
+    assert deleted(commands) == added("app-wrapper") | added("wrapped-secrets") | lease
+    assert deleted(alone) == added("wrapped-secrets")
+
+
 # ---- gates without a webhook
 
 

@@ -251,6 +251,19 @@ ACTS_AS = {
 }
 
 
+def changed(path: str, place: str, value: object) -> str:
+    """Put a value into a kubeconfig: lists by number, what is not there is made."""
+    file = Path(path)
+    config = orjson.loads(file.read_bytes())
+    *way, last = place.split("/")
+    at = config
+    for key in way:
+        at = at[int(key)] if key.isdecimal() else at[key]
+    at[int(last) if last.isdecimal() else last] = value
+    file.write_bytes(orjson.dumps(config))
+    return path
+
+
 async def refused_as(path: str, context: str | None = None) -> str:
     with pytest.raises(NoAccess) as caught:
         await load_access(path, context)
@@ -330,15 +343,11 @@ async def test_a_provider_that_gives_nothing_is_refused(tmp_path: Path, name: st
 
 
 async def test_a_proxy_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    path = Path(write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"}))
-    config = orjson.loads(path.read_bytes())
-    config["clusters"][0]["cluster"]["proxy-url"] = "socks5://p:1"
-    path.write_bytes(orjson.dumps(config))
+    path = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
     said = "proxy 'socks5://p:1': only http:// and https:// are supported"
-    assert await refused_as(str(path)) == said
-    config["clusters"][0]["cluster"]["proxy-url"] = "http://p:1"
-    path.write_bytes(orjson.dumps(config))
-    assert (await (await load_access(str(path))).current()).proxy == "http://p:1"
+    assert await refused_as(changed(path, "clusters/0/cluster/proxy-url", "socks5://p:1")) == said
+    access = await load_access(changed(path, "clusters/0/cluster/proxy-url", "http://p:1"))
+    assert (await access.current()).proxy == "http://p:1"
 
 
 SERVERS = ["x", "", "http://", "http://[", "http://h:x", "https://h:99999", "ftp://h", "http://a\0"]
@@ -386,21 +395,15 @@ ODD: list[Any] = [None, 5, "x", [], [None], ["x"], {}, {"name": 5}, [{"name": ["
 async def test_an_odd_kubeconfig_is_read_or_refused_in_one_line(
     tmp_path: Path, place: str, odd: object
 ) -> None:
-    path = Path(write_kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {}))
-    config = orjson.loads(path.read_bytes())
-    *way, last = place.split("/")
-    at = config
-    for key in way:
-        at = at[int(key)] if key.isdecimal() else at[key]
-    at[int(last) if last.isdecimal() else last] = odd
-    path.write_bytes(orjson.dumps(config))
+    path = write_kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {})
     try:
-        access = await load_access(str(path))
+        access = await load_access(changed(path, place, odd))
     except NoAccess as error:
-        assert "\n" not in str(error)
+        said = str(error)
     else:
         await access.close()
-        assert context_namespace(str(path)) == "default"
+        said = context_namespace(path)
+    assert said == "default" or (said.startswith("kubeconfig ") and "\n" not in said)
 
 
 @pytest.mark.parametrize(
