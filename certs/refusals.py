@@ -16,7 +16,7 @@ LONGEST = timedelta(seconds=60)
 """A right that an operator has given back is noticed within it."""
 
 TRIES = 10
-"""In a row, where somebody else was quicker or writes over what was written: then it is no race."""
+"""In a row, where another was quicker or writes over what was written: then it is no race."""
 
 
 @dataclass(frozen=True, slots=True)

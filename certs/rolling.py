@@ -41,7 +41,7 @@ MOST_AUTHORITIES = 4
 LAST = timedelta(days=1)
 """So long before its end a certificate is replaced although a configuration that cannot be written
 lacks the new authority. What that one asks for would fail a day later in any case; until then there
-are 29 days in which somebody may put it right, and the others are never without."""
+are 29 days in which it may be put right, and the others are never without."""
 
 Bundle = tuple[bytes, ...]
 """What a webhook of a configuration trusts, each a PEM certificate."""

@@ -74,7 +74,7 @@ class Credentials:
     server_name: str | None = None
     proxy: str | None = None
     acts_as: Headers = ()
-    """The headers that say whom the user acts as."""
+    """The headers of an impersonation."""
 
     @property
     def headers(self) -> Headers:
@@ -278,7 +278,7 @@ class _Kubeconfig:
 
 
 def _require_a_login(user: Mapping[str, Any], configuration: Any) -> None:
-    """Say that a plugin or provider gave nothing: the package would go on as nobody."""
+    """Say that a plugin or provider gave nothing: the package would go on without any."""
     asked = [each for each in ("exec", "auth-provider") if user.get(each)]
     if asked and not configuration.api_key.get("BearerToken") and not configuration.cert_file:
         raise ValueError(f"{asked[0]} gave no credentials")

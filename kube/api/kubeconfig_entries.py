@@ -1,4 +1,4 @@
-"""Which entries of one or several kubeconfigs count, as with kubectl, and whom a user acts as.
+"""Which entries of one or several kubeconfigs count, as with kubectl, and impersonation.
 
 The `kubernetes` package reads the same files, but takes the current context of the last of them
 where kubectl takes that of the first, and passes over `as`: a command would go to another cluster,
@@ -18,7 +18,7 @@ Headers = tuple[tuple[str, str], ...]
 
 AS, UID, GROUPS, EXTRA = "as", "as-uid", "as-groups", "as-user-extra"
 IMPERSONATION = {AS, UID, GROUPS, EXTRA}
-"""What a user of a kubeconfig says of whom it acts as."""
+"""What a user of a kubeconfig says of impersonation."""
 
 _TOKEN = {*string.ascii_letters, *string.digits, *"!#$&'*+-.^_`|~"}
 """What the name of a header may have, without the mark of an escape."""
@@ -40,7 +40,7 @@ def chosen_user(path: str, context: str | None) -> Mapping[str, Any]:
 
 
 def acts_as(user: Mapping[str, Any]) -> Headers:
-    """Return the headers that say whom a user acts as; ValueError where that cannot be."""
+    """Return the headers of the impersonation that a user asks for; ValueError where none can be."""
     name = _text(AS, user.get(AS) or "")
     uid = _text(UID, user.get(UID) or "")
     groups = [_text(GROUPS, each) for each in _list(GROUPS, user.get(GROUPS))]
