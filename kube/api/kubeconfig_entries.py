@@ -40,7 +40,7 @@ def chosen_user(path: str, context: str | None) -> Mapping[str, Any]:
 
 
 def acts_as(user: Mapping[str, Any]) -> Headers:
-    """Return the headers of the impersonation that a user asks for; ValueError where none can be."""
+    """Return the headers of the impersonation that a user asks for; ValueError for odd ones."""
     name = _text(AS, user.get(AS) or "")
     uid = _text(UID, user.get(UID) or "")
     groups = [_text(GROUPS, each) for each in _list(GROUPS, user.get(GROUPS))]
